@@ -1,0 +1,191 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProvisioningMode says how volumes of a provisioner come to be.
+//
+// +kubebuilder:validation:Enum=Dynamic;Static
+type ProvisioningMode string
+
+// The provisioning modes.
+const (
+	// ProvisioningModeDynamic means that claims of a StorageClass create volumes.
+	ProvisioningModeDynamic ProvisioningMode = "Dynamic"
+
+	// ProvisioningModeStatic means that administrators write PersistentVolumes themselves.
+	ProvisioningModeStatic ProvisioningMode = "Static"
+)
+
+// Condition types of a PavProvisioner.
+const (
+	// ProvisionerAccepted is true when the definition can be used.
+	ProvisionerAccepted = "Accepted"
+
+	// ProvisionerReady is true when the provisioner's CSIDriver exists and is PaV's.
+	ProvisionerReady = "Ready"
+
+	// ProvisionerDeleting is true while the object waits for its last volume and stage.
+	ProvisionerDeleting = "Deleting"
+)
+
+// PavProvisioner defines a volume provisioner by templates of pods. Its name is the provisioner of
+// StorageClasses and the CSI driver of PersistentVolumes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=pav,singular=pavprovisioner,path=pavprovisioners
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Modes",type=string,JSONPath=`.spec.provisioningModes`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
+type PavProvisioner struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the administrator wants. Every string at any depth below it, save
+	// provisioningModes, is a Jinja template.
+	Spec PavProvisionerSpec `json:"spec"`
+
+	// Status is what PaV found. Only PaV writes it.
+	// +optional
+	Status PavProvisionerStatus `json:"status,omitempty"`
+}
+
+// PavProvisionerList is a list of PavProvisioners.
+//
+// +kubebuilder:object:root=true
+type PavProvisionerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PavProvisioner `json:"items"`
+}
+
+// Template is a field that is given as its plain value, or as a string that is a Jinja template. A
+// template that sets the variable yaml to true has its text parsed as YAML, and the field takes
+// the value that results; so that any field, also one that is an object, may be a template.
+// Schema and value are checked when the workflow that the field belongs to is evaluated.
+type Template = apiextensionsv1.JSON
+
+// PavProvisionerSpec is the definition of a provisioner.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
+type PavProvisionerSpec struct {
+	// ProvisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=set
+	ProvisioningModes []ProvisioningMode `json:"provisioningModes"`
+
+	// VolumeValidation says which volumes the provisioner can provision.
+	// +optional
+	VolumeValidation *VolumeValidation `json:"volumeValidation,omitempty"`
+
+	// VolumeCreation says how a volume is created, in dynamic provisioning.
+	// +optional
+	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
+
+	// VolumeDeletion says how a dynamically provisioned volume is deleted.
+	// +optional
+	VolumeDeletion *VolumeDeletion `json:"volumeDeletion,omitempty"`
+
+	// VolumeStaging says how a volume is made available on a node.
+	VolumeStaging VolumeStaging `json:"volumeStaging"`
+
+	// VolumeUnstaging says how the effects of staging are reverted.
+	// +optional
+	VolumeUnstaging *VolumeUnstaging `json:"volumeUnstaging,omitempty"`
+}
+
+// VolumeValidation says which volumes a provisioner can provision. It is evaluated whenever a
+// volume is being provisioned dynamically, or a statically provisioned one is being staged.
+type VolumeValidation struct {
+	// VolumeModes is the list of supported volume modes, of Filesystem and Block. Default: [Filesystem].
+	// +optional
+	VolumeModes *Template `json:"volumeModes,omitempty"`
+
+	// AccessModes is the list of supported access modes, of ReadWriteOnce, ReadOnlyMany and
+	// ReadWriteMany. Default: all three. ReadWriteOncePod is supported where ReadWriteOnce is.
+	// +optional
+	AccessModes *Template `json:"accessModes,omitempty"`
+
+	// MinCapacity is the least capacity that may be the limit of a claim's storage, or that a
+	// PersistentVolume may have: a quantity, or an integer number of bytes. Default: none.
+	// +optional
+	MinCapacity *Template `json:"minCapacity,omitempty"`
+
+	// MaxCapacity is the greatest capacity that a claim may request, or that a PersistentVolume may
+	// have: a quantity, or an integer number of bytes. Default: none.
+	// +optional
+	MaxCapacity *Template `json:"maxCapacity,omitempty"`
+
+	// PodTemplate is the PodTemplateSpec of the validation pod, which runs to completion and fails
+	// if the volume that is asked for is invalid.
+	// +optional
+	PodTemplate *Template `json:"podTemplate,omitempty"`
+}
+
+// VolumeCreation says how a volume is created. It is evaluated whenever a claim provisions a volume.
+type VolumeCreation struct {
+	// Handle is the volume's handle, which must be valid as a PersistentVolume's spec.csi.volumeHandle.
+	// Default: what the creation pod wrote to /pav/handle, or else pvc-<uid of the claim>.
+	// +optional
+	Handle *Template `json:"handle,omitempty"`
+
+	// Capacity is the volume's capacity: a quantity, or an integer number of bytes.
+	// Default: what the creation pod wrote to /pav/capacity.
+	// +optional
+	Capacity *Template `json:"capacity,omitempty"`
+
+	// PodTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
+	// +optional
+	PodTemplate *Template `json:"podTemplate,omitempty"`
+}
+
+// VolumeDeletion says how a volume is deleted. It is evaluated whenever a volume is being deleted.
+type VolumeDeletion struct {
+	// PodTemplate is the PodTemplateSpec of the deletion pod, which runs to completion.
+	// +optional
+	PodTemplate *Template `json:"podTemplate,omitempty"`
+}
+
+// VolumeStaging says how a volume is made available on a node. It is evaluated whenever a volume is being staged.
+type VolumeStaging struct {
+	// PodTemplate is the PodTemplateSpec of the staging pod, which runs on the client's node. It
+	// makes the volume available at /pav/volume, as a directory or a block special file, and then
+	// completes, or creates /pav/ready and goes on running.
+	PodTemplate Template `json:"podTemplate"`
+}
+
+// VolumeUnstaging says how staging is reverted. It is evaluated whenever a volume is being unstaged.
+type VolumeUnstaging struct {
+	// PodTemplate is the PodTemplateSpec of the unstaging pod, which runs to completion on the
+	// staging pod's node, after the staging pod has ended and with the same /pav.
+	// +optional
+	PodTemplate *Template `json:"podTemplate,omitempty"`
+}
+
+// PavProvisionerStatus is what PaV found of a provisioner.
+type PavProvisionerStatus struct {
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions are Accepted, Ready and Deleting.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Supports says whether the provisioner supports the mode.
+func (p *PavProvisioner) Supports(mode ProvisioningMode) bool {
+	for _, m := range p.Spec.ProvisioningModes {
+		if m == mode {
+			return true
+		}
+	}
+	return false
+}

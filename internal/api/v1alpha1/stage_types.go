@@ -1,0 +1,155 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StagePhase is where in its life a stage is.
+//
+// +kubebuilder:validation:Enum=Staging;Staged;Unstaging;Failed
+type StagePhase string
+
+// The phases of a PavStage. An empty phase means that nothing has been done yet.
+const (
+	// StageStaging means that a staging pod may run, or its tree may be on its way to the client.
+	StageStaging StagePhase = "Staging"
+
+	// StageStaged means that the volume is available on the node.
+	StageStaged StagePhase = "Staged"
+
+	// StageUnstaging means that the effects of staging are being reverted, after a failure or
+	// because the last client has gone.
+	StageUnstaging StagePhase = "Unstaging"
+
+	// StageFailed means that staging failed and was reverted: nothing of it is left on the node,
+	// and the object is but a record of the failure, without a finalizer.
+	StageFailed StagePhase = "Failed"
+)
+
+// StageReady is the condition type of a PavStage that is true while the volume is available on the node.
+const StageReady = "Ready"
+
+// PavStage is the ledger of a volume on a node, written by the agent of that node before the
+// staging pod, and the owner of the staging and unstaging pods.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=pavstage,singular=pavstage,path=pavstages
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Provisioner",type=string,JSONPath=`.spec.provisioner`
+// +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.spec.volumeName`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PavStage struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is which volume is to be available on which node.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Spec PavStageSpec `json:"spec"`
+
+	// Status is how far that is.
+	// +optional
+	Status PavStageStatus `json:"status,omitempty"`
+}
+
+// PavStageList is a list of PavStages.
+//
+// +kubebuilder:object:root=true
+type PavStageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PavStage `json:"items"`
+}
+
+// PavStageSpec says which volume is to be available on which node. It never changes.
+type PavStageSpec struct {
+	// Provisioner is the name of the PavProvisioner.
+	Provisioner string `json:"provisioner"`
+
+	// VolumeName is the name of the PersistentVolume.
+	VolumeName string `json:"volumeName"`
+
+	// VolumeHandle is the volume's handle.
+	VolumeHandle string `json:"volumeHandle"`
+
+	// NodeName is the node.
+	NodeName string `json:"nodeName"`
+
+	// ClaimRef is the claim through which the volume was staged.
+	ClaimRef ClaimReference `json:"claimRef"`
+
+	// VolumeMode is the volume's mode.
+	VolumeMode corev1.PersistentVolumeMode `json:"volumeMode"`
+
+	// ReadOnly says that the volume is staged for reading only.
+	// +optional
+	ReadOnly bool `json:"readOnly,omitempty"`
+
+	// Exclusive says that the volume may be staged on one node at a time: its access modes are only
+	// ReadWriteOnce or ReadWriteOncePod.
+	// +optional
+	Exclusive bool `json:"exclusive,omitempty"`
+
+	// Volume is the PersistentVolume as the API server returned it before staging. Unstaging uses it where the object is gone.
+	Volume apiextensionsv1.JSON `json:"volume"`
+
+	// Claim is the claim as the API server returned it before staging. Unstaging uses it where the object is gone.
+	Claim apiextensionsv1.JSON `json:"claim"`
+}
+
+// PavStageStatus is how far a stage is.
+type PavStageStatus struct {
+	// Phase is where in its life the stage is.
+	// +optional
+	Phase StagePhase `json:"phase,omitempty"`
+
+	// Attempt numbers the staging pods of the stage, from 1.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// UnstagingAttempt numbers the unstaging pods of the stage, from 1.
+	// +optional
+	UnstagingAttempt int32 `json:"unstagingAttempt,omitempty"`
+
+	// BootID is the boot of the node in which the present attempt began: mounts do not outlive it.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
+	// LastFailure is the last failure of a staging or unstaging pod, kept until the stage is gone.
+	// +optional
+	LastFailure *WorkflowFailure `json:"lastFailure,omitempty"`
+
+	// Conditions has Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// WorkflowFailure is how a workflow failed.
+type WorkflowFailure struct {
+	// Workflow is stage or unstage.
+	Workflow string `json:"workflow"`
+
+	// PodNamespace is the namespace of the pod that failed; empty where there was none, for example because its template is wrong.
+	// +optional
+	PodNamespace string `json:"podNamespace,omitempty"`
+
+	// PodName is the name of the pod that failed.
+	// +optional
+	PodName string `json:"podName,omitempty"`
+
+	// ExitCode is that of the first container that failed.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+
+	// Message is what went wrong, for people.
+	Message string `json:"message"`
+
+	// Time is when it went wrong.
+	Time metav1.Time `json:"time"`
+}
