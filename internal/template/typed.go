@@ -1,0 +1,105 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Text returns an evaluated value that must be a string; a number stands for its decimal text.
+func Text(field string, value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	default:
+		return "", &Error{Field: field, Err: fmt.Errorf("must be a string, not %s", describe(value))}
+	}
+}
+
+// TextList returns an evaluated value that must be a list of strings.
+func TextList(field string, value any) ([]string, error) {
+	list, ok := value.([]any)
+	if !ok {
+		return nil, &Error{Field: field, Err: fmt.Errorf("must be a list of strings, not %s", describe(value))}
+	}
+	out := make([]string, len(list))
+	for i, item := range list {
+		text, err := Text(field+"["+strconv.Itoa(i)+"]", item)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = text
+	}
+	return out, nil
+}
+
+// Capacity returns the whole number of bytes that an evaluated value stands for: a quantity such as
+// 10Gi, or an integer. It must be above zero.
+func Capacity(field string, value any) (int64, error) {
+	text, err := Text(field, value)
+	if err != nil {
+		return 0, &Error{Field: field, Err: fmt.Errorf("must be a quantity such as 10Gi or a number of bytes, not %s", describe(value))}
+	}
+	bytes, err := ParseCapacity(text)
+	if err != nil {
+		return 0, &Error{Field: field, Err: err}
+	}
+	return bytes, nil
+}
+
+// ParseCapacity returns the whole number of bytes that a Kubernetes quantity stands for.
+func ParseCapacity(text string) (int64, error) {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no quantity such as 10Gi or number of bytes", text)
+	}
+	if quantity.Sign() <= 0 {
+		return 0, fmt.Errorf("%q is not above zero", text)
+	}
+	if quantity.CmpInt64(math.MaxInt64) > 0 {
+		return 0, fmt.Errorf("%q is more than %d bytes", text, int64(math.MaxInt64))
+	}
+	bytes := quantity.Value()
+	if quantity.CmpInt64(bytes) != 0 {
+		return 0, fmt.Errorf("%q is no whole number of bytes", text)
+	}
+	return bytes, nil
+}
+
+// Object returns an evaluated value that must be a mapping.
+func Object(field string, value any) (map[string]any, error) {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, &Error{Field: field, Err: fmt.Errorf("must be a mapping, not %s; a template that is to yield one must {%% set yaml = true %%}", describe(value))}
+	}
+	return object, nil
+}
+
+// errNoCapacity is wrapped where an object lacks a capacity that Kubernetes requires.
+var errNoCapacity = errors.New("has no storage capacity")
+
+func describe(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a mapping"
+	default:
+		return fmt.Sprintf("a %T", value)
+	}
+}
