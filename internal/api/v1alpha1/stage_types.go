@@ -107,7 +107,7 @@ type PavStageStatus struct {
 	// +optional
 	Phase StagePhase `json:"phase,omitempty"`
 
-	// Attempt numbers the staging pods of the stage, from 1.
+	// Attempt says the how many-th attempt to stage the volume on the node this is, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
@@ -115,19 +115,40 @@ type PavStageStatus struct {
 	// +optional
 	UnstagingAttempt int32 `json:"unstagingAttempt,omitempty"`
 
+	// StagingPod is the staging pod, recorded before the pod is created.
+	// +optional
+	StagingPod *PodReference `json:"stagingPod,omitempty"`
+
+	// UnstagingPod is the unstaging pod of the present unstaging attempt, recorded before the pod is created.
+	// +optional
+	UnstagingPod *PodReference `json:"unstagingPod,omitempty"`
+
 	// BootID is the boot of the node in which the present attempt began: mounts do not outlive it.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// LastFailure is the last failure of a staging or unstaging pod, kept until the stage is gone.
+	// StagingFailure is why staging failed. Where it is set, unstaging ends in the phase Failed.
 	// +optional
-	LastFailure *WorkflowFailure `json:"lastFailure,omitempty"`
+	StagingFailure *WorkflowFailure `json:"stagingFailure,omitempty"`
+
+	// UnstagingFailure is why the last unstaging attempt failed.
+	// +optional
+	UnstagingFailure *WorkflowFailure `json:"unstagingFailure,omitempty"`
 
 	// Conditions has Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PodReference names a workflow pod.
+type PodReference struct {
+	// Namespace of the pod.
+	Namespace string `json:"namespace"`
+
+	// Name of the pod.
+	Name string `json:"name"`
 }
 
 // WorkflowFailure is how a workflow failed.

@@ -1,0 +1,54 @@
+package csi
+
+import (
+	"context"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Services adds the services of one driver to its gRPC server.
+type Services func(*grpc.Server)
+
+// ForProvisioner returns the services of a PavProvisioner's driver.
+func ForProvisioner(name, nodeID, version string, stager Stager) Services {
+	return func(server *grpc.Server) {
+		csi.RegisterIdentityServer(server, &identity{driver: name, version: version})
+		csi.RegisterNodeServer(server, &node{driver: name, nodeID: nodeID, stager: stager})
+	}
+}
+
+// ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read
+// from the API server, not from a cache. Wake is called with the name of a stage whose pod has given /pav back.
+func ForPav(nodeID, version string, reader client.Reader, dirs Directories, wake func(stage string)) Services {
+	return func(server *grpc.Server) {
+		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
+		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, wake: wake})
+	}
+}
+
+// Log returns an interceptor that logs each call: its method, a hash of its volume, its code and its
+// duration, and nothing else of what it carries, since volume contexts and mount flags can be secret.
+func Log(log logr.Logger, driver string) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		began := time.Now()
+		response, err := handler(ctx, request)
+		keys := []any{"driver", driver, "method", info.FullMethod, "code", status.Code(err).String(), "duration", time.Since(began).String()}
+		if r, ok := request.(interface{ GetVolumeId() string }); ok {
+			keys = append(keys, "volumeHash", workflow.Hash(r.GetVolumeId()))
+		}
+		if err != nil {
+			log.Info("call failed", append(keys, "reason", status.Convert(err).Message())...)
+		} else {
+			log.V(1).Info("call served", keys...)
+		}
+		return response, err
+	}
+}

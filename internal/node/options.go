@@ -1,0 +1,70 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+)
+
+// Options are the settings of the node agent.
+type Options struct {
+	// NodeName is the name of the agent's Node.
+	NodeName string
+
+	// KubeletDir is the kubelet's folder, as a path of the host's.
+	KubeletDir string
+
+	// MountNamespace is the file that stands for the host's mount namespace.
+	MountNamespace string
+
+	// MetricsAddress and ProbeAddress are where to serve metrics and health probes; "0" for nowhere.
+	MetricsAddress, ProbeAddress string
+
+	// QPS and Burst bound the requests to the API server.
+	QPS   float32
+	Burst int
+
+	// Version is what the drivers report as theirs.
+	Version string
+}
+
+// DefaultOptions returns the settings of an agent in a pod.
+func DefaultOptions() Options {
+	return Options{
+		NodeName:       os.Getenv("NODE_NAME"),
+		KubeletDir:     "/var/lib/kubelet",
+		MountNamespace: "/proc/1/ns/mnt",
+		MetricsAddress: ":8080",
+		ProbeAddress:   ":8081",
+		QPS:            50,
+		Burst:          100,
+	}
+}
+
+// AddFlags adds the options to a flag set, with their present values as defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the Node that the agent runs on (default: $NODE_NAME)")
+	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's folder on the host")
+	flags.StringVar(&o.MountNamespace, "mount-namespace", o.MountNamespace, "the host's mount namespace")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics; 0 for nowhere")
+	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once")
+}
+
+// Validate returns all that is wrong with the settings.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.NodeName == "" {
+		errs = append(errs, errors.New("--node-name (or $NODE_NAME): must name the agent's node"))
+	}
+	if !filepath.IsAbs(o.KubeletDir) || filepath.Clean(o.KubeletDir) != o.KubeletDir {
+		errs = append(errs, errors.New("--kubelet-dir: must be an absolute path without a trailing slash"))
+	}
+	if o.QPS <= 0 || o.Burst < 1 {
+		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst: must be above 0"))
+	}
+	return errors.Join(errs...)
+}

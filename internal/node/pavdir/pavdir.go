@@ -1,0 +1,182 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// Names of what pods leave in /pav.
+const (
+	volumeName = "volume"
+	readyName  = "ready"
+	errorName  = "error"
+)
+
+// maxError is the greatest size of /pav/error, in bytes.
+const maxError = 4 << 10
+
+// ErrNoVolume is wrapped where a staging pod left nothing usable at /pav/volume.
+var ErrNoVolume = errors.New("the staging pod left no usable volume")
+
+// Directories are the /pav directories of a node. The node agent is their only writer.
+type Directories struct {
+	host    *mount.Namespace
+	kubelet string
+	watcher *watcher
+}
+
+// New returns the directories below the kubelet folder, which is a path of the host's. Woken is
+// called with a stage's name when its /pav/ready appears. Close ends the watching.
+func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*Directories, error) {
+	w, err := newWatcher(woken)
+	if err != nil {
+		return nil, err
+	}
+	return &Directories{host: host, kubelet: kubeletDir, watcher: w}, nil
+}
+
+// Close ends the watching.
+func (d *Directories) Close() error { return d.watcher.close() }
+
+// root is where all directories of PaV live on a node.
+func (d *Directories) root() string {
+	return filepath.Join(d.kubelet, "plugins", pavv1.Driver)
+}
+
+// folder is the private folder of a stage; no pod sees it.
+func (d *Directories) folder(stage string) string { return filepath.Join(d.root(), "stages", stage) }
+
+// pav is the directory that the stage's pods see as /pav.
+func (d *Directories) pav(stage string) string { return filepath.Join(d.folder(stage), "pav") }
+
+// Prepare makes the stage's directory, if there is none, and watches for /pav/ready.
+func (d *Directories) Prepare(ctx context.Context, stage string) error {
+	return d.host.Do(ctx, func() error {
+		// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
+		if err := d.create(d.pav(stage)); err != nil {
+			return err
+		}
+		if err := mount.SelfBind(d.pav(stage)); err != nil {
+			return err
+		}
+		return d.watcher.add(stage, d.pav(stage))
+	})
+}
+
+// Ready says whether the stage's pod has created /pav/ready.
+func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
+	var ready bool
+	err := d.inside(ctx, stage, func(dir *mount.Dir) error {
+		var err error
+		ready, err = dir.Exists(readyName)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return ready, err
+}
+
+// PodError returns what the pod that began at the time wrote to /pav/error; nothing where there is no
+// such file, or an earlier pod wrote it; and words about the file where it is not what it should be.
+// It must be called after the pod's end.
+func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
+	var text string
+	err := d.inside(ctx, stage, func(dir *mount.Dir) error {
+		written, err := dir.ModTime(errorName)
+		if err != nil || written.Before(began) {
+			return err
+		}
+		text, err = dir.ReadText(errorName, maxError)
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return "(/pav/error cannot be read: " + err.Error() + ")"
+	default:
+		return strings.TrimSpace(text)
+	}
+}
+
+// Attach makes /pav/volume of the stage, which must be a directory, available at target, where the
+// kernel refuses writes if readOnly is true.
+func (d *Directories) Attach(ctx context.Context, stage, target string, readOnly bool) error {
+	defer d.watcher.remove(d.pav(stage))
+	return d.inside(ctx, stage, func(dir *mount.Dir) error {
+		volume, err := dir.OpenVolume(volumeName)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: there is no /pav/volume", ErrNoVolume)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: /pav/volume: %w", ErrNoVolume, err)
+		}
+		defer func() { _ = volume.Close() }()
+		if volume.Mode != mount.Filesystem {
+			return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory", ErrNoVolume)
+		}
+		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
+			return err
+		}
+		return volume.Attach(target, mount.BindOptions{ReadOnly: readOnly})
+	})
+}
+
+// Remove takes down whatever is still mounted below the stage's directory, and the directory.
+func (d *Directories) Remove(ctx context.Context, stage string) error {
+	d.watcher.remove(d.pav(stage))
+	return d.host.Do(ctx, func() error {
+		if err := mount.Unmount(ctx, d.pav(stage)); err != nil {
+			return err
+		}
+		return mount.RemoveTree(ctx, d.folder(stage))
+	})
+}
+
+// RemoveRoot removes PaV's folder, where nothing is in it any more.
+func (d *Directories) RemoveRoot(ctx context.Context) error {
+	return d.host.Do(ctx, func() error {
+		for _, dir := range []string{filepath.Join(d.root(), "stages"), filepath.Join(d.root(), "csi"), d.root()} {
+			err := unix.Rmdir(dir)
+			if errors.Is(err, unix.ENOTEMPTY) {
+				return nil
+			}
+			if err != nil && !errors.Is(err, unix.ENOENT) {
+				return fmt.Errorf("removing %q: %w", dir, err)
+			}
+		}
+		return nil
+	})
+}
+
+// create makes a stage's directory below the kubelet's folder for plugins.
+func (d *Directories) create(pav string) error {
+	plugins := filepath.Join(d.kubelet, "plugins")
+	name, err := filepath.Rel(plugins, pav)
+	if err != nil {
+		return fmt.Errorf("naming %q: %w", pav, err)
+	}
+	return mount.CreateDir(plugins, name, 0o777)
+}
+
+func (d *Directories) inside(ctx context.Context, stage string, f func(*mount.Dir) error) error {
+	return d.host.Do(ctx, func() error {
+		dir, err := mount.OpenDir(d.pav(stage))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dir.Close() }()
+		return f(dir)
+	})
+}

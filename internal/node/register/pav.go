@@ -1,0 +1,44 @@
+package register
+
+import (
+	"context"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/csi"
+)
+
+// WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. The CSIDriver goes
+// when PaV is uninstalled: then its sockets go, too, while the agent is there to remove them. The
+// manager's cache of CSIDrivers must hold this one only.
+func WatchPavDriver(mgr manager.Manager, registry *Registry, services csi.Services) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pav-driver").
+		For(&storagev1.CSIDriver{}).
+		Complete(&pavDriver{reader: mgr.GetClient(), registry: registry, services: services})
+}
+
+type pavDriver struct {
+	reader   client.Reader
+	registry *Registry
+	services csi.Services
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (p *pavDriver) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	err := p.reader.Get(ctx, client.ObjectKey{Name: pavv1.Driver}, &storagev1.CSIDriver{})
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, p.registry.Unregister(pavv1.Driver)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting CSIDriver %q: %w", request.Name, err)
+	}
+	return reconcile.Result{}, p.registry.Register(pavv1.Driver, p.services)
+}

@@ -1,0 +1,68 @@
+package register
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/csi"
+)
+
+// WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
+// accepted; a name that another driver has is none of ours. A driver stays until its PavProvisioner
+// is gone, so that volumes can be unstaged while that is being deleted.
+func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(name string) csi.Services) error {
+	p := &provisioners{reader: mgr.GetClient(), registry: registry, services: services}
+	if err := mgr.Add(manager.RunnableFunc(p.prune)); err != nil {
+		return fmt.Errorf("watching provisioners: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("driver").
+		For(&pavv1.PavProvisioner{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(p)
+}
+
+type provisioners struct {
+	reader   client.Reader
+	registry *Registry
+	services func(name string) csi.Services
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	provisioner := &pavv1.PavProvisioner{}
+	err := p.reader.Get(ctx, request.NamespacedName, provisioner)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, p.registry.Unregister(request.Name)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
+	}
+	if !meta.IsStatusConditionTrue(provisioner.Status.Conditions, pavv1.ProvisionerAccepted) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, p.registry.Register(request.Name, p.services(request.Name))
+}
+
+// prune removes the sockets of drivers whose PavProvisioner went while no agent was there. It runs
+// after the cache has filled.
+func (p *provisioners) prune(ctx context.Context) error {
+	list := &pavv1.PavProvisionerList{}
+	if err := p.reader.List(ctx, list); err != nil {
+		return fmt.Errorf("listing the provisioners in the cache: %w", err)
+	}
+	names := []string{pavv1.Driver}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return p.registry.Prune(names)
+}

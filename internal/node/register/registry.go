@@ -1,0 +1,213 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Registry serves drivers and keeps them registered with kubelet.
+type Registry struct {
+	log                    logr.Logger
+	socketDir, registryDir string
+
+	mu      sync.Mutex
+	drivers map[string]*driver
+}
+
+type driver struct {
+	server *grpc.Server
+	served sync.WaitGroup
+}
+
+// New returns a Registry without drivers, for the kubelet with the folder kubeletDir.
+func New(kubeletDir string, log logr.Logger) (*Registry, error) {
+	r := &Registry{
+		log:         log,
+		socketDir:   filepath.Join(kubeletDir, "plugins", pavv1.Driver, "csi"),
+		registryDir: filepath.Join(kubeletDir, "plugins_registry"),
+		drivers:     map[string]*driver{},
+	}
+	if err := os.MkdirAll(r.socketDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder for CSI sockets: %w", err)
+	}
+	const longest = 107 // bytes of a socket's path, by unix(7)
+	for _, path := range []string{r.socket("x"), r.registration("x")} {
+		if n := len(staging(path)); n > longest {
+			return nil, fmt.Errorf("the kubelet folder %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
+		}
+	}
+	return r, nil
+}
+
+// socket and registration are named by hashes, as names of provisioners are too long for the paths of sockets.
+func (r *Registry) socket(name string) string {
+	return filepath.Join(r.socketDir, workflow.Hash(name)+suffix)
+}
+
+func (r *Registry) registration(name string) string {
+	return filepath.Join(r.registryDir, prefix+workflow.Hash(name)+suffix)
+}
+
+const (
+	prefix = "pav-"
+	suffix = ".sock"
+)
+
+// staging is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
+func staging(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+}
+
+// Register serves a driver and registers it. A driver that is registered already stays as it is.
+func (r *Registry) Register(name string, services csi.Services) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drivers[name] != nil {
+		return nil
+	}
+
+	d := &driver{server: grpc.NewServer(grpc.UnaryInterceptor(csi.Log(r.log, name)))}
+	services(d.server)
+	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name)})
+	for _, path := range []string{r.socket(name), r.registration(name)} {
+		listener, err := listen(path)
+		if err != nil {
+			d.server.Stop()
+			d.served.Wait()
+			return fmt.Errorf("serving driver %q: %w", name, errors.Join(err, remove(r.registration(name)), remove(r.socket(name))))
+		}
+		d.served.Go(func() {
+			if err := d.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+				r.log.Error(err, "a driver is not served any more", "driver", name)
+			}
+		})
+	}
+	r.drivers[name] = d
+	r.log.Info("driver registered", "driver", name)
+	return nil
+}
+
+// listen serves at path from one moment to the next, also where the socket of an earlier agent is:
+// kubelet never finds a driver gone because its agent was restarted.
+func listen(path string) (net.Listener, error) {
+	temporary := staging(path)
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	// The sockets outlive the agent, so that calls to it fail as unavailable until the next agent is there.
+	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(temporary, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// Unregister takes a driver away from kubelet. Calls that are going on are canceled.
+func (r *Registry) Unregister(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := errors.Join(remove(r.registration(name)), remove(r.socket(name)))
+	if d := r.drivers[name]; d != nil {
+		d.server.Stop()
+		d.served.Wait()
+		delete(r.drivers, name)
+		r.log.Info("driver unregistered", "driver", name)
+	}
+	return err
+}
+
+// Prune takes away the sockets of an earlier agent whose drivers are not among the names.
+func (r *Registry) Prune(names []string) error {
+	keep := map[string]bool{}
+	for _, name := range names {
+		keep[r.socket(name)] = true
+		keep[r.registration(name)] = true
+	}
+	var errs []error
+	for _, dir := range []string{r.registryDir, r.socketDir} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("listing sockets: %w", err)
+		}
+		for _, entry := range entries {
+			name := strings.TrimPrefix(entry.Name(), ".")
+			path := filepath.Join(dir, entry.Name())
+			ours := strings.HasSuffix(name, suffix) && (dir == r.socketDir || strings.HasPrefix(name, prefix))
+			if ours && !keep[path] {
+				errs = append(errs, remove(path))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing a socket: %w", err)
+	}
+	return nil
+}
+
+// Empty says whether no driver is registered.
+func (r *Registry) Empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.drivers) == 0
+}
+
+// Close ends all servers. The sockets stay for the next agent.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, d := range r.drivers {
+		d.server.Stop()
+		d.served.Wait()
+		delete(r.drivers, name)
+	}
+}
+
+// registration implements kubelet's plugin registration service.
+type registration struct {
+	registerapi.UnimplementedRegistrationServer
+	log            logr.Logger
+	name, endpoint string
+}
+
+// GetInfo implements registerapi.RegistrationServer.
+func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{
+		Type:              registerapi.CSIPlugin,
+		Name:              s.name,
+		Endpoint:          s.endpoint,
+		SupportedVersions: []string{"1.0.0"},
+	}, nil
+}
+
+// NotifyRegistrationStatus implements registerapi.RegistrationServer.
+func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	if !r.GetPluginRegistered() {
+		s.log.Info("kubelet refused the driver", "driver", s.name, "reason", r.GetError())
+	}
+	return &registerapi.RegistrationStatusResponse{}, nil
+}

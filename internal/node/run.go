@@ -1,0 +1,175 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/node/register"
+	"github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Run runs the node agent until ctx ends. Mounts and workflow pods outlive it: the next agent goes on
+// where this one ends.
+func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = o.QPS, o.Burst
+	if err := mount.Supported(); err != nil {
+		return fmt.Errorf("this node cannot serve PaV volumes: %w", err)
+	}
+	host, err := mount.Open(o.MountNamespace)
+	if err != nil {
+		return fmt.Errorf("opening the host's mount namespace (does the pod have hostPID?): %w", err)
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+
+	mgr, err := newManager(config, o, log)
+	if err != nil {
+		return err
+	}
+	hub := stage.NewHub()
+	dirs, err := pavdir.New(host, o.KubeletDir, hub.Wake)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dirs.Close()) }()
+	registry, err := register.New(o.KubeletDir, log.WithName("register"))
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+
+	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub)
+	if err != nil {
+		return err
+	}
+	if err := setUp(ctx, mgr, o, hub, stager, registry); err != nil {
+		return err
+	}
+	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, hub.Wake)
+	if err := register.WatchPavDriver(mgr, registry, pav); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the node agent: %w", err)
+	}
+	if registry.Empty() {
+		// PaV is being uninstalled. Its folder goes, unless something is left in it.
+		return dirs.RemoveRoot(context.WithoutCancel(ctx))
+	}
+	return nil
+}
+
+// setUp adds what watches the API server to the manager.
+func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, registry *register.Registry) error {
+	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := stage.WatchPods(ctx, mgr, hub, stager); err != nil {
+		return err
+	}
+	services := func(name string) csi.Services { return csi.ForProvisioner(name, o.NodeName, o.Version, stager) }
+	return register.WatchProvisioners(mgr, registry, services)
+}
+
+func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(pavv1.AddToScheme(scheme))
+	ours, err := labels.Parse(pavv1.NodeLabel + "=" + workflow.Hash(o.NodeName))
+	if err != nil {
+		return nil, fmt.Errorf("selecting the node's pods: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Logger:                 log,
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.ProbeAddress,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:              {Label: ours},
+				&corev1.PersistentVolume{}: {Transform: stage.TrimVolume},
+				&storagev1.CSIDriver{}:     {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the node agent: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+// newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
+func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub) (*stage.Stager, client.Client, error) {
+	live, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
+	}
+	bootID, err := readBootID(ctx, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	events, err := observe.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
+	if err != nil {
+		return nil, nil, err
+	}
+	stager := stage.New(stage.Config{
+		Client:    live,
+		Catalogue: stage.Cache{Reader: mgr.GetClient()},
+		Dirs:      dirs,
+		Mounts:    stage.Host{Namespace: host},
+		Hub:       hub,
+		Events:    events,
+		Node:      o.NodeName,
+		BootID:    bootID,
+	})
+	return stager, live, nil
+}
+
+// readBootID returns what tells the boots of the host apart.
+func readBootID(ctx context.Context, host *mount.Namespace) (string, error) {
+	var raw []byte
+	err := host.Do(ctx, func() error {
+		var err error
+		raw, err = os.ReadFile("/proc/sys/kernel/random/boot_id")
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the boot ID: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}

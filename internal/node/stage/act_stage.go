@@ -1,0 +1,204 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// take takes one step.
+func (t *task) take(ctx context.Context, next step) error {
+	switch next {
+	case stepRecord:
+		return t.record(ctx, 1)
+	case stepReplace:
+		return t.replace(ctx)
+	case stepRunStaging:
+		return t.runStaging(ctx)
+	case stepAttach:
+		return t.attach(ctx)
+	case stepConfirm:
+		return t.confirm(ctx)
+	case stepFail:
+		return t.fail(ctx, t.stagingPod)
+	case stepRevert:
+		return t.revert(ctx)
+	case stepDetach:
+		return t.mounts.Unmount(ctx, t.stagingPath)
+	case stepStop:
+		return t.runner.Stop(ctx, t.stagingPod)
+	case stepRunUnstaging:
+		return t.runUnstaging(ctx)
+	case stepRetry:
+		return t.retryUnstaging(ctx)
+	case stepClean:
+		return t.clean(ctx)
+	case stepForget:
+		return t.forget(ctx)
+	case stepDone, stepWait:
+		return nil
+	}
+	return fmt.Errorf("unknown step %d", next)
+}
+
+// replace makes room for a new attempt where the record of a failed one is.
+func (t *task) replace(ctx context.Context) error {
+	attempt := t.stage.Status.Attempt
+	if err := t.client.Delete(ctx, t.stage, client.Preconditions{UID: &t.stage.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PavStage %q of a failed attempt: %w", t.stage.Name, err)
+	}
+	return t.record(ctx, attempt+1)
+}
+
+// runStaging records the staging pod, then creates it.
+func (t *task) runStaging(ctx context.Context) error {
+	pod, err := t.buildStaging(ctx)
+	if err == nil {
+		err = t.runner.CheckNamespace(ctx, pod.Namespace)
+	}
+	if isDefinition(err) {
+		return t.failWithoutPod(ctx, err)
+	}
+	if err != nil {
+		return err
+	}
+
+	if err := t.dirs.Prepare(ctx, t.stage.Name); err != nil {
+		return err
+	}
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageStaging
+		status.BootID = t.bootID
+		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
+		setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
+	}); err != nil {
+		return err
+	}
+	err = t.runner.Create(ctx, pod)
+	if errors.Is(err, workflow.ErrRefused) {
+		return t.failWithoutPod(ctx, err)
+	}
+	return err
+}
+
+func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
+	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
+	if err != nil {
+		return nil, err
+	}
+	if provisioner == nil {
+		return nil, refused("PavProvisioner %q does not exist", t.stage.Spec.Provisioner)
+	}
+	return t.build(ctx, pavv1.WorkflowStaging, "spec.volumeStaging.podTemplate", provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
+}
+
+// isDefinition says whether err is for the author of a definition to mend, so that trying again alone does not help.
+func isDefinition(err error) bool {
+	var templateError *template.Error
+	return errors.As(err, &templateError) || errors.Is(err, workflow.ErrRefused) || errors.Is(err, ErrRefused)
+}
+
+// attach mounts what the staging pod left at /pav/volume at the staging path.
+func (t *task) attach(ctx context.Context) error {
+	err := t.dirs.Attach(ctx, t.stage.Name, t.stagingPath, t.stage.Spec.ReadOnly)
+	if errors.Is(err, pavdir.ErrNoVolume) {
+		return t.failPod(ctx, t.stagingPod, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	return t.confirm(ctx)
+}
+
+func (t *task) confirm(ctx context.Context) error {
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageStaged
+		setReady(t.stage, metav1.ConditionTrue, "Staged", "the volume is available on the node")
+	}); err != nil {
+		return err
+	}
+	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers are.
+	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
+		return nil
+	}
+	return t.runner.Release(ctx, t.stagingPod)
+}
+
+// fail records the failure of the staging pod; from here on, what it did is reverted.
+func (t *task) fail(ctx context.Context, pod *corev1.Pod) error {
+	return t.failPod(ctx, pod, t.podError(ctx, pod))
+}
+
+func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error {
+	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: words, Time: metav1.Now()}
+	if pod != nil {
+		failure = workflow.Failure(pavv1.WorkflowStaging, pod, words)
+	}
+	return t.recordFailure(ctx, failure, true)
+}
+
+// failWithoutPod records a failure before which no pod has run, so that nothing is to be reverted.
+func (t *task) failWithoutPod(ctx context.Context, reason error) error {
+	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: reason.Error(), Time: metav1.Now()}, false)
+}
+
+func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, podRan bool) error {
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageUnstaging
+		status.StagingFailure = failure
+		if !podRan {
+			status.StagingPod = nil
+		}
+		setReady(t.stage, metav1.ConditionFalse, "StagingFailed", failure.Message)
+	}); err != nil {
+		return err
+	}
+	t.event(corev1.EventTypeWarning, "FailedMount", "staging on node %s failed: provisioner %q: %s", t.node, t.stage.Spec.Provisioner, failure.Message)
+	return nil
+}
+
+// podError returns what the pod, which has ended, wrote to /pav/error.
+func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
+	return t.dirs.PodError(ctx, t.stage.Name, pod.CreationTimestamp.Time)
+}
+
+// update changes the status, and fails if somebody else has changed the object since it was read.
+func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) error {
+	change(&t.stage.Status)
+	if err := t.client.Status().Update(ctx, t.stage); err != nil {
+		return fmt.Errorf("writing the status of PavStage %q: %w", t.stage.Name, err)
+	}
+	return nil
+}
+
+func setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
+		Type: pavv1.StageReady, Status: status, Reason: reason, Message: message, ObservedGeneration: stage.Generation,
+	})
+}
+
+// event tells the claim's user and whoever looks at the PavStage.
+func (t *task) event(kind, reason, format string, args ...any) {
+	claim := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim",
+		Namespace: t.stage.Spec.ClaimRef.Namespace, Name: t.stage.Spec.ClaimRef.Name, UID: t.stage.Spec.ClaimRef.UID,
+	}
+	const limit = 1000 // the API server refuses messages of over 1024 bytes
+	note := fmt.Sprintf(format, args...)
+	if len(note) > limit {
+		note = strings.ToValidUTF8(note[:limit], "")
+	}
+	t.events.Event(claim, kind, reason, note)
+	t.events.Event(t.stage, kind, reason, note)
+}

@@ -1,0 +1,130 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// revert begins to unstage.
+func (t *task) revert(ctx context.Context) error {
+	return t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageUnstaging
+		setReady(t.stage, metav1.ConditionFalse, "Unstaging", "the volume is being unstaged")
+	})
+}
+
+// runUnstaging records the unstaging pod, then creates it. The template is the provisioner's present
+// one: a mistake in it can be mended while volumes are staged.
+func (t *task) runUnstaging(ctx context.Context) error {
+	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
+	if err != nil {
+		return err
+	}
+	if provisioner == nil || provisioner.Spec.VolumeUnstaging == nil || provisioner.Spec.VolumeUnstaging.PodTemplate == nil {
+		return fmt.Errorf("unstaging volume %q: PavProvisioner %q has no unstaging pod any more", t.stage.Spec.VolumeName, t.stage.Spec.Provisioner)
+	}
+
+	attempt := max(t.stage.Status.UnstagingAttempt, 1)
+	pod, err := t.build(ctx, pavv1.WorkflowUnstaging, "spec.volumeUnstaging.podTemplate", *provisioner.Spec.VolumeUnstaging.PodTemplate, attempt)
+	if err == nil {
+		err = t.runner.CheckNamespace(ctx, pod.Namespace)
+	}
+	if err == nil {
+		err = t.createUnstaging(ctx, pod, attempt)
+	}
+	if isDefinition(err) {
+		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error(), Time: metav1.Now()})
+	}
+	return err
+}
+
+func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int32) error {
+	if err := t.dirs.Prepare(ctx, t.stage.Name); err != nil {
+		return err
+	}
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.UnstagingAttempt = attempt
+		status.UnstagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
+		setReady(t.stage, metav1.ConditionFalse, "Unstaging", fmt.Sprintf("pod %s/%s is unstaging the volume", pod.Namespace, pod.Name))
+	}); err != nil {
+		return err
+	}
+	return t.runner.Create(ctx, pod)
+}
+
+// retryUnstaging records the failure of an unstaging pod. The pod stays until the next one is due,
+// so that its logs can be read.
+func (t *task) retryUnstaging(ctx context.Context) error {
+	if t.stage.Status.UnstagingFailure == nil || t.stage.Status.UnstagingFailure.PodName != t.unstagingPod.Name {
+		failure := workflow.Failure(pavv1.WorkflowUnstaging, t.unstagingPod, t.podError(ctx, t.unstagingPod))
+		return t.unstagingFailed(ctx, t.stage.Status.UnstagingAttempt, failure)
+	}
+	if err := t.runner.Release(ctx, t.unstagingPod); err != nil {
+		return err
+	}
+	return t.runner.Stop(ctx, t.unstagingPod)
+}
+
+func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.UnstagingAttempt = attempt + 1
+		status.UnstagingFailure = failure
+		setReady(t.stage, metav1.ConditionFalse, "UnstagingFailed", failure.Message)
+	}); err != nil {
+		return err
+	}
+	t.event(corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
+		attempt, t.node, t.stage.Spec.Provisioner, failure.Message)
+	return nil
+}
+
+// clean removes /pav, then lets the pods and the PavStage go.
+func (t *task) clean(ctx context.Context) error {
+	if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
+		return err
+	}
+	if t.stage.Status.StagingFailure != nil {
+		if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageFailed }); err != nil {
+			return err
+		}
+	}
+	return t.forget(ctx)
+}
+
+// forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, but
+// holds nothing.
+func (t *task) forget(ctx context.Context) error {
+	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
+		if pod == nil {
+			continue
+		}
+		if err := t.runner.Release(ctx, pod); err != nil {
+			return err
+		}
+	}
+
+	failure := t.stage.Status.StagingFailure
+	if failure == nil {
+		if err := t.client.Delete(ctx, t.stage, client.Preconditions{UID: &t.stage.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PavStage %q: %w", t.stage.Name, err)
+		}
+	}
+	before := t.stage.DeepCopy()
+	if controllerutil.RemoveFinalizer(t.stage, pavv1.StageFinalizer) {
+		if err := t.client.Patch(ctx, t.stage, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing PavStage %q: %w", t.stage.Name, err)
+		}
+	}
+	if failure != nil {
+		return fmt.Errorf("%w: provisioner %q: %s", ErrFailed, t.stage.Spec.Provisioner, failure.Message)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that calls answer with, wrapped with details. What a code of CSI means for kubelet, and so
+// which of these are final, is in package csi's table.
+var (
+	// ErrBusy means that another call works on the volume.
+	ErrBusy = errors.New("another operation on the volume is going on")
+
+	// ErrPending means that the call ended before the work was over; a repeated call joins it.
+	ErrPending = errors.New("still waiting")
+
+	// ErrHeld means that a volume that one node may have at a time is staged on another.
+	ErrHeld = errors.New("the volume is staged on another node")
+
+	// ErrUnknownVolume means that no persistent volume has the driver and handle.
+	ErrUnknownVolume = errors.New("there is no such volume")
+
+	// ErrRefused means that the volume cannot be staged as it is defined; nothing has been done.
+	ErrRefused = errors.New("the volume cannot be staged")
+
+	// ErrFailed means that staging failed and has been reverted.
+	ErrFailed = errors.New("staging failed")
+
+	// ErrNotStaged means that a volume is to be published that is not staged.
+	ErrNotStaged = errors.New("the volume is not staged")
+
+	// ErrMismatch means that the target is published already, in another way.
+	ErrMismatch = errors.New("the target is published already with other options")
+)
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
+}

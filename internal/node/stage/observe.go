@@ -1,0 +1,128 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// observe gathers what the next step depends on, from the API server and the node itself.
+func (t *task) observe(ctx context.Context, shared, exclusive string) (observation, error) {
+	o := observation{}
+	if err := t.find(ctx, shared, exclusive); err != nil {
+		return o, err
+	}
+	var err error
+	if o.attached, err = t.mounts.Mounted(ctx, t.stagingPath); err != nil {
+		return o, err
+	}
+	if t.stage == nil {
+		return o, nil
+	}
+
+	status := &t.stage.Status
+	o.exists = true
+	o.held = slices.Contains(t.stage.Finalizers, pavv1.StageFinalizer)
+	o.phase = status.Phase
+	o.thisBoot = status.BootID == "" || status.BootID == t.bootID
+	o.stagingIntended = status.StagingPod != nil
+	o.unstagingIntended = status.UnstagingPod != nil
+	if err := t.observePods(ctx, &o); err != nil {
+		return o, err
+	}
+	if o.stagingPod == workflow.Running && o.phase != pavv1.StageUnstaging {
+		if o.ready, err = t.dirs.Ready(ctx, t.stage.Name); err != nil {
+			return o, err
+		}
+	}
+	if o.phase == pavv1.StageUnstaging {
+		o.backoff = backoff(status, t.now())
+		o.unstagingWanted, err = t.unstagingWanted(ctx)
+	}
+	return o, err
+}
+
+// find reads the PavStage of the volume on this node. One of another node does not count: that the
+// other node holds the volume shows when this node tries to create its own.
+func (t *task) find(ctx context.Context, shared, exclusive string) error {
+	t.stage = nil
+	for _, name := range []string{shared, exclusive} {
+		stage := &pavv1.PavStage{}
+		err := t.client.Get(ctx, client.ObjectKey{Name: name}, stage)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("getting PavStage %q: %w", name, err)
+		}
+		if stage.Spec.NodeName == t.node {
+			t.stage = stage
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *task) observePods(ctx context.Context, o *observation) error {
+	var err error
+	if t.stagingPod, err = t.runner.Get(ctx, t.stage.Status.StagingPod, t.stage.UID); err != nil {
+		return err
+	}
+	if t.unstagingPod, err = t.runner.Get(ctx, t.stage.Status.UnstagingPod, t.stage.UID); err != nil {
+		return err
+	}
+	o.stagingPod = workflow.Observe(t.stagingPod)
+	o.unstagingPod = workflow.Observe(t.unstagingPod)
+	if t.stagingPod != nil {
+		o.outcomeHeld = slices.Contains(t.stagingPod.Finalizers, pavv1.PodFinalizer)
+	}
+	if o.unstagingPod == workflow.Failed && t.unstagingPod.DeletionTimestamp != nil && !slices.Contains(t.unstagingPod.Finalizers, pavv1.PodFinalizer) {
+		o.unstagingPod = workflow.Stopping // Its failure is recorded, and it makes room for the next one.
+	}
+
+	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
+		if pod == nil || o.pavInUse {
+			continue
+		}
+		if o.pavInUse, err = t.dirs.Published(ctx, pod.UID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unstagingWanted says whether the provisioner, as it is now, has an unstaging pod.
+func (t *task) unstagingWanted(ctx context.Context) (bool, error) {
+	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
+	if err != nil {
+		return false, err
+	}
+	if provisioner == nil {
+		// Its finalizer holds it while stages exist, so somebody has forced it away.
+		return false, fmt.Errorf("unstaging volume %q: PavProvisioner %q does not exist any more; create it again, so that its volumes can be unstaged",
+			t.stage.Spec.VolumeName, t.stage.Spec.Provisioner)
+	}
+	return provisioner.Spec.VolumeUnstaging != nil && provisioner.Spec.VolumeUnstaging.PodTemplate != nil, nil
+}
+
+// backoff returns how long the next unstaging attempt is to wait: a second after the first failure,
+// doubled with each further one, and five minutes at most.
+func backoff(status *pavv1.PavStageStatus, now time.Time) time.Duration {
+	if status.UnstagingFailure == nil {
+		return 0
+	}
+	const longest = 5 * time.Minute
+	delay := longest
+	if failures := status.UnstagingAttempt - 1; failures < 9 {
+		delay = min(time.Second<<max(failures-1, 0), longest)
+	}
+	return max(status.UnstagingFailure.Time.Add(delay).Sub(now), 0)
+}

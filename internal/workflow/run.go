@@ -1,0 +1,125 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// ErrRefused is wrapped by errors about pods that cannot be created until somebody changes
+// something: a namespace, a policy, a quota or the template.
+var ErrRefused = errors.New("the pod is refused")
+
+// ErrForeign is wrapped where a pod that is not this workflow's has its name.
+var ErrForeign = errors.New("a pod of that name exists that PaV did not make")
+
+// Runner creates, stops and releases workflow pods. Its client must read from the API server, not
+// from a cache: what it reads decides about effects.
+type Runner struct {
+	// Client reads and writes the API server.
+	Client client.Client
+}
+
+// Get returns a pod, or nil where there is none. A pod that the owner does not control is ErrForeign.
+func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.UID) (*corev1.Pod, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	pod := &corev1.Pod{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	if controller := metav1.GetControllerOf(pod); controller == nil || controller.UID != owner {
+		return nil, fmt.Errorf("pod %s/%s: %w", ref.Namespace, ref.Name, ErrForeign)
+	}
+	return pod, nil
+}
+
+// CheckNamespace returns an error of kind ErrRefused, which says what to do, where workflow pods may
+// not run in the namespace: whoever may edit it can reach what the pods reach, so running them in
+// other namespaces than PaV's is an administrator's decision.
+func (r *Runner) CheckNamespace(ctx context.Context, name string) error {
+	if name == DefaultNamespace {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: its namespace %q does not exist", ErrRefused, name)
+	} else if err != nil {
+		return fmt.Errorf("getting namespace %q: %w", name, err)
+	}
+	if namespace.Labels[pavv1.AllowPodsLabel] != "true" {
+		return fmt.Errorf("%w: its namespace %q is not open to workflow pods; to open it, run: kubectl label namespace %s %s=true",
+			ErrRefused, name, name, pavv1.AllowPodsLabel)
+	}
+	return nil
+}
+
+// Create creates a pod. A pod of that name that is the same workflow's is as good as a new one;
+// any other is ErrForeign.
+func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
+	err := r.Client.Create(ctx, pod, client.FieldOwner(pavv1.Group))
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return r.adopt(ctx, pod)
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrRefused, pod.Namespace, pod.Name, err)
+	default:
+		return fmt.Errorf("creating pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+}
+
+func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
+	found := &corev1.Pod{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
+		return fmt.Errorf("getting pod %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	controller := metav1.GetControllerOf(found)
+	same := controller != nil && controller.UID == want.OwnerReferences[0].UID &&
+		found.Labels[pavv1.WorkflowLabel] == want.Labels[pavv1.WorkflowLabel] &&
+		found.Annotations[pavv1.AttemptAnnotation] == want.Annotations[pavv1.AttemptAnnotation]
+	if !same {
+		return fmt.Errorf("pod %s/%s: %w; delete it", want.Namespace, want.Name, ErrForeign)
+	}
+	return nil
+}
+
+// Stop asks for the end of a pod's containers, with its own grace period.
+func (r *Runner) Stop(ctx context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// Release lets a pod go whose outcome is recorded.
+func (r *Runner) Release(ctx context.Context, pod *corev1.Pod) error {
+	before := pod.DeepCopy()
+	if !controllerutil.RemoveFinalizer(pod, pavv1.PodFinalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
