@@ -87,8 +87,7 @@ test-unit: ## Run the unit tests, and those on real mounts
 
 .PHONY: test-integration
 test-integration: $(CLUSTER) ## Run the controller against a real kube-apiserver and etcd
-	@$(CLUSTER) build
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build --print-path)" go test -race -count=1 -timeout 20m ./test/integration/...
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 20m ./test/integration/...
 
 .PHONY: test-e2e
 test-e2e: $(CLUSTER) bin/pav.tar ## Run the end-to-end tests on a real cluster

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -109,12 +109,11 @@ func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) 
 	if len(template.Finalizers) > 0 {
 		return fmt.Errorf("%s.metadata.finalizers: %w", field, errClash)
 	}
-	for kind, keys := range map[string]map[string]string{"labels": template.Labels, "annotations": template.Annotations} {
-		for key := range keys {
-			if prefix, _, _ := strings.Cut(key, "/"); prefix == pavv1.Group || strings.HasSuffix(prefix, "."+pavv1.Group) {
-				return fmt.Errorf("%s.metadata.%s[%s]: %w", field, kind, key, errClash)
-			}
-		}
+	if err := refuseKeys(field+".metadata.labels", template.Labels); err != nil {
+		return err
+	}
+	if err := refuseKeys(field+".metadata.annotations", template.Annotations); err != nil {
+		return err
 	}
 	if name := template.Spec.NodeName; name != "" && name != fence.Node {
 		return fmt.Errorf("%s.spec.nodeName: the pod runs on node %q, not on %q: %w", field, fence.Node, name, errClash)
@@ -125,18 +124,32 @@ func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) 
 	return refusePavClashes(field, &template.Spec)
 }
 
+func refuseKeys(field string, values map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if prefix, _, _ := strings.Cut(key, "/"); prefix == pavv1.Group || strings.HasSuffix(prefix, "."+pavv1.Group) {
+			return fmt.Errorf("%s[%s]: %w", field, key, errClash)
+		}
+	}
+	return nil
+}
+
 func refusePavClashes(field string, spec *corev1.PodSpec) error {
 	for i, volume := range spec.Volumes {
 		if volume.Name == pavVolume {
 			return fmt.Errorf("%s.spec.volumes[%d].name: %q %w", field, i, pavVolume, errClash)
 		}
 	}
-	for kind, containers := range map[string][]corev1.Container{"containers": spec.Containers, "initContainers": spec.InitContainers} {
-		for i, container := range containers {
-			for j, mount := range container.VolumeMounts {
-				if path.Clean(mount.MountPath) == pavPath {
-					return fmt.Errorf("%s.spec.%s[%d].volumeMounts[%d].mountPath: %s %w", field, kind, i, j, pavPath, errClash)
-				}
+	if err := refuseMounts(field+".spec.initContainers", spec.InitContainers); err != nil {
+		return err
+	}
+	return refuseMounts(field+".spec.containers", spec.Containers)
+}
+
+func refuseMounts(field string, containers []corev1.Container) error {
+	for i, container := range containers {
+		for j, mount := range container.VolumeMounts {
+			if path.Clean(mount.MountPath) == pavPath {
+				return fmt.Errorf("%s[%d].volumeMounts[%d].mountPath: %s %w", field, i, j, pavPath, errClash)
 			}
 		}
 	}
@@ -148,7 +161,7 @@ func setDefaults(spec *corev1.PodSpec) {
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = ptr.To(false)
+		spec.AutomountServiceAccountToken = new(false)
 	}
 	eachContainer(spec, func(container *corev1.Container) {
 		// So that a failure's last log lines are in the pod's status, which needs no right to read logs.
@@ -217,12 +230,10 @@ func eachContainer(spec *corev1.PodSpec, visit func(*corev1.Container)) {
 	}
 }
 
-func merge(maps ...map[string]string) map[string]string {
+func merge(parts ...map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range maps {
-		for key, value := range m {
-			out[key] = value
-		}
+	for _, m := range parts {
+		maps.Copy(out, m)
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -182,10 +184,5 @@ type PavProvisionerStatus struct {
 
 // Supports says whether the provisioner supports the mode.
 func (p *PavProvisioner) Supports(mode ProvisioningMode) bool {
-	for _, m := range p.Spec.ProvisioningModes {
-		if m == mode {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Spec.ProvisioningModes, mode)
 }

@@ -91,11 +91,16 @@ func (s *pavNode) stageOf(ctx context.Context, volumeContext map[string]string) 
 	} else if err != nil {
 		return "", fmt.Errorf("getting pod %s: %w", key, err)
 	}
-	owner := metav1.GetControllerOf(pod)
-	if pod.UID != types.UID(volumeContext[podUIDKey]) || owner == nil || owner.Kind != "PavStage" || owner.APIVersion != pavv1.GroupVersion.String() {
+	if pod.UID != types.UID(volumeContext[podUIDKey]) {
+		return "", fmt.Errorf("%w: pod %s is another one by now", errForeignPod, key)
+	}
+	return s.stageOfPod(ctx, key, metav1.GetControllerOf(pod))
+}
+
+func (s *pavNode) stageOfPod(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) (string, error) {
+	if owner == nil || owner.Kind != "PavStage" || owner.APIVersion != pavv1.GroupVersion.String() {
 		return "", fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
-
 	stage := &pavv1.PavStage{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("%w: PavStage %q of pod %s does not exist", errForeignPod, owner.Name, key)

@@ -17,39 +17,21 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// take takes one step.
-func (t *task) take(ctx context.Context, next step) error {
-	switch next {
-	case stepRecord:
-		return t.record(ctx, 1)
-	case stepReplace:
-		return t.replace(ctx)
-	case stepRunStaging:
-		return t.runStaging(ctx)
-	case stepAttach:
-		return t.attach(ctx)
-	case stepConfirm:
-		return t.confirm(ctx)
-	case stepFail:
-		return t.fail(ctx, t.stagingPod)
-	case stepRevert:
-		return t.revert(ctx)
-	case stepDetach:
-		return t.mounts.Unmount(ctx, t.stagingPath)
-	case stepStop:
-		return t.runner.Stop(ctx, t.stagingPod)
-	case stepRunUnstaging:
-		return t.runUnstaging(ctx)
-	case stepRetry:
-		return t.retryUnstaging(ctx)
-	case stepClean:
-		return t.clean(ctx)
-	case stepForget:
-		return t.forget(ctx)
-	case stepDone, stepWait:
-		return nil
-	}
-	return fmt.Errorf("unknown step %d", next)
+// steps are the ways to take each step that is something to do.
+var steps = map[step]func(*task, context.Context) error{
+	stepRecord:       func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
+	stepReplace:      (*task).replace,
+	stepRunStaging:   (*task).runStaging,
+	stepAttach:       (*task).attach,
+	stepConfirm:      (*task).confirm,
+	stepFail:         (*task).fail,
+	stepRevert:       (*task).revert,
+	stepDetach:       (*task).detach,
+	stepStop:         (*task).stop,
+	stepRunUnstaging: (*task).runUnstaging,
+	stepRetry:        (*task).retryUnstaging,
+	stepClean:        (*task).clean,
+	stepForget:       (*task).forget,
 }
 
 // replace makes room for a new attempt where the record of a failed one is.
@@ -136,8 +118,8 @@ func (t *task) confirm(ctx context.Context) error {
 }
 
 // fail records the failure of the staging pod; from here on, what it did is reverted.
-func (t *task) fail(ctx context.Context, pod *corev1.Pod) error {
-	return t.failPod(ctx, pod, t.podError(ctx, pod))
+func (t *task) fail(ctx context.Context) error {
+	return t.failPod(ctx, t.stagingPod, t.podError(ctx, t.stagingPod))
 }
 
 func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error {
@@ -164,7 +146,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 	}); err != nil {
 		return err
 	}
-	t.event(corev1.EventTypeWarning, "FailedMount", "staging on node %s failed: provisioner %q: %s", t.node, t.stage.Spec.Provisioner, failure.Message)
+	t.eventf(corev1.EventTypeWarning, "FailedMount", "staging on node %s failed: provisioner %q: %s", t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }
 
@@ -188,8 +170,8 @@ func setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, mess
 	})
 }
 
-// event tells the claim's user and whoever looks at the PavStage.
-func (t *task) event(kind, reason, format string, args ...any) {
+// eventf tells the claim's user and whoever looks at the PavStage.
+func (t *task) eventf(kind, reason, format string, args ...any) {
 	claim := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",
 		Namespace: t.stage.Spec.ClaimRef.Namespace, Name: t.stage.Spec.ClaimRef.Name, UID: t.stage.Spec.ClaimRef.UID,

@@ -21,6 +21,16 @@ func (t *task) revert(ctx context.Context) error {
 	})
 }
 
+// detach takes the volume away from the staging path.
+func (t *task) detach(ctx context.Context) error {
+	return t.mounts.Unmount(ctx, t.stagingPath)
+}
+
+// stop asks for the end of the staging pod.
+func (t *task) stop(ctx context.Context) error {
+	return t.runner.Stop(ctx, t.stagingPod)
+}
+
 // runUnstaging records the unstaging pod, then creates it. The template is the provisioner's present
 // one: a mistake in it can be mended while volumes are staged.
 func (t *task) runUnstaging(ctx context.Context) error {
@@ -81,7 +91,7 @@ func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv
 	}); err != nil {
 		return err
 	}
-	t.event(corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
+	t.eventf(corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
 		attempt, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }

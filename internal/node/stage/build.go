@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -51,7 +50,7 @@ func (t *task) fence(kind string, attempt int32) workflow.Fence {
 		Workflow: kind,
 		Name:     workflow.Name(kind, string(t.stage.UID), number),
 		Owner: metav1.OwnerReference{
-			APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: t.stage.Name, UID: t.stage.UID, Controller: ptr.To(true),
+			APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: t.stage.Name, UID: t.stage.UID, Controller: new(true),
 		},
 		Labels: map[string]string{
 			pavv1.ProvisionerLabel: spec.Provisioner,

@@ -70,10 +70,10 @@ func decideStage(o observation) step {
 
 func decideStaging(o observation) step {
 	switch {
-	case o.attached && o.phase == pavv1.StageStaged && !(o.outcomeHeld && o.stagingPod == workflow.Succeeded):
-		return stepDone
-	case o.attached:
+	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && o.stagingPod == workflow.Succeeded):
 		return stepConfirm
+	case o.attached:
+		return stepDone
 	case o.phase == pavv1.StageStaged:
 		return stepAttach
 	}
@@ -101,20 +101,28 @@ func decideStagingPod(o observation) step {
 
 // decideUnstage returns the next step towards a node without a trace of the volume.
 func decideUnstage(o observation) step {
+	begun := o.phase == pavv1.StageUnstaging
+	settled := !o.exists || o.phase == pavv1.StageFailed && !o.held
 	switch {
-	case o.attached && o.phase != pavv1.StageUnstaging && o.exists && o.held:
+	case !settled && !begun && o.phase != pavv1.StageFailed:
 		return stepRevert
 	case o.attached:
 		return stepDetach
-	case !o.exists || o.phase == pavv1.StageFailed && !o.held:
+	case settled:
 		return stepDone
-	case o.phase == pavv1.StageFailed:
+	case !begun:
 		return stepForget
-	case o.phase != pavv1.StageUnstaging:
-		return stepRevert
+	}
+	return decideUnstaging(o)
+}
+
+func decideUnstaging(o observation) step {
+	switch {
 	case o.stagingPod == workflow.Running:
 		return stepStop
-	case o.stagingPod == workflow.Stopping || o.pavInUse && o.unstagingPod != workflow.Running:
+	case o.stagingPod == workflow.Stopping:
+		return stepWait
+	case o.pavInUse && o.unstagingPod != workflow.Running:
 		// "/pav as the staging pod left it": not before kubelet has taken it from that pod.
 		return stepWait
 	}

@@ -60,7 +60,7 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 		return nil
 	}
 	t.stage = want
-	t.event(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
+	t.eventf(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
 		want.Spec.VolumeName, found.Spec.NodeName, found.Name)
 	t.stage = nil
 	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.volume.Driver, found.Spec.NodeName)

@@ -147,7 +147,7 @@ func (s *Stager) run(ctx context.Context, v Volume, stagingPath string, decide f
 			t.wait(ctx, woken, o.backoff)
 			continue
 		}
-		err = t.take(ctx, next)
+		err = steps[next](t, ctx)
 		if apierrors.IsConflict(err) {
 			continue // Somebody changed the object since it was read.
 		}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/albertofaria/pav/test/cluster/internal/compile"
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/debian"
+	"github.com/albertofaria/pav/test/cluster/internal/image"
+	"github.com/albertofaria/pav/test/cluster/internal/paths"
+)
+
+func newBuild() *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use:   "build",
+		Short: "Compile the programs of a cluster into the cache, and print their folder",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			start := time.Now()
+			folder, _, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(os.Stderr, "the programs are ready after %.1f s\n", time.Since(start).Seconds())
+			fmt.Println(folder)
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&all, "all", false, "also kubectl and agnhost, the program of an image of Kubernetes' end-to-end tests")
+	return command
+}
+
+// build returns the folder of programs and the archives of the images that each node gets.
+func build(ctx context.Context, selected compile.Selection, progress io.Writer) (string, []string, error) {
+	checkout, err := paths.Checkout()
+	if err != nil {
+		return "", nil, err
+	}
+	cache, err := paths.Cache()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := debian.Ensure(ctx, progress); err != nil {
+		return "", nil, err
+	}
+	builder := compile.Builder{Source: filepath.Join(checkout, "test", "cluster"), Cache: cache, Progress: progress}
+	folder, err := builder.Build(ctx, selected)
+	if err != nil {
+		return "", nil, err
+	}
+	images, err := makeImages(ctx, folder)
+	return folder, images, err
+}
+
+// makeImages makes the images anew if they are missing. They lie beside the programs, since the
+// same things determine them.
+func makeImages(ctx context.Context, folder string) ([]string, error) {
+	pause, shell := filepath.Join(folder, "pause.image.tar"), filepath.Join(folder, "shell.image.tar")
+	if _, err := os.Stat(pause); err != nil {
+		single := image.Single(filepath.Join(folder, "pause"), "/pause")
+		if err := single.Write(pause, []string{config.PauseImage}); err != nil {
+			return nil, fmt.Errorf("making the pause image: %w", err)
+		}
+	}
+	if _, err := os.Stat(shell); err != nil {
+		made, err := image.Shell(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := made.Write(shell, []string{image.ShellName}); err != nil {
+			return nil, fmt.Errorf("making the shell image: %w", err)
+		}
+	}
+	return []string{pause, shell}, nil
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/compile"
+)
+
+func newUp(options *global) *cobra.Command {
+	var nodes int
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the cluster up and wait until it is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return options.change(func(ctx context.Context, target cluster.Cluster) error {
+				bin, images, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl()}, os.Stderr)
+				if err != nil {
+					return err
+				}
+				return target.Up(ctx, cluster.Options{Nodes: nodes, Bin: bin, Images: images})
+			})
+		},
+	}
+	command.Flags().IntVar(&nodes, "nodes", 1, "number of nodes, 1 to 3")
+	return command
+}
+
+func newDown(options *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove the cluster and everything that it left on the machine",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return options.change(func(ctx context.Context, target cluster.Cluster) error { return target.Down(ctx) })
+		},
+	}
+}
+
+func newLoad(options *global) *cobra.Command {
+	var node string
+	command := &cobra.Command{
+		Use:   "load IMAGE.tar",
+		Short: "Load an image archive into all nodes, or one",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			target, err := options.open()
+			if err != nil {
+				return err
+			}
+			return target.Load(ctx, arguments[0], node)
+		},
+	}
+	command.Flags().StringVar(&node, "node", "", "the only node to load the image into")
+	return command
+}
+
+func newStatus(options *global) *cobra.Command {
+	var format string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show the nodes, their programs and where everything lies",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("unknown format %q: it is text or json", format)
+			}
+			ctx, cancel := interruptible()
+			defer cancel()
+			target, err := options.open()
+			if err != nil {
+				return err
+			}
+			status, err := target.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if format == "text" {
+				return printStatus(os.Stdout, status)
+			}
+			encoder := json.NewEncoder(os.Stdout)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(status)
+		},
+	}
+	command.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return command
+}
+
+func printStatus(output io.Writer, status cluster.Status) error {
+	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "phase\t%s\nstate\t%s\n", status.Phase, status.State)
+	if status.Phase != "none" {
+		fmt.Fprintf(table, "kubeconfig\t%s\nserver\t%s\nprograms\t%s\n", status.Kubeconfig, status.Server, status.Bin)
+	}
+	for _, node := range status.Nodes {
+		state := "stopped"
+		switch {
+		case node.Running && node.Isolated:
+			state = "isolated"
+		case node.Running:
+			state = "running"
+		}
+		fmt.Fprintf(table, "\n%s\t%s\t%s\tpid %d\n", node.Name, state, node.Address, node.PID)
+		for _, component := range node.Components {
+			state := "stopped"
+			if component.Running {
+				state = "running"
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%d start(s)\tpid %d\t%s\n", component.Name, state, component.Starts, component.HostPID, component.LastExit)
+		}
+	}
+	return table.Flush()
+}

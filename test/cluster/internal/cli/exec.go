@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/namespace"
+)
+
+func newExec(options *global) *cobra.Command {
+	var wanted cluster.Command
+	command := &cobra.Command{
+		Use:   "exec [--node NAME] [--network-only] -- COMMAND...",
+		Short: "Run a command on a node, with KUBECONFIG and PATH set",
+		Long: "Run a command on a node, with KUBECONFIG and PATH set, and end with its exit code.\n\n" +
+			"The command sees the node's processes and folders; /tmp, for one, is not the caller's. With " +
+			"--network-only, it shares nothing but the network of node1 (or the node given) and stays " +
+			"otherwise where the caller is.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			target, err := options.open()
+			if err != nil {
+				return err
+			}
+			wanted.Arguments = arguments
+			prepared, pid, kinds, err := target.Prepare(wanted)
+			if err != nil {
+				return err
+			}
+			return pass(prepared, pid, kinds)
+		},
+	}
+	command.Flags().StringVar(&wanted.Node, "node", "node1", "the node")
+	command.Flags().BoolVar(&wanted.NetworkOnly, "network-only", false, "enter the node's network only")
+	// What follows the command's name belongs to the command, with or without "--".
+	command.Flags().SetInterspersed(false)
+	return command
+}
+
+// pass runs a command as if it were this program: with its input and output, signals and end.
+func pass(command *exec.Cmd, pid int, kinds []namespace.Kind) error {
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	wait, err := namespace.Start(command, pid, kinds)
+	if err != nil {
+		return err
+	}
+	terminal := term.IsTerminal(int(os.Stdin.Fd()))
+	go func() {
+		for received := range signals {
+			// What is typed at a terminal reaches the command on its own.
+			if terminal && (received == syscall.SIGINT || received == syscall.SIGQUIT) {
+				continue
+			}
+			_ = command.Process.Signal(received)
+		}
+	}()
+	err = wait()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		return exitError{code: exitCode(ended.ProcessState)}
+	}
+	return err
+}
+
+// exitCode is what a shell would give.
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/albertofaria/pav/test/cluster/internal/image"
+)
+
+func newImage() *cobra.Command {
+	var names []string
+	var binary, entrypoint string
+	command := &cobra.Command{
+		Use:   "image --ref NAME... --binary PATH [--entrypoint PATH] OUT.tar",
+		Short: "Make an image of one static program",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			return image.Single(binary, entrypoint).Write(arguments[0], names)
+		},
+	}
+	command.Flags().StringArrayVar(&names, "ref", nil, "name of the image; may be given several times")
+	command.Flags().StringVar(&binary, "binary", "", "the program")
+	command.Flags().StringVar(&entrypoint, "entrypoint", "/pav", "where the program lies in the image")
+	for _, flag := range []string{"ref", "binary"} {
+		if err := command.MarkFlagRequired(flag); err != nil {
+			panic(fmt.Sprintf("flag %q does not exist", flag)) // a mistake in this function
+		}
+	}
+	command.AddCommand(&cobra.Command{
+		Use:   "shell OUT.tar [NAME...]",
+		Short: "Make an image of busybox and bash, named " + image.ShellName + " and further names",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			made, err := image.Shell(ctx)
+			if err != nil {
+				return err
+			}
+			return made.Write(arguments[0], append([]string{image.ShellName}, arguments[1:]...))
+		},
+	})
+	return command
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/control"
+)
+
+// components are those that a command names, in the order of their importance.
+var components = []string{
+	config.Kubelet, config.Containerd, config.Proxy, config.Etcd, config.APIServer,
+	config.ControllerManager, config.Scheduler,
+}
+
+// operations are what can be done to a component.
+var operations = []control.Operation{control.Start, control.Stop, control.Kill, control.Restart}
+
+func newNode(options *global) *cobra.Command {
+	command := &cobra.Command{Use: "node", Short: "Do things to a node or to a program on it"}
+	for _, verb := range []struct {
+		name, short string
+		action      func(ctx context.Context, target cluster.Cluster, node string) error
+	}{
+		{"stop", "Take a node away at once, like a loss of power; its disk stays", stopNode},
+		{"start", "Bring a stopped node back, with a new boot ID, and wait until it is ready", startNode},
+		{"reboot", "Stop and start a node", func(ctx context.Context, target cluster.Cluster, node string) error {
+			if err := stopNode(ctx, target, node); err != nil {
+				return err
+			}
+			return startNode(ctx, target, node)
+		}},
+		{"isolate", "Take a node's network link away (not that of node1)", func(ctx context.Context, target cluster.Cluster, node string) error {
+			return target.SetConnected(ctx, node, false)
+		}},
+		{"reconnect", "Give a node's network link back", func(ctx context.Context, target cluster.Cluster, node string) error {
+			return target.SetConnected(ctx, node, true)
+		}},
+	} {
+		command.AddCommand(&cobra.Command{
+			Use: verb.name + " NODE", Short: verb.short, Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, arguments []string) error {
+				return options.change(func(ctx context.Context, target cluster.Cluster) error {
+					return verb.action(ctx, target, arguments[0])
+				})
+			},
+		})
+	}
+	for _, component := range components {
+		command.AddCommand(newComponent(options, component))
+	}
+	return command
+}
+
+func stopNode(ctx context.Context, target cluster.Cluster, node string) error {
+	return target.StopNode(ctx, node)
+}
+
+func startNode(ctx context.Context, target cluster.Cluster, node string) error {
+	return target.StartNode(ctx, node)
+}
+
+func newComponent(options *global, component string) *cobra.Command {
+	valid := make([]string, len(operations))
+	for i, operation := range operations {
+		valid[i] = string(operation)
+	}
+	return &cobra.Command{
+		Use:   component + " start|stop|kill|restart NODE",
+		Short: "Start, stop, kill (it is started again after a second) or restart " + component + " of a node",
+		Args:  cobra.MatchAll(cobra.ExactArgs(2), oneOf(valid)),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			return options.change(func(ctx context.Context, target cluster.Cluster) error {
+				return target.Component(ctx, arguments[1], component, control.Operation(arguments[0]))
+			})
+		},
+	}
+}
+
+// oneOf refuses a first argument that is none of some words.
+func oneOf(words []string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if !slices.Contains(words, arguments[0]) {
+			return &argumentError{argument: arguments[0], usage: command.UseLine()}
+		}
+		return nil
+	}
+}
+
+// argumentError is a word that a command does not know.
+type argumentError struct{ argument, usage string }
+
+func (e *argumentError) Error() string {
+	return "unknown argument \"" + e.argument + "\" (usage: " + e.usage + ")"
+}

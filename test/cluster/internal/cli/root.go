@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/machine"
+	"github.com/albertofaria/pav/test/cluster/internal/paths"
+)
+
+// exitError ends the program with the code of a command that it ran, which has said what was wrong.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("command ended with code %d", e.code) }
+
+// Main runs the program and returns its exit code.
+func Main(arguments []string) int {
+	root := newRoot()
+	root.SetArgs(arguments)
+	err := root.Execute()
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.code
+	default:
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		return 1
+	}
+}
+
+// global are the options of all commands.
+type global struct{ state string }
+
+func newRoot() *cobra.Command {
+	var options global
+	root := &cobra.Command{
+		Use:   "cluster",
+		Short: "A Kubernetes cluster on this machine, from source and without a container engine",
+		Long: "A Kubernetes cluster on this machine, from source and without a container engine.\n\n" +
+			"Environment: " + paths.CacheVariable + " moves the cache of programs and images, " +
+			paths.StateVariable + " the state folder.",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.PersistentFlags().StringVar(&options.state, "state", "", "state folder of the cluster (default: one per checkout)")
+	root.AddCommand(
+		newBuild(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
+		newLoad(&options), newImage(), newNode(&options),
+		&cobra.Command{
+			Use: machine.Subcommand, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return machine.Main() },
+		},
+	)
+	return root
+}
+
+// interruptible is for commands that clean up when they are told to end.
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// open returns the cluster that the options name.
+func (g *global) open() (cluster.Cluster, error) {
+	state, err := paths.FindState(g.state)
+	if err != nil {
+		return cluster.Cluster{}, err
+	}
+	cache, err := paths.Cache()
+	if err != nil {
+		return cluster.Cluster{}, err
+	}
+	return cluster.Cluster{State: state, Cache: cache, Progress: os.Stderr}, nil
+}
+
+// change calls a function that changes the cluster, alone.
+func (g *global) change(action func(ctx context.Context, target cluster.Cluster) error) error {
+	if os.Geteuid() != 0 {
+		return errors.New("this needs root: the nodes are made of namespaces and mounts")
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	target, err := g.open()
+	if err != nil {
+		return err
+	}
+	release, err := target.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return action(ctx, target)
+}

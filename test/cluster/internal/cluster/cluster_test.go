@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/albertofaria/pav/test/cluster/internal/paths"
+)
+
+func temporary(t *testing.T) Cluster {
+	t.Helper()
+	return Cluster{State: paths.State{Folder: filepath.Join(t.TempDir(), "state")}, Cache: t.TempDir(), Progress: io.Discard}
+}
+
+func TestStateFolderIsClaimedOnlyIfItIsOurs(t *testing.T) {
+	for name, test := range map[string]struct {
+		files   []string
+		refused bool
+		remains bool
+	}{
+		"no folder":                          {},
+		"a record":                           {files: []string{"cluster.json", "other"}, remains: true},
+		"what nodes wrote after its removal": {files: []string{"nodes/node1/disk/var-lib/file"}, remains: true},
+		"files of somebody else":             {files: []string{"letter.txt"}, refused: true},
+		"somebody's folder of that name":     {files: []string{"nodes/list.txt"}, refused: true},
+		"ours among somebody else's":         {files: []string{"nodes/node1/disk/file", "letter.txt"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := temporary(t)
+			for _, file := range test.files {
+				path := filepath.Join(cluster.State.Folder, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			remains, err := cluster.remains()
+			if err != nil || remains != test.remains {
+				t.Errorf("remains: got %v, %v; want %v", remains, err, test.remains)
+			}
+			if err := cluster.claim(); (err != nil) != test.refused {
+				t.Errorf("claim: got %v, want refused: %v", err, test.refused)
+			}
+		})
+	}
+}
+
+func TestUpRefusesImpossibleSizesBeforeAnythingElse(t *testing.T) {
+	for _, nodes := range []int{-1, 0, 4} {
+		cluster := temporary(t)
+		if err := cluster.Up(t.Context(), Options{Nodes: nodes}); err == nil {
+			t.Errorf("%d nodes are accepted", nodes)
+		}
+		if _, err := os.Stat(cluster.State.Folder); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%d nodes: something was made", nodes)
+		}
+	}
+}
+
+func TestWithoutAClusterNodesAreUnknownAndTheStatusSaysSo(t *testing.T) {
+	cluster := temporary(t)
+	if _, err := cluster.node("node1"); !errors.Is(err, ErrNone) {
+		t.Errorf("got %v, want ErrNone", err)
+	}
+	status, err := cluster.Status(t.Context())
+	if err != nil || status.Phase != "none" || status.Nodes == nil {
+		t.Errorf("got %+v, %v", status, err)
+	}
+}
+
+func TestRecordedNodesAreKnown(t *testing.T) {
+	cluster := temporary(t)
+	if err := os.MkdirAll(cluster.State.Folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.save(record{Phase: running, Nodes: 2, Bin: "/bin-folder"}); err != nil {
+		t.Fatal(err)
+	}
+	node, err := cluster.node("node2")
+	if err != nil || node.Index != 2 || node.Bin != "/bin-folder" {
+		t.Errorf("got %+v, %v", node, err)
+	}
+	if _, err := cluster.node("node3"); err == nil {
+		t.Error("a node too many is known")
+	}
+	if _, err := identity(node); !errors.Is(err, ErrNodeDown) {
+		t.Errorf("got %v, want ErrNodeDown", err)
+	}
+	// A record that says running does not make a cluster complete.
+	if cluster.complete(record{Phase: running, Nodes: 2}) {
+		t.Error("a cluster without processes is complete")
+	}
+}
+
+func TestCommandsGetOurProgramsAndNoProxies(t *testing.T) {
+	got := environment([]string{
+		"PATH=/caller", "KUBECONFIG=/caller", "https_proxy=x", "HTTP_PROXY=x", "NO_PROXY=x", "HOME=/home", "EMPTY=",
+	}, "/bin-folder", "/admin")
+	slices.Sort(got)
+	want := []string{
+		"EMPTY=", "HOME=/home", "KUBECONFIG=/admin",
+		"PATH=/bin-folder:/caller:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestBootIdentifiersAreDifferentAndWellFormed(t *testing.T) {
+	pattern := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	first, second := formatUUID(newUUID()), formatUUID(newUUID())
+	if !pattern.MatchString(first) || first == second {
+		t.Errorf("got %q and %q", first, second)
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("a\nb\nc\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for count, want := range map[int]string{2: "b\nc", 9: "a\nb\nc"} {
+		if got := tail(path, count); got != want {
+			t.Errorf("%d lines: got %q, want %q", count, got, want)
+		}
+	}
+	if got := tail(path+".missing", 2); got != "" {
+		t.Errorf("got %q of a missing file", got)
+	}
+}

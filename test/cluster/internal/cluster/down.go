@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/loop"
+	"github.com/albertofaria/pav/test/cluster/internal/machine"
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Down removes the cluster and all that is left of it. It is no error if there is none.
+func (c Cluster) Down(ctx context.Context) error {
+	remains, err := c.remains()
+	if err != nil {
+		return err
+	}
+	// The folders are what counts, as the record of a half-made cluster may be wrong.
+	folders, err := filepath.Glob(c.State.Node("*").Folder)
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	if remains {
+		// The first node goes last, so that the others lose nothing but themselves.
+		for i := len(folders) - 1; i >= 0; i-- {
+			if err := c.halt(ctx, filepath.Base(folders[i])); err != nil {
+				return err
+			}
+		}
+	}
+	// Processes are found by the cluster's cgroups even if the state folder was lost.
+	if err := cgroup.Remove(ctx, c.cgroupPath("")); err != nil {
+		return err
+	}
+	if !remains {
+		return nil
+	}
+	if err := os.RemoveAll(c.State.Folder); err != nil {
+		return fmt.Errorf("removing the state folder: %w", err)
+	}
+	return nil
+}
+
+// halt ends a node at once, like a loss of power, and frees what the kernel keeps for it.
+func (c Cluster) halt(ctx context.Context, name string) error {
+	files := c.State.Node(name)
+	first, err := process.Load(files.Identity())
+	if err != nil && !errors.Is(err, process.ErrGone) {
+		return err
+	}
+	place := loop.Place{Folder: files.Disk()}
+	var before []loop.Device
+	if err == nil && first.Running() {
+		// Without this, only devices with backing files on the node's disk are found.
+		if place.Filesystems, err = loop.PrivateFilesystems(first.PID); err != nil && first.Running() {
+			return err
+		}
+		if before, err = loop.Devices(); err != nil {
+			return err
+		}
+		if err := first.Kill(ctx); err != nil {
+			return fmt.Errorf("ending %s: %w", name, err)
+		}
+	}
+	if err := cgroup.Remove(ctx, c.cgroupPath(name)); err != nil {
+		return err
+	}
+	if err := detach(ctx, place, before); err != nil {
+		return err
+	}
+	if err := os.Remove(files.Identity()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forgetting the first process of %s: %w", name, err)
+	}
+	return nil
+}
+
+// detach detaches the loop devices of a node that has ended, given the devices before its end.
+func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
+	after, err := loop.Devices()
+	if err != nil {
+		return err
+	}
+	owned, err := place.Owned(after, loop.Vanished(before, after, machine.Folders()))
+	if err != nil {
+		return err
+	}
+	return loop.Detach(ctx, owned)
+}
+
+// StopNode takes a node away, like a loss of power. Its disk stays.
+func (c Cluster) StopNode(ctx context.Context, name string) error {
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	return c.step("stop "+node.Name(), func() error { return c.halt(ctx, node.Name()) })
+}
+
+// StartNode brings a stopped node back. With the first node, the control plane comes back, too.
+func (c Cluster) StartNode(ctx context.Context, name string) error {
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if _, err := identity(node); err == nil {
+		fmt.Fprintf(c.Progress, "%s is running already\n", name)
+		return nil
+	}
+	return c.step("start "+node.Name(), func() error {
+		// A node that ended on its own may have left something behind.
+		if err := c.halt(ctx, node.Name()); err != nil {
+			return err
+		}
+		return c.startNode(ctx, node)
+	})
+}
+
+func (c Cluster) startNode(ctx context.Context, node config.Node) error {
+	first, err := c.launch(ctx, node)
+	if err != nil {
+		return err
+	}
+	if err := c.connectAll(ctx, node); err != nil {
+		return err
+	}
+	if err := c.startRuntime(ctx, node, first); err != nil {
+		return err
+	}
+	if node.ControlPlane() {
+		if err := c.startServer(ctx, node, first); err != nil {
+			return err
+		}
+	}
+	if err := startRest(ctx, node, first); err != nil {
+		return err
+	}
+	if _, err := identity(config.Node{Index: 1, State: c.State}); errors.Is(err, ErrNodeDown) {
+		return nil // nobody is there to call the node ready
+	}
+	return c.waitReady(ctx, []config.Node{node})
+}

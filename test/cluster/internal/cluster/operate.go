@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/control"
+	"github.com/albertofaria/pav/test/cluster/internal/namespace"
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Component does something to a component of a running node.
+func (c Cluster) Component(ctx context.Context, nodeName, component string, operation control.Operation) error {
+	node, err := c.node(nodeName)
+	if err != nil {
+		return err
+	}
+	first, err := identity(node)
+	if err != nil {
+		return err
+	}
+	if _, err := control.Call(ctx, first.PID, control.Request{Operation: operation, Name: component}); err != nil {
+		return fmt.Errorf("asking %s to %s %s: %w", nodeName, operation, component, err)
+	}
+	return nil
+}
+
+// Load loads an image archive into one node, or into all that run if none is named.
+func (c Cluster) Load(ctx context.Context, archive, nodeName string) error {
+	r, err := c.load()
+	if err != nil {
+		return err
+	}
+	nodes := c.nodes(r)
+	if nodeName != "" {
+		node, err := c.node(nodeName)
+		if err != nil {
+			return err
+		}
+		nodes = []config.Node{node}
+	}
+	for _, node := range nodes {
+		first, err := identity(node)
+		if errors.Is(err, ErrNodeDown) && nodeName == "" {
+			fmt.Fprintf(c.Progress, "%s is not running and does not get the image\n", node.Name())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := importImages(ctx, node, first, []string{archive}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// importImages hands archives over as standard input, since a node does not see all files.
+func importImages(ctx context.Context, node config.Node, first process.Identity, archives []string) error {
+	for _, path := range archives {
+		archive, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("opening an image archive: %w", err)
+		}
+		defer archive.Close()
+		command := exec.CommandContext(ctx, node.Bin+"/ctr", "--address", config.ContainerdSocket,
+			"--namespace", "k8s.io", "images", "import", "-")
+		var output bytes.Buffer
+		command.Stdin, command.Stdout, command.Stderr = archive, &output, &output
+		command.Env, command.Dir = node.Environment(), "/"
+		wait, err := namespace.Start(command, first.PID, namespace.All)
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			return fmt.Errorf("loading %q into %s: %w: %s", path, node.Name(), err, strings.TrimSpace(output.String()))
+		}
+	}
+	return nil
+}
+
+// Command is a command to run on a node.
+type Command struct {
+	Node string
+	// NetworkOnly leaves the command on the machine, but for the node's network.
+	NetworkOnly bool
+	Arguments   []string
+}
+
+// Prepare returns the command, the process whose namespaces it is to be started in and their kinds.
+func (c Cluster) Prepare(command Command) (*exec.Cmd, int, []namespace.Kind, error) {
+	node, err := c.node(command.Node)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	first, err := identity(node)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	// The search for the program has to happen in the node, which is easiest left to env.
+	prepared := exec.Command("/usr/bin/env", append([]string{"--"}, command.Arguments...)...)
+	prepared.Env = environment(os.Environ(), node.Bin, c.State.AdminKubeconfig())
+	if command.NetworkOnly {
+		return prepared, first.PID, []namespace.Kind{namespace.Network}, nil
+	}
+	prepared.Dir = "/"
+	if folder, err := os.Getwd(); err == nil {
+		if info, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", first.PID, folder)); err == nil && info.IsDir() {
+			prepared.Dir = folder
+		}
+	}
+	return prepared, first.PID, namespace.All, nil
+}
+
+// environment is the caller's, with the cluster's programs and kubeconfig. Proxies are left out, as
+// nothing in the cluster's network leads to them.
+func environment(caller []string, bin, kubeconfig string) []string {
+	path := config.SystemPath
+	var kept []string
+	for _, variable := range caller {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "PATH":
+			path = value + ":" + config.SystemPath
+		case name == "KUBECONFIG" || strings.HasSuffix(strings.ToLower(name), "_proxy"):
+		default:
+			kept = append(kept, variable)
+		}
+	}
+	return append(kept, "PATH="+bin+":"+path, "KUBECONFIG="+kubeconfig)
+}

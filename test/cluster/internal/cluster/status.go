@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/control"
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Status is what the command status prints. Tests rely on it.
+type Status struct {
+	// Phase is "running", "starting" (also after a crash while starting) or "none".
+	Phase string `json:"phase"`
+	State string `json:"state"`
+	// Kubeconfig is the administrator's.
+	Kubeconfig string       `json:"kubeconfig"`
+	Server     string       `json:"server"`
+	Bin        string       `json:"bin,omitempty"`
+	Nodes      []NodeStatus `json:"nodes"`
+}
+
+// NodeStatus is the status of one node.
+type NodeStatus struct {
+	Name         string `json:"name"`
+	Address      string `json:"address"`
+	ControlPlane bool   `json:"controlPlane"`
+	Running      bool   `json:"running"`
+	// PID is the node's first process as the machine sees it.
+	PID      int    `json:"pid,omitempty"`
+	BootID   string `json:"bootID,omitempty"`
+	Isolated bool   `json:"isolated"`
+	// Disk has what the node sees as /var/lib (in the folder var-lib), /tmp and so on.
+	Disk string `json:"disk"`
+	// Logs is the folder of the logs: one file per component, and init.log.
+	Logs       string            `json:"logs"`
+	Components []ComponentStatus `json:"components"`
+}
+
+// ComponentStatus is the status of a program on a node.
+type ComponentStatus struct {
+	control.State
+	// HostPID is the process as the machine sees it.
+	HostPID int `json:"hostPID,omitempty"`
+}
+
+// Status looks at a cluster. It is no error if there is none.
+func (c Cluster) Status(ctx context.Context) (Status, error) {
+	status := Status{
+		Phase: "none", State: c.State.Folder, Kubeconfig: c.State.AdminKubeconfig(),
+		Server: config.Server(), Nodes: []NodeStatus{},
+	}
+	r, err := c.load()
+	if errors.Is(err, ErrNone) {
+		return status, nil
+	}
+	if err != nil {
+		return status, err
+	}
+	status.Phase, status.Bin = string(r.Phase), r.Bin
+	nodes := c.nodes(r)
+	controlPlane, controlError := identity(nodes[0])
+	for _, node := range nodes {
+		described := describe(ctx, node)
+		if described.Running && !node.ControlPlane() {
+			described.Isolated = controlError != nil || isolated(controlPlane, node)
+		}
+		status.Nodes = append(status.Nodes, described)
+	}
+	return status, nil
+}
+
+func describe(ctx context.Context, node config.Node) NodeStatus {
+	status := NodeStatus{
+		Name: node.Name(), Address: node.Address().String(), ControlPlane: node.ControlPlane(),
+		Disk: node.Files().Disk(), Logs: filepath.Dir(node.Files().Log("init")), Components: []ComponentStatus{},
+	}
+	first, err := identity(node)
+	if err != nil {
+		return status
+	}
+	status.Running, status.PID = true, first.PID
+	// What cannot be read is left out: the node may be about to start or end.
+	status.BootID, _ = bootID(node)
+	outside := process.Outside(first.PID)
+	states, _ := control.Call(ctx, first.PID, control.Request{Operation: control.Status})
+	for _, state := range states {
+		status.Components = append(status.Components, ComponentStatus{State: state, HostPID: outside[state.PID]})
+	}
+	return status
+}
+
+// suspicious names the components of a node whose logs may say what is wrong.
+func suspicious(first process.Identity, node config.Node) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	states, err := control.Call(ctx, first.PID, control.Request{Operation: control.Status})
+	if err != nil {
+		return []string{"init"}
+	}
+	var names []string
+	for _, state := range states {
+		if !state.Running || state.LastExit != "" {
+			names = append(names, state.Name)
+		}
+	}
+	if len(names) > 0 {
+		return names
+	}
+	if node.ControlPlane() {
+		return []string{config.APIServer, config.Containerd, config.Kubelet}
+	}
+	return []string{config.Containerd, config.Kubelet}
+}
+
+// tail returns the last lines of a file, or nothing if it cannot be read.
+func tail(path string, count int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}

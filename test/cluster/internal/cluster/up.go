@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/pki"
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Options says what cluster is wanted.
+type Options struct {
+	Nodes int
+	// Bin is the folder of programs.
+	Bin string
+	// Images are loaded into all nodes before anything else is started on them.
+	Images []string
+}
+
+// cleanUpTime bounds the removal of a cluster that could not be brought up.
+const cleanUpTime = time.Minute
+
+// Up brings a cluster up. One of the wanted size that runs stays as it is; whatever else is found
+// of an earlier one is removed first.
+func (c Cluster) Up(ctx context.Context, options Options) error {
+	if options.Nodes < 1 || options.Nodes > config.MaxNodes {
+		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", config.MaxNodes, options.Nodes)
+	}
+	found, err := c.load()
+	if err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	if err == nil && c.complete(found) {
+		if found.Nodes == options.Nodes {
+			fmt.Fprintf(c.Progress, "the cluster is up already, with %d node(s)\n", found.Nodes)
+			return nil
+		}
+		return fmt.Errorf("a cluster with %d node(s) is up: take it down first", found.Nodes)
+	}
+	if err := c.claim(); err != nil {
+		return err
+	}
+	start := time.Now()
+	err = c.bringUp(ctx, options)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.explain(options)
+		}
+		// The context may be what ended it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		defer cancel()
+		return errors.Join(fmt.Errorf("bringing the cluster up: %w", err), c.Down(ctx))
+	}
+	fmt.Fprintf(c.Progress, "%-40s %5.1f s\n", "cluster is up, after", time.Since(start).Seconds())
+	return nil
+}
+
+// complete says whether all of a cluster runs.
+func (c Cluster) complete(r record) bool {
+	if r.Phase != running {
+		return false
+	}
+	for _, node := range c.nodes(r) {
+		if _, err := identity(node); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// claim makes sure that the state folder is ours to fill and, later, to remove.
+func (c Cluster) claim() error {
+	remains, err := c.remains()
+	if err != nil || remains {
+		return err
+	}
+	entries, err := os.ReadDir(c.State.Folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("looking at the state folder: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("the state folder %q has files that are not of a cluster", c.State.Folder)
+	}
+	return nil
+}
+
+func (c Cluster) bringUp(ctx context.Context, options Options) error {
+	if err := c.step("clean up", func() error { return c.Down(ctx) }); err != nil {
+		return err
+	}
+	r := record{Phase: starting, Nodes: options.Nodes, Bin: options.Bin, Started: time.Now()}
+	if err := os.MkdirAll(c.State.Folder, 0o755); err != nil {
+		return fmt.Errorf("making the state folder: %w", err)
+	}
+	if err := c.save(r); err != nil {
+		return err
+	}
+	nodes := c.nodes(r)
+	if err := c.step("certificates", func() error { return c.writeCertificates(nodes) }); err != nil {
+		return err
+	}
+	identities, err := c.launchAll(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	if err := c.startAll(ctx, nodes, identities, options.Images); err != nil {
+		return err
+	}
+	if err := c.step("nodes ready", func() error { return c.waitReady(ctx, nodes) }); err != nil {
+		return err
+	}
+	r.Phase = running
+	return c.save(r)
+}
+
+func (c Cluster) writeCertificates(nodes []config.Node) error {
+	wanted := pki.Cluster{
+		Server:          config.Server(),
+		ServerAddresses: []net.IP{net.IPv4(127, 0, 0, 1), config.ServerAddress(), config.ServiceAddress()},
+		Nodes:           map[string]net.IP{},
+	}
+	for _, node := range nodes {
+		wanted.Nodes[node.Name()] = node.Address()
+	}
+	if err := wanted.Write(c.State.PKI()); err != nil {
+		return err
+	}
+	if err := os.Link(c.State.Kubeconfig(pki.Admin), c.State.AdminKubeconfig()); err != nil {
+		return fmt.Errorf("writing the administrator's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func (c Cluster) launchAll(ctx context.Context, nodes []config.Node) ([]process.Identity, error) {
+	identities := make([]process.Identity, len(nodes))
+	err := c.step("machines", func() error {
+		for i, node := range nodes {
+			var err error
+			if identities[i], err = c.launch(ctx, node); err != nil {
+				return err
+			}
+			if err := c.connectAll(ctx, node); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return identities, err
+}
+
+// startAll loads the images while the API server comes up.
+func (c Cluster) startAll(ctx context.Context, nodes []config.Node, identities []process.Identity, images []string) error {
+	group, groupContext := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return c.step("API server", func() error { return c.startServer(groupContext, nodes[0], identities[0]) })
+	})
+	for i, node := range nodes {
+		group.Go(func() error {
+			return c.step("container runtime and images of "+node.Name(), func() error {
+				if err := c.startRuntime(groupContext, node, identities[i]); err != nil {
+					return err
+				}
+				return importImages(groupContext, node, identities[i], images)
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, node := range nodes {
+		if err := startRest(ctx, node, identities[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain shows the ends of the logs that are likely to say why the cluster did not come up.
+func (c Cluster) explain(options Options) {
+	for _, node := range c.nodes(record{Nodes: options.Nodes}) {
+		suspects := []string{"init"}
+		if first, err := identity(node); err == nil {
+			suspects = suspicious(first, node)
+		}
+		for _, name := range suspects {
+			path := node.Files().Log(name)
+			if text := tail(path, 15); text != "" {
+				fmt.Fprintf(c.Progress, "--- end of the log %s of %s:\n%s\n", filepath.Base(path), node.Name(), text)
+			}
+		}
+	}
+}

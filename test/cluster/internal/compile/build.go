@@ -1,0 +1,127 @@
+package compile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Builder compiles programs.
+type Builder struct {
+	// Source is the folder of the test/cluster module in the checkout.
+	Source string
+	// Cache is the folder that all clusters share.
+	Cache string
+	// Progress receives one line or two per program.
+	Progress io.Writer
+}
+
+// Folder returns the folder that the programs are compiled into. Its name changes with everything
+// that determines them: the pinned modules, the recipes, the pause program and the Go version.
+func (b Builder) Folder(ctx context.Context) (string, error) {
+	sum := sha256.New()
+	for _, file := range []string{
+		kubernetesModule + "/go.mod", kubernetesModule + "/go.sum",
+		containerdModule + "/go.mod", containerdModule + "/go.sum", "pause/main.go",
+	} {
+		content, err := os.ReadFile(filepath.Join(b.Source, file))
+		if err != nil {
+			return "", fmt.Errorf("reading the sources of the cluster's programs: %w", err)
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", file, len(content), content)
+	}
+	for _, program := range Plan(Selection{Kubectl: true, Agnhost: true}) {
+		fmt.Fprintln(sum, program.arguments(program.Name), program.environment())
+	}
+	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH")
+	command.Dir = filepath.Join(b.Source, containerdModule)
+	version, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("asking the go command for its version: %w", err)
+	}
+	sum.Write(version)
+	return filepath.Join(b.Cache, "bin", KubernetesVersion+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
+}
+
+// Build compiles what is missing of the selected programs and returns the folder that they are in.
+// Two builds at once wait for each other, and an interrupted one leaves no half-written program.
+func (b Builder) Build(ctx context.Context, selected Selection) (string, error) {
+	folder, err := b.Folder(ctx)
+	if err != nil {
+		return "", err
+	}
+	lock, err := process.Lock(ctx, filepath.Join(b.Cache, "locks", filepath.Base(folder)), func() {
+		fmt.Fprintln(b.Progress, "waiting for another build of the same programs")
+	})
+	if err != nil {
+		return "", fmt.Errorf("locking the build: %w", err)
+	}
+	defer lock.Close()
+
+	missing := Missing(folder, Plan(selected))
+	if len(missing) == 0 {
+		return folder, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder of programs: %w", err)
+	}
+	for i, program := range missing {
+		fmt.Fprintf(b.Progress, "[%2d/%d] compiling %s\n", i+1, len(missing), program.Name)
+		start := time.Now()
+		if err := b.compile(ctx, folder, program); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(b.Progress, "[%2d/%d] compiled %s in %.1f s\n", i+1, len(missing), program.Name, time.Since(start).Seconds())
+	}
+	return folder, nil
+}
+
+// Missing returns those of the programs that a folder does not have.
+func Missing(folder string, programs []Program) []Program {
+	var missing []Program
+	for _, program := range programs {
+		if _, err := os.Stat(filepath.Join(folder, program.Name)); err != nil {
+			missing = append(missing, program)
+		}
+	}
+	return missing
+}
+
+func (b Builder) compile(ctx context.Context, folder string, program Program) error {
+	// The hidden name is never in the way of another program, and the next build overwrites it.
+	temporary := filepath.Join(folder, "."+program.Name+".partial")
+	command := exec.CommandContext(ctx, "go", program.arguments(temporary)...)
+	command.Dir = filepath.Join(b.Source, program.Module)
+	command.Env = append(os.Environ(), program.environment()...)
+	if output, err := command.CombinedOutput(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("compiling %s: %w\n%s", program.Name, err, lastLines(string(output), 30))
+	}
+	if err := os.Rename(temporary, filepath.Join(folder, program.Name)); err != nil {
+		return fmt.Errorf("putting %s in place: %w", program.Name, err)
+	}
+	return nil
+}
+
+// HasKubectl says whether the machine brings kubectl.
+func HasKubectl() bool {
+	_, err := exec.LookPath("kubectl")
+	return !errors.Is(err, exec.ErrNotFound)
+}
+
+func lastLines(text string, count int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}

@@ -1,0 +1,111 @@
+package compile
+
+import (
+	"strings"
+)
+
+const (
+	// KubernetesVersion is the version that the programs are told to report: a build from modules
+	// knows none, and version checks of clients and of the control plane fail without one.
+	KubernetesVersion = "v1.36.3"
+
+	kubernetesModule = "components/kubernetes"
+	containerdModule = "components/containerd"
+	cniPlugins       = "github.com/containernetworking/plugins/plugins/"
+)
+
+// Program says how one program is compiled.
+type Program struct {
+	// Name is that of the resulting file.
+	Name string
+	// Module is the folder of the module to compile in, below test/cluster.
+	Module  string
+	Package string
+	// Variables are set by the linker.
+	Variables []string
+	Tags      string
+	CGO       bool
+}
+
+// Selection says which optional programs are wanted.
+type Selection struct {
+	// Kubectl is wanted where the machine has none.
+	Kubectl bool
+	// Agnhost is the program of an image that Kubernetes' own end-to-end tests use.
+	Agnhost bool
+}
+
+// Plan lists the programs in the order in which they are compiled. The large ones come first, so
+// that what they share is compiled once and the rest follows quickly.
+func Plan(selected Selection) []Program {
+	var programs []Program
+	kubernetes := []string{"kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
+	if selected.Kubectl {
+		kubernetes = append(kubernetes, "kubectl")
+	}
+	for _, name := range kubernetes {
+		programs = append(programs, Program{
+			Name: name, Module: kubernetesModule, Package: "k8s.io/kubernetes/cmd/" + name,
+			Variables: kubernetesVariables(),
+		})
+	}
+	if selected.Agnhost {
+		programs = append(programs, Program{
+			Name: "agnhost", Module: kubernetesModule, Package: "k8s.io/kubernetes/test/images/agnhost",
+			Variables: kubernetesVariables(),
+		})
+	}
+	programs = append(programs, Program{Name: "etcd", Module: kubernetesModule, Package: "go.etcd.io/etcd/server/v3"})
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		programs = append(programs, Program{
+			Name: name, Module: containerdModule, Package: "github.com/containerd/containerd/v2/cmd/" + name,
+		})
+	}
+	for _, plugin := range []string{"main/bridge", "main/loopback", "ipam/host-local", "meta/portmap"} {
+		_, name, _ := strings.Cut(plugin, "/")
+		programs = append(programs, Program{Name: name, Module: containerdModule, Package: cniPlugins + plugin})
+	}
+	return append(programs,
+		// Without seccomp, and so without cgo, runc refuses every pod sandbox.
+		Program{
+			Name: "runc", Module: containerdModule, Package: "github.com/opencontainers/runc",
+			Tags: "seccomp", CGO: true,
+		},
+		Program{Name: "pause", Module: ".", Package: "./pause"},
+	)
+}
+
+func kubernetesVariables() []string {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(KubernetesVersion, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	var variables []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		variables = append(variables,
+			pkg+".gitVersion="+KubernetesVersion, pkg+".gitMajor="+major, pkg+".gitMinor="+minor,
+			pkg+".gitTreeState=clean")
+	}
+	return variables
+}
+
+// arguments are those of the go command.
+func (p Program) arguments(output string) []string {
+	linker := "-s -w"
+	for _, variable := range p.Variables {
+		linker += " -X " + variable
+	}
+	arguments := []string{"build", "-trimpath", "-ldflags", linker, "-o", output}
+	if p.Tags != "" {
+		arguments = append(arguments, "-tags", p.Tags)
+	}
+	return append(arguments, p.Package)
+}
+
+// environment is what the go command needs beyond the caller's environment.
+func (p Program) environment() []string {
+	cgo := "CGO_ENABLED=0"
+	if p.CGO {
+		cgo = "CGO_ENABLED=1"
+	}
+	// A workspace of the caller would replace the pinned versions.
+	return []string{cgo, "GOWORK=off"}
+}

@@ -1,0 +1,123 @@
+package compile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPlanHasOptionalProgramsOnlyOnRequest(t *testing.T) {
+	for name, test := range map[string]struct {
+		selected Selection
+		want     []string
+		absent   []string
+	}{
+		"nothing optional": {want: []string{"kubelet", "etcd", "runc", "pause"}, absent: []string{"kubectl", "agnhost"}},
+		"kubectl":          {selected: Selection{Kubectl: true}, want: []string{"kubectl"}, absent: []string{"agnhost"}},
+		"agnhost":          {selected: Selection{Agnhost: true}, want: []string{"agnhost"}, absent: []string{"kubectl"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var names []string
+			for _, program := range Plan(test.selected) {
+				names = append(names, program.Name)
+			}
+			for _, want := range test.want {
+				if !slices.Contains(names, want) {
+					t.Errorf("%q is missing in %v", want, names)
+				}
+			}
+			for _, absent := range test.absent {
+				if slices.Contains(names, absent) {
+					t.Errorf("%q is in %v", absent, names)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryPackageIsPinnedByItsModule(t *testing.T) {
+	for _, program := range Plan(Selection{Kubectl: true, Agnhost: true}) {
+		if program.Module == "." {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join("..", "..", program.Module, "tools.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(content), "\t_ \""+program.Package+"\"\n") {
+			t.Errorf("%s/tools.go does not import %q", program.Module, program.Package)
+		}
+	}
+}
+
+func TestReportedVersionIsTheModulesVersion(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", kubernetesModule, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "k8s.io/kubernetes " + KubernetesVersion + "\n"; !strings.Contains(string(content), want) {
+		t.Errorf("go.mod does not require %q", want)
+	}
+}
+
+func TestArgumentsOfKubernetesProgramsNameTheVersion(t *testing.T) {
+	arguments := strings.Join(Plan(Selection{})[0].arguments("out"), " ")
+	for _, want := range []string{
+		"-trimpath", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion,
+		"k8s.io/client-go/pkg/version.gitMajor=1", "version.gitMinor=36", "version.gitTreeState=clean",
+	} {
+		if !strings.Contains(arguments, want) {
+			t.Errorf("%q is missing in %q", want, arguments)
+		}
+	}
+}
+
+func TestFolderChangesWithTheModules(t *testing.T) {
+	source := t.TempDir()
+	builder := Builder{Source: source, Cache: "/cache"}
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(source, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, module := range []string{kubernetesModule, containerdModule} {
+		write(module+"/go.mod", "module example.com/m\n\ngo 1.26\n")
+		write(module+"/go.sum", "")
+	}
+	write("pause/main.go", "package main\n")
+	first, err := builder.Folder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := builder.Folder(t.Context())
+	if err != nil || again != first {
+		t.Errorf("got %q, %v; want %q again", again, err, first)
+	}
+	write(containerdModule+"/go.sum", "changed")
+	changed, err := builder.Folder(t.Context())
+	if err != nil || changed == first {
+		t.Errorf("got %q, %v; want another folder", changed, err)
+	}
+}
+
+func TestMissingNamesProgramsThatAreNotThere(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "etcd"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// A partial file must not count: its build was interrupted.
+	if err := os.WriteFile(filepath.Join(folder, ".runc.partial"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	missing := Missing(folder, []Program{{Name: "etcd"}, {Name: "runc"}})
+	if len(missing) != 1 || missing[0].Name != "runc" {
+		t.Errorf("got %v, want runc", missing)
+	}
+}

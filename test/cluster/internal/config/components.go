@@ -1,0 +1,112 @@
+package config
+
+import (
+	"path/filepath"
+
+	"github.com/albertofaria/pav/test/cluster/internal/control"
+	"github.com/albertofaria/pav/test/cluster/internal/pki"
+)
+
+// Names of the components, which are also those of their log files.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Proxy             = "kube-proxy"
+	Containerd        = "containerd"
+	Kubelet           = "kubelet"
+)
+
+// Component returns the command line of one component of a node.
+func (n Node) Component(name string) control.Component {
+	arguments := map[string]func() []string{
+		Etcd: n.etcd, APIServer: n.apiServer, ControllerManager: n.controllerManager,
+		Scheduler: n.scheduler, Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet,
+	}[name]()
+	return control.Component{
+		Name:    name,
+		Command: append([]string{n.program(name)}, arguments...),
+		// Nothing of the caller's environment gets in, above all no proxies.
+		Environment: n.Environment(),
+		Log:         n.Files().Log(name),
+	}
+}
+
+// Environment is that of everything that a node starts.
+func (n Node) Environment() []string {
+	return []string{"PATH=" + n.Bin + ":" + SystemPath, "HOME=/root", "TMPDIR=/tmp", "LANG=C.UTF-8"}
+}
+
+// SystemPath finds programs of the machine whatever the caller's PATH is.
+const SystemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func (n Node) etcd() []string {
+	const client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+	return []string{
+		"--name=" + n.Name(), "--data-dir=" + filepath.Join(n.Files().Disk(), "etcd"),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + n.Name() + "=" + peer,
+		// The machine is not going to lose power in the middle of a test that matters.
+		"--unsafe-no-fsync", "--log-level=warn",
+	}
+}
+
+func (n Node) apiServer() []string {
+	return []string{
+		"--etcd-servers=http://127.0.0.1:2379",
+		"--service-cluster-ip-range=" + serviceNetwork,
+		"--advertise-address=" + ServerAddress().String(),
+		"--secure-port=6443",
+		"--tls-cert-file=" + n.secret(pki.APIServer+".crt"),
+		"--tls-private-key-file=" + n.secret(pki.APIServer+".key"),
+		"--client-ca-file=" + n.secret(pki.AuthorityFile),
+		"--service-account-key-file=" + n.secret(pki.SigningPublicFile),
+		"--service-account-signing-key-file=" + n.secret(pki.SigningKeyFile),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + n.secret(pki.APIServerClient+".crt"),
+		"--kubelet-client-key=" + n.secret(pki.APIServerClient+".key"),
+		"--kubelet-certificate-authority=" + n.secret(pki.AuthorityFile),
+		// Webhooks and aggregated APIs are reached at their pods' addresses, without kube-proxy.
+		"--enable-aggregator-routing=true",
+	}
+}
+
+func (n Node) controllerManager() []string {
+	return []string{
+		"--kubeconfig=" + n.State.Kubeconfig(pki.ControllerManager),
+		"--service-account-private-key-file=" + n.secret(pki.SigningKeyFile),
+		"--root-ca-file=" + n.secret(pki.AuthorityFile),
+		"--use-service-account-credentials=true",
+		"--leader-elect=false",
+		// The default limits slow volumes down to a few per second.
+		"--kube-api-qps=200", "--kube-api-burst=400",
+	}
+}
+
+func (n Node) scheduler() []string {
+	return []string{
+		"--kubeconfig=" + n.State.Kubeconfig(pki.Scheduler), "--leader-elect=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
+	}
+}
+
+func (n Node) proxy() []string { return []string{"--config=" + n.file(proxyFile)} }
+
+func (n Node) containerd() []string { return []string{"--config=" + n.file(containerdFile)} }
+
+func (n Node) kubelet() []string {
+	return []string{
+		"--config=" + n.file(kubeletFile),
+		"--kubeconfig=" + n.State.Kubeconfig(pki.Kubelet(n.Name())),
+		"--root-dir=" + KubeletRoot,
+		"--hostname-override=" + n.Name(),
+		"--node-ip=" + n.Address().String(),
+		"--v=2",
+	}
+}

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/albertofaria/pav/test/cluster/internal/pki"
+)
+
+const (
+	kubeletFile    = "kubelet.json"
+	proxyFile      = "kube-proxy.json"
+	containerdFile = "containerd.toml"
+	networkFolder  = "cni"
+)
+
+// kernelSettings are values that kubelet insists on, by files of /proc/sys. A node gets to see them
+// instead of the machine's, which are none of a node's business.
+var kernelSettings = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// PauseImage is the name that the image of pods' first process is loaded under.
+const PauseImage = "localhost/pav-cluster/pause:1"
+
+type object map[string]any
+
+// Write writes the configuration files of a node.
+func (n Node) Write() error {
+	files := map[string][]byte{
+		containerdFile: []byte(n.containerdConfig()),
+	}
+	for name, content := range map[string]object{
+		kubeletFile: n.kubeletConfig(), proxyFile: n.proxyConfig(),
+		filepath.Join(networkFolder, "10-pav.conflist"): n.networkConfig(),
+	} {
+		encoded, err := json.MarshalIndent(content, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encoding %s: %w", name, err)
+		}
+		files[name] = encoded
+	}
+	for path, content := range n.replacements() {
+		files[replacement(path)] = []byte(content)
+	}
+	for name, content := range files {
+		path := n.file(name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("making a folder of configuration: %w", err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return fmt.Errorf("writing configuration: %w", err)
+		}
+	}
+	return nil
+}
+
+// replacements are the contents of files that a node sees in the place of the machine's.
+func (n Node) replacements() map[string]string {
+	contents := map[string]string{
+		// Where there is no network, an answer that comes at once is better than none.
+		resolver:        "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n",
+		"/etc/hosts":    hosts(),
+		"/etc/hostname": n.Name() + "\n",
+	}
+	for name, value := range kernelSettings {
+		contents["/proc/sys/"+name] = value + "\n"
+	}
+	return contents
+}
+
+const resolver = "/etc/resolv.conf"
+
+// replacement is the name of the file that stands in for another one.
+func replacement(path string) string { return "replaced" + path }
+
+// Replaced are the files that Write wrote for the node to see in the place of others, by the
+// others' paths.
+func (n Node) Replaced() map[string]string {
+	files := map[string]string{}
+	for path := range n.replacements() {
+		files[path] = n.file(replacement(path))
+	}
+	return files
+}
+
+func hosts() string {
+	text := "127.0.0.1 localhost\n::1 localhost\n"
+	for index := 1; index <= MaxNodes; index++ {
+		node := Node{Index: index}
+		text += fmt.Sprintf("%s %s\n", node.Address(), node.Name())
+	}
+	return text
+}
+
+func (n Node) kubeletConfig() object {
+	return object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"containerRuntimeEndpoint": "unix://" + ContainerdSocket,
+		"authentication": object{
+			"x509":      object{"clientCAFile": n.secret(pki.AuthorityFile)},
+			"anonymous": object{"enabled": false},
+		},
+		"authorization":     object{"mode": "Webhook"},
+		"tlsCertFile":       n.secret(pki.Kubelet(n.Name()) + ".crt"),
+		"tlsPrivateKeyFile": n.secret(pki.Kubelet(n.Name()) + ".key"),
+		"cgroupDriver":      "cgroupfs",
+		"failCgroupV1":      false,
+		"failSwapOn":        false,
+		// Some machines give root less than all capabilities; this makes kubelet put up with it.
+		"featureGates":           object{"KubeletInUserNamespace": true},
+		"enforceNodeAllocatable": []string{},
+		// The disk is the machine's, and how full it is no concern of the cluster.
+		"imageGCHighThresholdPercent": 100,
+		"evictionHard": object{
+			"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
+			"imagefs.inodesFree": "0%", "memory.available": "0%",
+		},
+		"maxPods":             500,
+		"serializeImagePulls": false,
+		"kubeAPIQPS":          100,
+		"kubeAPIBurst":        200,
+		"resolvConf":          n.file(replacement(resolver)),
+		"clusterDomain":       "cluster.local",
+		// The default lies in a folder that the node shares with the machine.
+		"volumePluginDir": filepath.Join(KubeletRoot, "volume-plugins"),
+	}
+}
+
+func (n Node) proxyConfig() object {
+	return object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"clientConnection": object{"kubeconfig": n.State.Kubeconfig(pki.Proxy)},
+		"mode":             "iptables",
+		// All pods share one subnet, so an answer would take the direct way past the node that
+		// translated the request's address; a translated source address makes it come back there.
+		"iptables":         object{"masqueradeAll": true},
+		"clusterCIDR":      PodNetwork,
+		"hostnameOverride": n.Name(),
+		"conntrack":        object{"maxPerCore": 0},
+	}
+}
+
+// networkConfig gives each node a range of its own in the one subnet that all nodes share.
+func (n Node) networkConfig() object {
+	first, last := n.podRange()
+	return object{
+		"cniVersion": "1.0.0", "name": "pav",
+		"plugins": []object{
+			{
+				"type": "bridge", "bridge": Bridge, "isGateway": true, "ipMasq": false, "hairpinMode": true,
+				"ipam": object{
+					"type": "host-local",
+					"ranges": [][]object{{{
+						"subnet": PodNetwork, "gateway": n.Address().String(),
+						"rangeStart": first.String(), "rangeEnd": last.String(),
+					}}},
+					"routes": []object{{"dst": "0.0.0.0/0"}},
+				},
+			},
+			{"type": "portmap", "capabilities": object{"portMappings": true}},
+		},
+	}
+}
+
+func (n Node) containerdConfig() string {
+	return fmt.Sprintf(`version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+
+[grpc]
+address = %q
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "/var/lib/containerd/opt"
+
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = %q
+
+[plugins."io.containerd.cri.v1.runtime"]
+restrict_oom_score_adj = true
+disable_apparmor = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = [%q]
+conf_dir = %q
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+BinaryName = %q
+SystemdCgroup = false
+`, ContainerdSocket, PauseImage, n.Bin, n.file(networkFolder), n.program("runc"))
+}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/albertofaria/pav/test/cluster/internal/paths"
+)
+
+// The flat network that all pods and nodes share. It exists in namespaces only, so clusters that
+// run at the same time use the same addresses.
+const (
+	Bridge       = "cni0"
+	Uplink       = "eth0"
+	PodNetwork   = "10.88.0.0/16"
+	PrefixLength = 16
+	ServerPort   = 6443
+
+	serviceNetwork = "10.96.0.0/16"
+)
+
+// MaxNodes is the largest number of nodes.
+const MaxNodes = 3
+
+// Sockets and folders within a node.
+const (
+	ContainerdSocket = "/run/containerd/containerd.sock"
+	KubeletRoot      = "/var/lib/kubelet"
+)
+
+// Node is one node of a cluster.
+type Node struct {
+	// Index counts from 1. The first node runs the control plane.
+	Index int
+	// Bin is the folder of programs.
+	Bin   string
+	State paths.State
+}
+
+// Name is the node's name in Kubernetes.
+func (n Node) Name() string { return fmt.Sprintf("node%d", n.Index) }
+
+// Address is the node's address on its bridge.
+func (n Node) Address() net.IP { return net.IPv4(10, 88, 0, byte(n.Index)) }
+
+// ControlPlane says whether the node runs it.
+func (n Node) ControlPlane() bool { return n.Index == 1 }
+
+// Files names the node's files.
+func (n Node) Files() paths.Node { return n.State.Node(n.Name()) }
+
+// ServerAddress is where the API server listens.
+func ServerAddress() net.IP { return Node{Index: 1}.Address() }
+
+// ServiceAddress is the API server's address as a service.
+func ServiceAddress() net.IP { return net.IPv4(10, 96, 0, 1) }
+
+// Server is the API server's URL.
+func Server() string { return fmt.Sprintf("https://%s:%d", ServerAddress(), ServerPort) }
+
+// podRange is the node's part of the pod network. The addresses before the first one belong to
+// nodes.
+func (n Node) podRange() (first, last net.IP) {
+	return net.IPv4(10, 88, byte(n.Index*16), 1), net.IPv4(10, 88, byte(n.Index*16+15), 254)
+}
+
+func (n Node) program(name string) string { return filepath.Join(n.Bin, name) }
+
+func (n Node) file(name string) string { return filepath.Join(n.Files().Config(), name) }
+
+func (n Node) secret(name string) string { return filepath.Join(n.State.PKI(), name) }

@@ -1,0 +1,96 @@
+package debian
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// need is a package, and the file that shows that the machine has it.
+type need struct {
+	pkg string
+	// program is searched in the folders of programs, file is a path or empty.
+	program string
+	file    string
+}
+
+// needs are what compiling runc, running nodes and making the shell image take.
+var needs = []need{
+	{pkg: "gcc", program: "gcc"},
+	{pkg: "libc6-dev", file: "/usr/include/stdio.h"},
+	{pkg: "pkg-config", program: "pkg-config"},
+	{pkg: "libseccomp-dev", file: "/usr/include/seccomp.h"},
+	{pkg: "iptables", program: "iptables"},
+	{pkg: "iproute2", program: "ip"},
+	{pkg: "conntrack", program: "conntrack"},
+	{pkg: "socat", program: "socat"},
+	{pkg: "util-linux", program: "losetup"},
+	{pkg: "mount", program: "mount"},
+	{pkg: "e2fsprogs", program: "mkfs.ext4"},
+	{pkg: "busybox-static", program: "busybox"},
+	{pkg: "bash-static", program: "bash-static"},
+}
+
+// folders hold programs also where the caller's PATH leaves out those of the administrator.
+var folders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// Missing returns the packages that the machine lacks.
+func Missing() []string {
+	return missing(func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+}
+
+func missing(exists func(path string) bool) []string {
+	var packages []string
+	for _, need := range needs {
+		found := need.file != "" && exists(need.file)
+		for _, folder := range folders {
+			found = found || need.program != "" && exists(folder+"/"+need.program)
+		}
+		if !found {
+			packages = append(packages, need.pkg)
+		}
+	}
+	return packages
+}
+
+// Ensure installs what is missing, or says what is missing and how to install it.
+func Ensure(ctx context.Context, progress io.Writer) error {
+	packages := Missing()
+	if len(packages) == 0 {
+		return nil
+	}
+	_, err := exec.LookPath("apt-get")
+	if err != nil || os.Geteuid() != 0 {
+		return fmt.Errorf("this machine lacks what these Debian packages contain; run as root: "+
+			"apt-get update && apt-get install --yes --no-install-recommends %s", strings.Join(packages, " "))
+	}
+	fmt.Fprintf(progress, "installing Debian packages: %s\n", strings.Join(packages, " "))
+	if _, err := install(ctx, packages); err == nil {
+		return nil
+	}
+	// The lists of packages may be absent or too old to name files that still exist.
+	if output, err := apt(ctx, "update"); err != nil {
+		return fmt.Errorf("updating the lists of Debian packages: %w\n%s", err, output)
+	}
+	if output, err := install(ctx, packages); err != nil {
+		return fmt.Errorf("installing %s: %w\n%s", strings.Join(packages, " "), err, output)
+	}
+	return nil
+}
+
+func install(ctx context.Context, packages []string) (string, error) {
+	return apt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, packages...)...)
+}
+
+func apt(ctx context.Context, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet"}, arguments...)...)
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}

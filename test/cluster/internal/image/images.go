@@ -1,0 +1,86 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// ShellName is the name that the shell image always has.
+const ShellName = "docker.io/library/busybox:1.37.0"
+
+// Nonroot is the user of the shell image for pods that must not run as root.
+const Nonroot = 65532
+
+const folderMode = fs.ModeDir | 0o755
+
+// Single is an image of one static program on an otherwise empty file system.
+func Single(binary, entrypoint string) Image {
+	return Image{
+		Entries: []Entry{{Path: entrypoint, Mode: 0o755, Source: binary}},
+		Config:  v1.Config{Entrypoint: []string{entrypoint}, WorkingDir: "/"},
+	}
+}
+
+// Shell is an image of the machine's static busybox, with all its commands, and static bash.
+func Shell(ctx context.Context) (Image, error) {
+	busybox, err := first("/bin/busybox", "/usr/bin/busybox")
+	if err != nil {
+		return Image{}, err
+	}
+	bash, err := first("/bin/bash-static", "/usr/bin/bash-static")
+	if err != nil {
+		return Image{}, err
+	}
+	var list bytes.Buffer
+	command := exec.CommandContext(ctx, busybox, "--list")
+	command.Stdout = &list
+	if err := command.Run(); err != nil {
+		return Image{}, fmt.Errorf("listing the commands of busybox: %w", err)
+	}
+	return shell(busybox, bash, strings.Fields(list.String())), nil
+}
+
+func shell(busybox, bash string, commands []string) Image {
+	entries := []Entry{
+		{Path: "bin", Mode: folderMode},
+		{Path: "etc", Mode: folderMode},
+		{Path: "home", Mode: folderMode},
+		{Path: "home/nonroot", Mode: fs.ModeDir | 0o700, Owner: Nonroot},
+		{Path: "root", Mode: fs.ModeDir | 0o700},
+		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		{Path: "usr", Mode: folderMode},
+		{Path: "usr/bin", Mode: folderMode},
+		{Path: "usr/bin/env", Link: "/bin/busybox"},
+		{Path: "var", Mode: folderMode},
+		{Path: "var/tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		{Path: "etc/passwd", Mode: 0o644, Content: fmt.Sprintf("root:x:0:0:root:/root:/bin/sh\n"+
+			"nobody:x:65534:65534:nobody:/:/bin/false\nnonroot:x:%d:%d:nonroot:/home/nonroot:/bin/sh\n", Nonroot, Nonroot)},
+		{Path: "etc/group", Mode: 0o644, Content: fmt.Sprintf("root:x:0:\nnogroup:x:65534:\nnonroot:x:%d:\n", Nonroot)},
+		{Path: "bin/busybox", Mode: 0o755, Source: busybox},
+		{Path: "bin/bash", Mode: 0o755, Source: bash},
+	}
+	for _, command := range commands {
+		if command != "busybox" && command != "bash" {
+			entries = append(entries, Entry{Path: "bin/" + command, Link: "busybox"})
+		}
+	}
+	return Image{Entries: entries, Config: v1.Config{
+		Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	}}
+}
+
+func first(paths ...string) (string, error) {
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("the shell image needs %s (Debian packages busybox-static and bash-static)", paths[0])
+}

@@ -1,0 +1,136 @@
+package kube
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/albertofaria/pav/test/cluster/internal/namespace"
+	"github.com/albertofaria/pav/test/cluster/internal/pki"
+)
+
+// answerLimit is more than the list of the nodes takes.
+const answerLimit = 8 << 20
+
+// Client reads from an API server that is reachable from a process's network namespace.
+type Client struct {
+	server string
+	http   *http.Client
+}
+
+// New returns a client with the administrator's certificate. The server is a URL with an address
+// in numbers; pid is a process in whose network namespace it is reachable.
+func New(folder, server string, pid int) (*Client, error) {
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, pki.Admin+".crt"), filepath.Join(folder, pki.Admin+".key"))
+	if err != nil {
+		return nil, fmt.Errorf("loading the administrator's certificate: %w", err)
+	}
+	authority, err := os.ReadFile(filepath.Join(folder, pki.AuthorityFile))
+	if err != nil {
+		return nil, fmt.Errorf("loading the authority's certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, errors.New("loading the authority's certificate: no certificate found")
+	}
+	return &Client{server: server, http: &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}},
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return namespace.Dial(ctx, pid, network, address)
+			},
+		},
+	}}, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Ready says whether the server calls itself ready.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.get(ctx, "/readyz")
+	return err
+}
+
+// HasServiceAccount says whether the service account exists that pods of the default namespace get.
+func (c *Client) HasServiceAccount(ctx context.Context) error {
+	_, err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	return err
+}
+
+// Node is what is asked about a node.
+type Node struct {
+	Name string
+	// Ready means that it says so itself and that pods are let onto it.
+	Ready  bool
+	BootID string
+}
+
+// Nodes returns the nodes by name.
+func (c *Client) Nodes(ctx context.Context) (map[string]Node, error) {
+	content, err := c.get(ctx, "/api/v1/nodes")
+	if err != nil {
+		return nil, err
+	}
+	return parseNodes(content)
+}
+
+func parseNodes(content []byte) (map[string]Node, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ Taints []struct{ Key string } }
+			Status   struct {
+				NodeInfo   struct{ BootID string }
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := json.Unmarshal(content, &list); err != nil {
+		return nil, fmt.Errorf("decoding the list of nodes: %w", err)
+	}
+	nodes := map[string]Node{}
+	for _, item := range list.Items {
+		node := Node{Name: item.Metadata.Name, BootID: item.Status.NodeInfo.BootID}
+		for _, condition := range item.Status.Conditions {
+			node.Ready = node.Ready || condition.Type == "Ready" && condition.Status == "True"
+		}
+		// The taints for being new or away are taken off a little after the node is ready.
+		for _, taint := range item.Spec.Taints {
+			node.Ready = node.Ready && !strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		}
+		nodes[node.Name] = node
+	}
+	return nodes, nil
+}
+
+func (c *Client) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server: %w", err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server: %w", err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the API server answers %s with %s", path, response.Status)
+	}
+	return content, nil
+}

@@ -1,0 +1,131 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// major is the kernel's number for loop devices.
+const major = 7
+
+// Device is a loop device that is in use, with what the kernel says about its backing file. The
+// file's path is of little use, as the kernel tells it from the view of a namespace that may not
+// exist any more; the numbers of its file system and inode are the same for everybody.
+type Device struct {
+	Number int
+	// Path is the backing file's, from some namespace's view.
+	Path string
+	// Filesystem and Inode identify the backing file.
+	Filesystem uint64
+	Inode      uint64
+	// Backing is the backing file's own device number, if it is itself a device.
+	Backing uint64
+}
+
+// Devices lists the loop devices that have a backing file.
+func Devices() ([]Device, error) {
+	paths, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, fmt.Errorf("listing loop devices: %w", err)
+	}
+	var devices []Device
+	for _, path := range paths {
+		name := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "loop"))
+		if err != nil {
+			continue
+		}
+		device, err := inspect(number)
+		if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) {
+			continue // detached in the meantime
+		}
+		if err != nil {
+			return nil, err
+		}
+		if content, err := os.ReadFile(path); err == nil {
+			device.Path = strings.TrimSuffix(string(content), "\n")
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+// open returns a loop device. A device file of the machine may be missing or have been replaced
+// where containers have access to it, so the number is compared.
+func open(number int) (*os.File, error) {
+	file, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening a loop device: %w", err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("inspecting loop device %d: %w", number, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || stat.Rdev != unix.Mkdev(major, uint32(number)) {
+		file.Close()
+		return nil, fmt.Errorf("/dev/loop%d is another device", number)
+	}
+	return file, nil
+}
+
+func inspect(number int) (Device, error) {
+	file, err := open(number)
+	if err != nil {
+		return Device{}, err
+	}
+	defer file.Close()
+	info, err := unix.IoctlLoopGetStatus64(int(file.Fd()))
+	if err != nil {
+		return Device{}, fmt.Errorf("inspecting loop device %d: %w", number, err)
+	}
+	return Device{Number: number, Filesystem: info.Device, Inode: info.Inode, Backing: info.Rdevice}, nil
+}
+
+// Detach detaches devices and waits until the kernel has let go of their backing files, which takes
+// until their last user closed them.
+func Detach(ctx context.Context, devices []Device) error {
+	for _, device := range devices {
+		err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) { return detachOnce(device) })
+		if err != nil {
+			return fmt.Errorf("detaching loop device %d from %q: %w", device.Number, device.Path, err)
+		}
+	}
+	return nil
+}
+
+func detachOnce(device Device) (bool, error) {
+	current, err := inspect(device.Number)
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	current.Path = device.Path
+	if current != device {
+		return true, nil // somebody else's by now
+	}
+	file, err := open(device.Number)
+	if err != nil {
+		return false, err
+	}
+	err = unix.IoctlSetInt(int(file.Fd()), unix.LOOP_CLR_FD, 0)
+	file.Close()
+	if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.EBUSY) {
+		return false, err
+	}
+	// The kernel puts the end off while anybody has the device open, this program included.
+	_, err = inspect(device.Number)
+	return errors.Is(err, unix.ENXIO), nil
+}

@@ -1,0 +1,164 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Place is what belongs to a node or cluster, for deciding whose a loop device is.
+type Place struct {
+	// Folder is searched for backing files.
+	Folder string
+	// Filesystems are those that exist in the node only, such as memory-backed ones of its pods.
+	Filesystems []uint64
+}
+
+// file identifies a file on the machine.
+type file struct{ filesystem, inode uint64 }
+
+// Owned returns those of the devices whose backing file belongs to the place, directly or through
+// further loop devices (kubelet attaches one to each block volume), outermost first.
+//
+// Vanished devices belong to it in any case.
+func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
+	if len(devices) == 0 {
+		return nil, nil
+	}
+	wanted := map[file]bool{}
+	for _, device := range devices {
+		wanted[file{device.Filesystem, device.Inode}] = true
+	}
+	found, err := search(p.Folder, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return owned(devices, func(device Device) bool {
+		return found[file{device.Filesystem, device.Inode}] ||
+			slices.Contains(p.Filesystems, device.Filesystem) || below(device.Path, p.Folder) ||
+			slices.Contains(vanished, device)
+	}), nil
+}
+
+// owned adds to the devices that belong to a place those that are attached to one of them.
+func owned(devices []Device, direct func(Device) bool) []Device {
+	mine := map[uint64]bool{}
+	var ordered []Device
+	for changed := true; changed; {
+		changed = false
+		for _, device := range devices {
+			number := unix.Mkdev(major, uint32(device.Number))
+			if mine[number] || !direct(device) && !mine[device.Backing] {
+				continue
+			}
+			mine[number], changed = true, true
+			// Whatever is found later may be attached to this one, so it is detached earlier.
+			ordered = slices.Insert(ordered, 0, device)
+		}
+	}
+	return ordered
+}
+
+// Vanished returns those devices with a deleted backing file whose mount went away between two looks
+// at the devices. No search can find such a file; but the kernel tells its path from the root of the
+// namespace as long as it is mounted there, and from the root of the mount afterwards. So the folder
+// that it was mounted at is missing from the second path.
+func Vanished(before, after []Device, folders []string) []Device {
+	var vanished []Device
+	for _, now := range after {
+		for _, then := range before {
+			same := then
+			same.Path = now.Path
+			moved := slices.ContainsFunc(folders, func(folder string) bool { return then.Path == folder+now.Path })
+			if same == now && moved && strings.HasSuffix(now.Path, deleted) {
+				vanished = append(vanished, now)
+			}
+		}
+	}
+	return vanished
+}
+
+// deleted is what the kernel appends to the path of a file that has no name any more.
+const deleted = " (deleted)"
+
+// below says whether the kernel's text for a backing file names one in the folder.
+func below(path, folder string) bool {
+	return folder != "" && strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// search returns those of the wanted files that lie in the folder.
+func search(folder string, wanted map[file]bool) (map[file]bool, error) {
+	found := map[file]bool{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		var stat unix.Stat_t
+		if err := unix.Lstat(path, &stat); err != nil {
+			if errors.Is(err, unix.ENOENT) {
+				return nil
+			}
+			return err
+		}
+		if key := (file{stat.Dev, stat.Ino}); wanted[key] {
+			found[key] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("searching backing files of loop devices: %w", err)
+	}
+	return found, nil
+}
+
+// PrivateFilesystems returns the file systems that are mounted in a process's mount namespace but
+// not in the caller's. It has to be asked while the process runs.
+func PrivateFilesystems(pid int) ([]uint64, error) {
+	own, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("listing mounts: %w", err)
+	}
+	other, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	if err != nil {
+		return nil, fmt.Errorf("listing a node's mounts: %w", err)
+	}
+	shared := filesystems(string(own))
+	return slices.DeleteFunc(filesystems(string(other)), func(number uint64) bool {
+		return slices.Contains(shared, number)
+	}), nil
+}
+
+// filesystems takes the file systems' numbers out of a mountinfo file.
+func filesystems(mountinfo string) []uint64 {
+	var numbers []uint64
+	for line := range strings.Lines(mountinfo) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 {
+			continue
+		}
+		first, second, _ := strings.Cut(fields[2], ":")
+		high, err := strconv.ParseUint(first, 10, 32)
+		if err != nil {
+			continue
+		}
+		low, err := strconv.ParseUint(second, 10, 32)
+		if err != nil {
+			continue
+		}
+		if number := unix.Mkdev(uint32(high), uint32(low)); !slices.Contains(numbers, number) {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}

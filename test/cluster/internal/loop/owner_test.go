@@ -1,0 +1,109 @@
+package loop
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func numbers(devices []Device) []int {
+	var numbers []int
+	for _, device := range devices {
+		numbers = append(numbers, device.Number)
+	}
+	return numbers
+}
+
+func TestOwnedTellsDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	device := func(number int, path string) Device {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var stat unix.Stat_t
+		if err := unix.Stat(path, &stat); err != nil {
+			t.Fatal(err)
+		}
+		// All paths look the same: the kernel tells those of nodes as the nodes see them.
+		return Device{Number: number, Path: "/var/lib/volume", Filesystem: stat.Dev, Inode: stat.Ino}
+	}
+	devices := []Device{
+		device(0, filepath.Join(elsewhere, "volume")),
+		device(1, filepath.Join(folder, "deep", "volume")),
+		{Number: 2, Filesystem: 6, Inode: 94, Backing: unix.Mkdev(major, 1)},
+		{Number: 3, Filesystem: 6, Inode: 95, Backing: unix.Mkdev(major, 2)},
+		{Number: 4, Filesystem: 6, Inode: 93, Backing: unix.Mkdev(major, 0)},
+		{Number: 5, Filesystem: 77, Inode: 2},
+		{Number: 6, Filesystem: 78, Inode: 2},
+	}
+	owned, err := Place{Folder: folder, Filesystems: []uint64{77}}.Owned(devices, devices[6:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := numbers(owned)
+	if slices.Index(got, 3) > slices.Index(got, 2) || slices.Index(got, 2) > slices.Index(got, 1) {
+		t.Errorf("got the order %v, want 3 before 2 before 1, which they are attached to", got)
+	}
+	slices.Sort(got)
+	if want := []int{1, 2, 3, 5, 6}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestOwnedIsEmptyWithoutAFolder(t *testing.T) {
+	owned, err := Place{Folder: filepath.Join(t.TempDir(), "gone")}.Owned([]Device{{Number: 1, Inode: 5}}, nil)
+	if err != nil || len(owned) > 0 {
+		t.Errorf("got %v, %v; want nothing", owned, err)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/state/nodes/a": true, "/state/nodes/a (deleted)": true, "/state": false, "/states/a": false, "/other/state/a": false,
+	} {
+		if got := below(path, "/state/"); got != want {
+			t.Errorf("%q: got %v, want %v", path, got, want)
+		}
+	}
+	if below("/anything", "") {
+		t.Error("everything counts as below no folder")
+	}
+}
+
+func TestVanishedFindsDeletedFilesWhoseMountWentAway(t *testing.T) {
+	before := []Device{
+		{Number: 0, Inode: 10, Path: "/var/lib/volume (deleted)"},
+		{Number: 1, Inode: 11, Path: "/var/lib/volume (deleted)"},
+		{Number: 2, Inode: 12, Path: "/var/lib/volume"},
+		{Number: 3, Inode: 13, Path: "/elsewhere/volume (deleted)"},
+		{Number: 4, Inode: 14, Path: "/tmp/volume (deleted)"},
+	}
+	after := []Device{
+		{Number: 0, Inode: 10, Path: "/volume (deleted)"},
+		// Of another node, which still runs.
+		{Number: 1, Inode: 11, Path: "/var/lib/volume (deleted)"},
+		// Not deleted, so it is found by a search.
+		{Number: 2, Inode: 12, Path: "/volume"},
+		// In a mount that is none of a node's folders.
+		{Number: 3, Inode: 13, Path: "/volume (deleted)"},
+		// Attached to something else in the meantime.
+		{Number: 4, Inode: 99, Path: "/volume (deleted)"},
+	}
+	if got := numbers(Vanished(before, after, []string{"/var/lib", "/tmp"})); !slices.Equal(got, []int{0}) {
+		t.Errorf("got %v, want device 0 only", got)
+	}
+}
+
+func TestFilesystems(t *testing.T) {
+	got := filesystems("27 1 254:0 / / rw - ext4 /dev/vda rw\n31 27 0:28 / /run rw - tmpfs tmpfs rw\n32 27 0:28 / /tmp rw - tmpfs tmpfs rw\nx\n")
+	if want := []uint64{28, unix.Mkdev(254, 0)}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

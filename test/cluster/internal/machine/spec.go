@@ -1,0 +1,138 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
+	"github.com/albertofaria/pav/test/cluster/internal/process"
+)
+
+// Subcommand is the hidden command of this program that a node's first process is.
+const Subcommand = "machine"
+
+// specVariable hands the spec from the first program run to the second one.
+const specVariable = "PAV_CLUSTER_MACHINE"
+
+// specDescriptor is where the launcher hands the spec over.
+const specDescriptor = 3
+
+// Spec says what a node's machine is like.
+type Spec struct {
+	Hostname string `json:"hostname"`
+	// Cgroup is the node's directory, relative to the root of each hierarchy.
+	Cgroup      string             `json:"cgroup"`
+	Hierarchies []cgroup.Hierarchy `json:"hierarchies"`
+	// Disk is the folder that has the node's own /var/lib and so on.
+	Disk string `json:"disk"`
+	// Keep are folders that stay visible although a folder above them becomes the node's own.
+	Keep []string `json:"keep"`
+	// Files are files that the node sees in the place of others, by the others' paths.
+	Files map[string]string `json:"files"`
+	// Bridge has the address, with the length of the network's prefix, and the hardware address.
+	Bridge   string `json:"bridge"`
+	Address  string `json:"address"`
+	Hardware string `json:"hardware"`
+}
+
+// Launch starts a node's first process. The process does nothing until the spec is handed over, so
+// a caller that ends before it noted the identity leaves nothing behind.
+func Launch(spec Spec, log, identity string) (*Launched, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of a node: %w", err)
+	}
+	defer output.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer writer.Close()
+	command := exec.Command("/proc/self/exe", Subcommand)
+	command.Args[0] = "pav-cluster-" + spec.Hostname
+	command.Dir, command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	command.Stdout, command.Stderr = output, output
+	command.ExtraFiles = []*os.File{reader}
+	command.SysProcAttr = &unix.SysProcAttr{
+		Setsid: true,
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
+			unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	err = command.Start()
+	reader.Close()
+	if err != nil {
+		return nil, fmt.Errorf("starting the first process of a node: %w", err)
+	}
+	launched := &Launched{ended: make(chan struct{})}
+	go func() {
+		defer close(launched.ended)
+		_ = command.Wait()
+	}()
+	launched.Identity, err = process.Identify(command.Process.Pid)
+	if err != nil {
+		return nil, fmt.Errorf("identifying the first process of a node: %w", err)
+	}
+	if err := launched.Identity.Save(identity); err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(writer).Encode(spec); err != nil {
+		return nil, fmt.Errorf("handing the spec of a node over: %w", err)
+	}
+	return launched, nil
+}
+
+// Launched is a node's first process as its launcher has it.
+type Launched struct {
+	Identity process.Identity
+
+	ended chan struct{}
+}
+
+// Ended is closed when the process has ended.
+func (l *Launched) Ended() <-chan struct{} { return l.ended }
+
+// Main is the node's first process. It returns only with an error.
+func Main() error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the first process of a node, not a command to call")
+	}
+	if encoded, second := os.LookupEnv(specVariable); second {
+		var spec Spec
+		if err := json.Unmarshal([]byte(encoded), &spec); err != nil {
+			return fmt.Errorf("decoding the spec: %w", err)
+		}
+		return run(spec)
+	}
+	var spec Spec
+	pipe := os.NewFile(specDescriptor, "spec")
+	if err := json.NewDecoder(pipe).Decode(&spec); err != nil {
+		return fmt.Errorf("receiving the spec: %w", err)
+	}
+	pipe.Close()
+	return enterCgroups(spec)
+}
+
+func enterCgroups(spec Spec) error {
+	if err := cgroup.Join(spec.Hierarchies, spec.Cgroup); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("making a cgroup namespace: %w", err)
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encoding the spec: %w", err)
+	}
+	environment := append(os.Environ(), specVariable+"="+string(encoded))
+	if err := unix.Exec("/proc/self/exe", os.Args, environment); err != nil {
+		return fmt.Errorf("going on within the cgroup namespace: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package paths
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// CacheVariable names the environment variable that moves the cache.
+	CacheVariable = "PAV_CLUSTER_CACHE"
+	// StateVariable names the environment variable that moves the state folder of the cluster.
+	StateVariable = "PAV_CLUSTER_STATE"
+
+	rootModule    = "github.com/albertofaria/pav"
+	clusterModule = rootModule + "/test/cluster"
+)
+
+// ErrNoCheckout means that neither the working directory nor the program lies within a checkout.
+var ErrNoCheckout = errors.New("no checkout of " + rootModule + " above the working directory or the program")
+
+// Cache returns the folder for compiled programs, images and the clusters' default state folders.
+func Cache() (string, error) {
+	if folder := os.Getenv(CacheVariable); folder != "" {
+		return absolute(folder)
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder (set %s): %w", CacheVariable, err)
+	}
+	return absolute(filepath.Join(folder, "pav-cluster"))
+}
+
+// Checkout returns the root of the checkout that the program is used from: the one that contains
+// the working directory, else the one that contains the program's own file.
+func Checkout() (string, error) {
+	var starts []string
+	if folder, err := os.Getwd(); err == nil {
+		starts = append(starts, folder)
+	}
+	if program, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(program))
+	}
+	for _, start := range starts {
+		if root, found := checkoutAbove(start); found {
+			return absolute(root)
+		}
+	}
+	return "", ErrNoCheckout
+}
+
+func checkoutAbove(folder string) (string, bool) {
+	for {
+		if moduleOf(filepath.Join(folder, "test", "cluster", "go.mod")) == clusterModule {
+			return folder, true
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", false
+		}
+		folder = parent
+	}
+}
+
+// moduleOf returns the module path that a go.mod file declares, or nothing if there is no such file.
+func moduleOf(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if module, found := strings.CutPrefix(lines.Text(), "module "); found {
+			return strings.TrimSpace(module)
+		}
+	}
+	return ""
+}
+
+// FindState returns the state folder of the cluster to work on: the one asked for, else the one that
+// the environment names, else one that belongs to the checkout.
+func FindState(asked string) (State, error) {
+	if asked == "" {
+		asked = os.Getenv(StateVariable)
+	}
+	if asked != "" {
+		folder, err := absolute(asked)
+		return State{Folder: folder}, err
+	}
+	cache, err := Cache()
+	if err != nil {
+		return State{}, err
+	}
+	checkout, err := Checkout()
+	if err != nil {
+		return State{}, fmt.Errorf("choosing a state folder (or give one with --state): %w", err)
+	}
+	return State{Folder: filepath.Join(cache, "clusters", digest(checkout))}, nil
+}
+
+// absolute also resolves symbolic links as far as the path exists, so that one folder has one name.
+func absolute(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("resolving %q: %w", path, err)
+	}
+	rest := ""
+	for existing := path; ; existing = filepath.Dir(existing) {
+		resolved, err := filepath.EvalSymlinks(existing)
+		if err == nil {
+			return filepath.Join(resolved, rest), nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("resolving %q: %w", path, err)
+		}
+		rest = filepath.Join(filepath.Base(existing), rest)
+	}
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,52 @@
+package paths
+
+import "path/filepath"
+
+// State names the files of one cluster.
+type State struct {
+	// Folder is the absolute path of the state folder.
+	Folder string
+}
+
+// ID is a short name of the cluster that is unique on the machine, for what cannot lie in the
+// state folder: cgroup directories and locks.
+func (s State) ID() string { return digest(s.Folder) }
+
+// Record is the file that says what was started.
+func (s State) Record() string { return filepath.Join(s.Folder, "cluster.json") }
+
+// PKI is the folder of keys and certificates.
+func (s State) PKI() string { return filepath.Join(s.Folder, "pki") }
+
+// AdminKubeconfig is for whoever uses the cluster.
+func (s State) AdminKubeconfig() string { return filepath.Join(s.Folder, "admin.kubeconfig") }
+
+// Kubeconfig is the one of a component such as "kubelet-node1".
+func (s State) Kubeconfig(user string) string {
+	return filepath.Join(s.PKI(), user+".kubeconfig")
+}
+
+// Node names the files of one node.
+func (s State) Node(name string) Node {
+	return Node{Folder: filepath.Join(s.Folder, "nodes", name), Name: name}
+}
+
+// Node names the files of one node of a cluster.
+type Node struct {
+	Folder string
+	Name   string
+}
+
+// Disk is what survives a reboot: the folders that the node sees as /var/lib, /tmp and so on.
+func (n Node) Disk() string { return filepath.Join(n.Folder, "disk") }
+
+// Config is the folder of generated configuration files.
+func (n Node) Config() string { return filepath.Join(n.Folder, "config") }
+
+// Log is the log file of a component.
+func (n Node) Log(component string) string {
+	return filepath.Join(n.Folder, "log", component+".log")
+}
+
+// Identity is the file that tells the node's first process from any other process.
+func (n Node) Identity() string { return filepath.Join(n.Folder, "init.json") }

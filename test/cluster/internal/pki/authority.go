@@ -1,0 +1,135 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// validity is long enough for a cluster that somebody keeps for development.
+const validity = 365 * 24 * time.Hour
+
+// Subject says whom a certificate is for.
+type Subject struct {
+	// User and Groups are what Kubernetes takes a client for.
+	User   string
+	Groups []string
+	// Names and Addresses are those that a server may be reached at.
+	Names     []string
+	Addresses []net.IP
+}
+
+// Pair is a certificate and its key, in PEM.
+type Pair struct {
+	Certificate []byte
+	Key         []byte
+}
+
+// Authority signs certificates.
+type Authority struct {
+	// Certificate is the authority's own, in PEM.
+	Certificate []byte
+
+	parsed *x509.Certificate
+	key    crypto.Signer
+}
+
+// NewAuthority makes an authority with a new key.
+func NewAuthority(name string) (*Authority, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template, err := newTemplate(pkix.Name{CommonName: name})
+	if err != nil {
+		return nil, err
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing the authority's certificate: %w", err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the authority's certificate: %w", err)
+	}
+	return &Authority{Certificate: encode("CERTIFICATE", der), parsed: parsed, key: key}, nil
+}
+
+// Issue makes a key and a certificate that serves as a client's and as a server's.
+func (a *Authority) Issue(subject Subject) (Pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return Pair{}, err
+	}
+	template, err := newTemplate(pkix.Name{CommonName: subject.User, Organization: subject.Groups})
+	if err != nil {
+		return Pair{}, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	template.DNSNames, template.IPAddresses = subject.Names, subject.Addresses
+	der, err := x509.CreateCertificate(rand.Reader, template, a.parsed, key.Public(), a.key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("signing the certificate of %q: %w", subject.User, err)
+	}
+	private, err := encodeKey(key)
+	return Pair{Certificate: encode("CERTIFICATE", der), Key: private}, err
+}
+
+// NewSigningKey makes the key that service account tokens are signed with; the first result is
+// the public half.
+func NewSigningKey() (public, private []byte, err error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding a public key: %w", err)
+	}
+	private, err = encodeKey(key)
+	return encode("PUBLIC KEY", der), private, err
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	return key, nil
+}
+
+func newTemplate(name pkix.Name) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("making a serial number: %w", err)
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: name,
+		// A clock that is set back a little must not make the certificate invalid.
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
+	}, nil
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return encode("EC PRIVATE KEY", der), nil
+}

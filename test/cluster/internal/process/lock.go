@@ -1,0 +1,61 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// retryLock is how often a lock that another process holds is tried again.
+const retryLock = 200 * time.Millisecond
+
+// Lock takes an exclusive lock on a file, which it makes if need be. Closing the result, or the end
+// of the process however it comes, releases it. Waiting is called once if the lock is not free.
+func Lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder of locks: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock: %w", err)
+	}
+	told := false
+	err = Until(ctx, retryLock, func() (bool, error) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			if !told {
+				told = true
+				waiting()
+			}
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("taking the lock %q: %w", path, err)
+	}
+	return file, nil
+}
+
+// Until calls a condition, at first at once and then periodically, until it holds, fails or the
+// context ends.
+func Until(ctx context.Context, period time.Duration, condition func() (bool, error)) error {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		if done, err := condition(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
