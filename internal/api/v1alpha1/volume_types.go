@@ -15,10 +15,11 @@ type VolumePhase string
 
 // The phases of a PavVolume.
 const (
-	// VolumePending means that the volume is in the making: there is no PersistentVolume yet.
+	// VolumePending means that the volume is in the making: its PersistentVolume is not known to
+	// exist. Handle and capacity are recorded in this phase, before the PersistentVolume is written.
 	VolumePending VolumePhase = "Pending"
 
-	// VolumeReady means that the volume was created; its PersistentVolume exists or is about to.
+	// VolumeReady means that the volume was created and its PersistentVolume written.
 	VolumeReady VolumePhase = "Ready"
 
 	// VolumeDeleting means that the volume's storage is being deleted, or waits for its last stage.

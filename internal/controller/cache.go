@@ -1,0 +1,83 @@
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+)
+
+// cacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
+// volumes and nodes than PaV has business with. What is patched is patched by difference, so that
+// a field missing here is never missing there.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
+			&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
+			&corev1.Node{}:                  {Transform: keep(trimNode)},
+			&pavv1.PavStage{}:               {Transform: keep(trimStage)},
+		},
+	}
+}
+
+// keep makes a transform of a function that trims objects of one type.
+func keep[T client.Object](trim func(T)) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if typed, ok := object.(T); ok {
+			typed.SetManagedFields(nil)
+			trim(typed)
+		}
+		return object, nil
+	}
+}
+
+func trimClaim(claim *corev1.PersistentVolumeClaim) {
+	claim.Labels = nil
+	claim.Annotations = only(claim.Annotations,
+		protocol.StorageProvisioner, protocol.BetaStorageProvisioner, protocol.SelectedNode, corev1.BetaStorageClassAnnotation)
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase}
+}
+
+func trimVolume(pv *corev1.PersistentVolume) {
+	pv.Labels, pv.Annotations = nil, nil
+	spec := corev1.PersistentVolumeSpec{
+		Capacity:                      pv.Spec.Capacity,
+		ClaimRef:                      pv.Spec.ClaimRef,
+		PersistentVolumeReclaimPolicy: pv.Spec.PersistentVolumeReclaimPolicy,
+	}
+	if csi := pv.Spec.CSI; csi != nil {
+		spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+	}
+	pv.Spec = spec
+	pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
+}
+
+// Whole Nodes are watched, and not only their metadata, because of the out-of-service taint.
+func trimNode(node *corev1.Node) {
+	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
+	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
+	node.Status = corev1.NodeStatus{}
+}
+
+func trimStage(stage *pavv1.PavStage) {
+	stage.Spec.Volume, stage.Spec.Claim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}
+}
+
+// only returns the entries of the keys.
+func only(all map[string]string, keys ...string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range keys {
+		if value, ok := all[key]; ok {
+			kept[key] = value
+		}
+	}
+	return kept
+}

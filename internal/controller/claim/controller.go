@@ -1,0 +1,142 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+)
+
+// Reconciler turns claims into PavVolumes.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+
+	// Live reads from the API server: what goes into the ledger never comes from a cache.
+	Live client.Reader
+
+	// Events records events on claims.
+	Events record.EventRecorder
+}
+
+// Register adds the reconciler and its watches to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("claim").
+		For(&corev1.PersistentVolumeClaim{}).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByClass))).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByProvisioner))).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		Complete(r)
+}
+
+// comesOrGoes lets a PavVolume's creation and deletion through: what happens to it in between is no
+// business of its claim.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+func claimOf(_ context.Context, object client.Object) []reconcile.Request {
+	volume, ok := object.(*pavv1.PavVolume)
+	if !ok {
+		return nil
+	}
+	ref := volume.Spec.ClaimRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+}
+
+// claimsBy maps an object to the unbound claims that an index lists under the object's name.
+func (r *Reconciler) claimsBy(name string) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		claims := &corev1.PersistentVolumeClaimList{}
+		if err := r.Client.List(ctx, claims, client.MatchingFields{name: object.GetName()}); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up", "index", name, "key", object.GetName())
+			return nil
+		}
+		requests := make([]reconcile.Request, len(claims.Items))
+		for i := range claims.Items {
+			requests[i].NamespacedName = client.ObjectKeyFromObject(&claims.Items[i])
+		}
+		return requests
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	o, err := r.gather(ctx, claim)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return retry.Result(r.act(ctx, o, decide(o)))
+}
+
+// gather collects from the cache what the decision depends on.
+func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeClaim) (observed, error) {
+	o := observed{claim: claim}
+	var err error
+	if o.volume, err = optional(ctx, r.Client, protocol.VolumeName(claim.UID), &pavv1.PavVolume{}); err != nil {
+		return o, err
+	}
+	if o.provisioner, err = optional(ctx, r.Client, protocol.Provisioner(claim), &pavv1.PavProvisioner{}); err != nil {
+		return o, err
+	}
+	o.class, err = optional(ctx, r.Client, protocol.ClassName(claim), &storagev1.StorageClass{})
+	return o, err
+}
+
+// optional returns the cluster-scoped object of the name, or nil where there is none.
+func optional[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
+	var none T
+	if name == "" {
+		return none, nil
+	}
+	err := reader.Get(ctx, types.NamespacedName{Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", object, name, err)
+	}
+	return object, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d.action {
+	case ignore:
+		return nil
+	case leave:
+		r.Events.Event(o.claim, corev1.EventTypeNormal, protocol.Provisioning, "Assuming an external populator will provision the volume")
+		return nil
+	case refuse:
+		// Returned as an error, too, so that the refusal is repeated, with backoff, while the claim
+		// exists: events expire.
+		r.Events.Event(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
+		return errors.New(d.message)
+	case create:
+		return r.create(ctx, o)
+	case sync:
+		return r.sync(ctx, o)
+	}
+	return fmt.Errorf("no such action: %q", d.action)
+}

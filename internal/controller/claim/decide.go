@@ -1,0 +1,186 @@
+package claim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+)
+
+// observed is all that the decision about a claim depends on.
+type observed struct {
+	claim *corev1.PersistentVolumeClaim
+
+	// provisioner is the one that the claim's annotation names; nil if there is none of that name.
+	provisioner *pavv1.PavProvisioner
+
+	// class is the claim's StorageClass; nil if there is none of that name.
+	class *storagev1.StorageClass
+
+	// volume is the PavVolume of the claim's UID; nil if there is none.
+	volume *pavv1.PavVolume
+}
+
+// action is what to do about a claim.
+type action string
+
+const (
+	// ignore: the claim is not PaV's, or waits for somebody else, or needs nothing.
+	ignore action = "Ignore"
+
+	// leave: a volume populator will provision the claim.
+	leave action = "Leave"
+
+	// refuse: the claim cannot be provisioned; the message says why.
+	refuse action = "Refuse"
+
+	// create: write the PavVolume.
+	create action = "Create"
+
+	// sync: bring the PavVolume's copy of the claim up to date.
+	sync action = "Sync"
+)
+
+// decision is an action and, for a refusal, the reason as the claim's user will read it.
+type decision struct {
+	action  action
+	message string
+}
+
+// decide is pure: it does no I/O and reads no clock.
+func decide(o observed) decision {
+	if o.volume != nil {
+		return decideProvisioned(o)
+	}
+	if !concerns(o) {
+		return decision{action: ignore}
+	}
+	if name := protocol.ClassName(o.claim); name == "" {
+		return decision{refuse, "the claim names no StorageClass; set spec.storageClassName"}
+	} else if o.class == nil {
+		return decision{refuse, fmt.Sprintf("StorageClass %q does not exist", name)}
+	}
+	// Protocol: all claims of other provisioners "MUST be ignored". The annotation alone is a tenant's word.
+	if o.class.Provisioner != o.provisioner.Name {
+		return decision{action: ignore}
+	}
+	if waitsForConsumer(o) {
+		return decision{action: ignore}
+	}
+	if source := dataSource(o.claim); source != nil && isPopulators(source) {
+		return decision{action: leave}
+	}
+	for _, refusal := range refusals {
+		if message := refusal(o); message != "" {
+			return decision{refuse, message}
+		}
+	}
+	return decision{action: create}
+}
+
+// concerns says whether the claim waits for a volume of a PavProvisioner.
+func concerns(o observed) bool {
+	return protocol.Unbound(o.claim) && o.claim.DeletionTimestamp == nil && o.provisioner != nil
+}
+
+func decideProvisioned(o observed) decision {
+	same := o.volume.Spec.ClaimRef.UID == o.claim.UID
+	if same && o.claim.DeletionTimestamp == nil && copiedVersion(o.volume) != o.claim.ResourceVersion {
+		return decision{action: sync}
+	}
+	return decision{action: ignore}
+}
+
+// refusals are the reasons to refuse a claim, in order. Each returns a message, or "" if it does not apply.
+var refusals = []func(observed) string{
+	refuseProvisioner,
+	refuseSelector,
+	refuseDataSource,
+	refuseAttributesClass,
+	refuseTopologies,
+}
+
+func refuseProvisioner(o observed) string {
+	name := o.provisioner.Name
+	if o.provisioner.DeletionTimestamp != nil {
+		return fmt.Sprintf("PavProvisioner %q is being deleted and makes no more volumes", name)
+	}
+	if !o.provisioner.Supports(pavv1.ProvisioningModeDynamic) {
+		return fmt.Sprintf("PavProvisioner %q does not provision dynamically: its spec.provisioningModes is %v, without Dynamic", name, o.provisioner.Spec.ProvisioningModes)
+	}
+	if c := meta.FindStatusCondition(o.provisioner.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return fmt.Sprintf("PavProvisioner %q cannot be used: %s", name, c.Message)
+	}
+	return ""
+}
+
+// Protocol: parsing selectors "will in typical case lead to simple refusal of claims that have any selector".
+func refuseSelector(o observed) string {
+	if o.claim.Spec.Selector == nil {
+		return ""
+	}
+	return "spec.selector: dynamic provisioning cannot honour a selector; remove it"
+}
+
+func refuseDataSource(o observed) string {
+	source := dataSource(o.claim)
+	if source == nil {
+		return ""
+	}
+	return fmt.Sprintf("spec.dataSourceRef: PavProvisioner %q cannot fill a new volume from %s %q", o.provisioner.Name, source.Kind, source.Name)
+}
+
+func refuseAttributesClass(o observed) string {
+	if name := o.claim.Spec.VolumeAttributesClassName; name != nil && *name != "" {
+		return fmt.Sprintf("spec.volumeAttributesClassName: PavProvisioner %q cannot apply VolumeAttributesClass %q", o.provisioner.Name, *name)
+	}
+	return ""
+}
+
+// A volume that may be used anywhere does not keep to the allowed topologies, and to ignore them
+// would be to pretend.
+func refuseTopologies(o observed) string {
+	if len(o.class.AllowedTopologies) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("StorageClass %q has allowedTopologies, which this version of PaV does not support", o.class.Name)
+}
+
+// waitsForConsumer says whether the scheduler has yet to choose a node.
+func waitsForConsumer(o observed) bool {
+	mode := o.class.VolumeBindingMode
+	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && o.claim.Annotations[protocol.SelectedNode] == ""
+}
+
+// dataSource returns what the claim wants its volume to be filled from, or nil. The API server
+// keeps dataSource and dataSourceRef equal, save where the latter names another namespace.
+func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
+	if ref := claim.Spec.DataSourceRef; ref != nil {
+		return ref
+	}
+	if source := claim.Spec.DataSource; source != nil {
+		return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+	}
+	return nil
+}
+
+// isPopulators says whether a source is a volume populator's business: as for external-provisioner,
+// that is all but claims and snapshots.
+func isPopulators(source *corev1.TypedObjectReference) bool {
+	return source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
+}
+
+// copiedVersion returns the resource version of the volume's copy of its claim.
+func copiedVersion(volume *pavv1.PavVolume) string {
+	copied := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(volume.Spec.Claim.Raw, &copied); err != nil {
+		return "" // not a claim: whatever it is, it is out of date
+	}
+	return copied.ResourceVersion
+}

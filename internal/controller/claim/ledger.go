@@ -1,0 +1,140 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+)
+
+// create writes the PavVolume of a claim: the intent, before any effect. Claim and class are read
+// from the API server, and the decision is made again on what it says.
+func (r *Reconciler) create(ctx context.Context, o observed) error {
+	rawClaim, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
+	if err != nil || rawClaim == nil || rawClaim.GetUID() != o.claim.UID {
+		return err // deleted or replaced: the cache will tell
+	}
+	rawClass, err := r.read(ctx, storagev1.SchemeGroupVersion.WithKind("StorageClass"), types.NamespacedName{Name: o.class.Name})
+	if err != nil || rawClass == nil {
+		return err
+	}
+	live := observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}, provisioner: o.provisioner}
+	if err := typed(rawClaim, live.claim); err != nil {
+		return err
+	}
+	if err := typed(rawClass, live.class); err != nil {
+		return err
+	}
+	if d := decide(live); d.action != create {
+		return r.act(ctx, live, d)
+	}
+
+	volume, err := ledger(live, rawClaim, rawClass)
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
+		return nil // an earlier pass wrote it, and the cache will tell
+	} else if err != nil {
+		return fmt.Errorf("writing PavVolume %q: %w", volume.Name, err)
+	}
+	r.Events.Eventf(o.claim, corev1.EventTypeNormal, protocol.Provisioning,
+		"PavProvisioner %q is provisioning a volume for claim %q", o.provisioner.Name, o.claim.Namespace+"/"+o.claim.Name)
+	return nil
+}
+
+// ledger returns the PavVolume of a claim that is to be provisioned.
+func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
+	claimJSON, err := encode(rawClaim)
+	if err != nil {
+		return nil, err
+	}
+	classJSON, err := encode(rawClass)
+	if err != nil {
+		return nil, err
+	}
+	policy := corev1.PersistentVolumeReclaimDelete
+	if o.class.ReclaimPolicy != nil {
+		policy = *o.class.ReclaimPolicy
+	}
+	return &pavv1.PavVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       protocol.VolumeName(o.claim.UID),
+			Labels:     map[string]string{pavv1.ProvisionerLabel: o.provisioner.Name},
+			Finalizers: []string{pavv1.VolumeFinalizer},
+		},
+		Spec: pavv1.PavVolumeSpec{
+			Provisioner:   o.provisioner.Name,
+			ClaimRef:      pavv1.ClaimReference{Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID},
+			StorageClass:  classJSON,
+			Claim:         claimJSON,
+			ReclaimPolicy: policy,
+		},
+	}, nil
+}
+
+// sync brings the PavVolume's copy of the claim up to date.
+func (r *Reconciler) sync(ctx context.Context, o observed) error {
+	raw, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
+	if err != nil || raw == nil || raw.GetUID() != o.claim.UID {
+		return err
+	}
+	// The copy is what the claim was while it was wanted.
+	if raw.GetDeletionTimestamp() != nil || raw.GetResourceVersion() == copiedVersion(o.volume) {
+		return nil
+	}
+	copied, err := encode(raw)
+	if err != nil {
+		return err
+	}
+	volume := o.volume.DeepCopy()
+	volume.Spec.Claim = copied
+	patch := client.MergeFromWithOptions(o.volume, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, volume, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("copying the claim to PavVolume %q: %w", volume.Name, err)
+	}
+	return nil
+}
+
+// read returns an object as the API server has it, without managedFields, or nil where there is none.
+func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	err := r.Live.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", kind.Kind, key.Name, err)
+	}
+	// They say who wrote which field: nothing about the object, and half its size.
+	object.SetManagedFields(nil)
+	return object, nil
+}
+
+func typed(raw *unstructured.Unstructured, object runtime.Object) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, object); err != nil {
+		return fmt.Errorf("decoding %s %q: %w", raw.GetKind(), raw.GetName(), err)
+	}
+	return nil
+}
+
+func encode(raw *unstructured.Unstructured) (apiextensionsv1.JSON, error) {
+	text, err := raw.MarshalJSON()
+	if err != nil {
+		return apiextensionsv1.JSON{}, fmt.Errorf("encoding %s %q: %w", raw.GetKind(), raw.GetName(), err)
+	}
+	return apiextensionsv1.JSON{Raw: text}, nil
+}

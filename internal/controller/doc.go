@@ -1,0 +1,4 @@
+// Package controller is PaV's controller agent: it sets up the manager, its cache and the
+// reconcilers of the packages below it, and has no logic of its own. The agent never mounts and
+// never touches a node.
+package controller

@@ -1,0 +1,106 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+)
+
+// The indexes. Each is of one kind, which its name begins with.
+const (
+	// ClaimsByProvisioner finds unbound claims by the provisioner that they wait for.
+	ClaimsByProvisioner = "claim.provisioner"
+
+	// ClaimsByClass finds unbound claims by their StorageClass.
+	ClaimsByClass = "claim.class"
+
+	// PVsByHandle finds PersistentVolumes by Handle.
+	PVsByHandle = "pv.handle"
+
+	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
+	VolumesByProvisioner = "pavvolume.provisioner"
+
+	// VolumesByHandle finds PavVolumes with a recorded handle by Handle.
+	VolumesByHandle = "pavvolume.handle"
+
+	// StagesByProvisioner finds PavStages by spec.provisioner.
+	StagesByProvisioner = "pavstage.provisioner"
+
+	// StagesByVolume finds PavStages by spec.volumeName.
+	StagesByVolume = "pavstage.volume"
+
+	// StagesByNode finds PavStages by spec.nodeName.
+	StagesByNode = "pavstage.node"
+)
+
+// Handle is the key of a volume handle: handles are unique within a driver only.
+func Handle(driver, handle string) string {
+	return driver + "/" + handle
+}
+
+// field is one index, with the type of its objects bound.
+type field struct {
+	object  client.Object
+	name    string
+	extract client.IndexerFunc
+}
+
+func of[T client.Object](object T, name string, extract func(T) string) field {
+	return field{object: object, name: name, extract: func(o client.Object) []string {
+		typed, ok := o.(T)
+		if !ok {
+			return nil
+		}
+		if key := extract(typed); key != "" {
+			return []string{key}
+		}
+		return nil
+	}}
+}
+
+var fields = []field{
+	of(&corev1.PersistentVolumeClaim{}, ClaimsByProvisioner, func(c *corev1.PersistentVolumeClaim) string {
+		return ifUnbound(c, protocol.Provisioner(c))
+	}),
+	of(&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(c *corev1.PersistentVolumeClaim) string {
+		return ifUnbound(c, protocol.ClassName(c))
+	}),
+	of(&corev1.PersistentVolume{}, PVsByHandle, func(pv *corev1.PersistentVolume) string {
+		if pv.Spec.CSI == nil {
+			return ""
+		}
+		return Handle(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	}),
+	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
+	of(&pavv1.PavVolume{}, VolumesByHandle, func(v *pavv1.PavVolume) string {
+		if v.Status.Handle == "" {
+			return ""
+		}
+		return Handle(v.Spec.Provisioner, v.Status.Handle)
+	}),
+	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
+	of(&pavv1.PavStage{}, StagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
+	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
+}
+
+func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {
+	if !protocol.Unbound(claim) {
+		return ""
+	}
+	return key
+}
+
+// Register adds every index to the cache. It must be called once, before the cache starts.
+func Register(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, f := range fields {
+		if err := indexer.IndexField(ctx, f.object, f.name, f.extract); err != nil {
+			return fmt.Errorf("adding index %s: %w", f.name, err)
+		}
+	}
+	return nil
+}

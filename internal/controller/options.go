@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options are the settings of the controller agent.
+type Options struct {
+	// Namespace is the agent's own; the leader's Lease is in it.
+	Namespace string
+
+	// LeaderElect says whether to wait for leadership before reconciling. Without it, nobody else may run.
+	LeaderElect bool
+
+	// LeaseDuration is how long a leader that is not heard of any more stays one. The others follow from it.
+	LeaseDuration time.Duration
+
+	// MetricsAddress and ProbeAddress are where to serve metrics and health probes; "0" for nowhere.
+	MetricsAddress, ProbeAddress string
+
+	// Workers is how many objects of a kind are reconciled at once.
+	Workers int
+
+	// QPS and Burst bound the requests to the API server, for each kind of object.
+	QPS   float32
+	Burst int
+}
+
+// DefaultOptions returns the settings of an agent in a pod.
+func DefaultOptions() Options {
+	return Options{
+		Namespace:      os.Getenv("POD_NAMESPACE"),
+		LeaderElect:    true,
+		LeaseDuration:  15 * time.Second,
+		MetricsAddress: ":8080",
+		ProbeAddress:   ":8081",
+		Workers:        20,
+		QPS:            100,
+		Burst:          200,
+	}
+}
+
+// AddFlags adds the options to a flag set, with their present values as defaults.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "the agent's own namespace (default: $POD_NAMESPACE)")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "wait for leadership before acting; needed where more than one replica runs")
+	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that is not heard of any more stays one; at least 2s")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics; 0 for nowhere")
+	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
+}
+
+// Validate says all that is wrong with the options.
+func (o *Options) Validate() error {
+	var problems []error
+	if o.LeaderElect && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		problems = append(problems, fmt.Errorf("--namespace (or $POD_NAMESPACE): must name the agent's namespace, not %q", o.Namespace))
+	}
+	if o.LeaseDuration < 2*time.Second {
+		problems = append(problems, fmt.Errorf("--lease-duration: must be 2s or more, not %s", o.LeaseDuration))
+	}
+	if o.Workers < 1 {
+		problems = append(problems, fmt.Errorf("--workers: must be 1 or more, not %d", o.Workers))
+	}
+	if o.QPS <= 0 {
+		problems = append(problems, fmt.Errorf("--kube-api-qps: must be above 0, not %g", o.QPS))
+	}
+	if o.Burst < 1 {
+		problems = append(problems, fmt.Errorf("--kube-api-burst: must be 1 or more, not %d", o.Burst))
+	}
+	return errors.Join(problems...)
+}

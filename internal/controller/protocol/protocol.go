@@ -1,0 +1,74 @@
+package protocol
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations of the external provisioner protocol.
+const (
+	// StorageProvisioner on a claim names the provisioner that is to make its volume. Written by
+	// the PersistentVolume controller, but a tenant can write it, too: believe it only together
+	// with the StorageClass.
+	StorageProvisioner = "volume.kubernetes.io/storage-provisioner"
+
+	// BetaStorageProvisioner is the older name of StorageProvisioner.
+	BetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
+
+	// SelectedNode on a claim is the node that the scheduler chose for its first consumer.
+	SelectedNode = "volume.kubernetes.io/selected-node"
+
+	// ProvisionedBy on a PersistentVolume names the provisioner that made it and will delete it.
+	ProvisionedBy = "pv.kubernetes.io/provisioned-by"
+)
+
+// Reserved is the prefix of StorageClass parameters that speak to provisioners in general and never
+// reach a volume; FSType is the only one of them that PaV knows.
+const (
+	Reserved = "csi.storage.k8s.io/"
+	FSType   = Reserved + "fstype"
+)
+
+// Reasons of events.
+const (
+	Provisioning          = "Provisioning"
+	ProvisioningSucceeded = "ProvisioningSucceeded"
+	ProvisioningFailed    = "ProvisioningFailed"
+	VolumeFailedDelete    = "VolumeFailedDelete"
+	VolumeDeletionWaiting = "VolumeDeletionWaiting"
+)
+
+// Provisioner returns the name of the provisioner that is to make the claim's volume, or "".
+func Provisioner(claim *corev1.PersistentVolumeClaim) string {
+	if name := claim.Annotations[StorageProvisioner]; name != "" {
+		return name
+	}
+	return claim.Annotations[BetaStorageProvisioner]
+}
+
+// ClassName returns the name of the claim's StorageClass, or "".
+func ClassName(claim *corev1.PersistentVolumeClaim) string {
+	// Kubernetes gives the annotation precedence, for claims as old as it.
+	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return ""
+}
+
+// Unbound says whether the claim waits for a volume.
+//
+// Protocol: "The provisioner MUST check that the claim is unbound, i.e. its claim.Spec.VolumeName is empty."
+func Unbound(claim *corev1.PersistentVolumeClaim) bool {
+	phase := claim.Status.Phase
+	return claim.Spec.VolumeName == "" && phase != corev1.ClaimBound && phase != corev1.ClaimLost
+}
+
+// VolumeName returns the name of the PersistentVolume, and of the PavVolume, made for a claim.
+func VolumeName(claim types.UID) string {
+	return fmt.Sprintf("pvc-%s", claim)
+}

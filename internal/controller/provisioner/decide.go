@@ -1,0 +1,126 @@
+package provisioner
+
+import (
+	"fmt"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// observed is all that the decision about a provisioner depends on.
+type observed struct {
+	provisioner *pavv1.PavProvisioner
+
+	// driver is the CSIDriver of the provisioner's name; nil if there is none.
+	driver *storagev1.CSIDriver
+
+	// volumes and stages are the names of the provisioner's PavVolumes and PavStages that have PaV's finalizer.
+	volumes, stages []string
+}
+
+// action is the one write that a pass makes, apart from conditions.
+type action string
+
+const (
+	nothing       action = "Nothing"
+	addFinalizer  action = "AddFinalizer"
+	createDriver  action = "CreateDriver"
+	updateDriver  action = "UpdateDriver"
+	replaceDriver action = "ReplaceDriver"
+	deleteDriver  action = "DeleteDriver"
+	release       action = "Release"
+)
+
+// decision is an action, and the conditions to report if there is nothing to do. Conditions speak
+// of what was observed, so that the pass after an action reports what the action brought about.
+type decision struct {
+	action     action
+	conditions []metav1.Condition
+}
+
+// decide is pure: it does no I/O and reads no clock.
+func decide(o observed) decision {
+	if o.provisioner.DeletionTimestamp != nil {
+		return decideDeletion(o)
+	}
+	if message := unusable(o.provisioner); message != "" {
+		return refused("InvalidName", message)
+	}
+	if o.driver != nil && originOf(o.driver, o.provisioner) == foreign {
+		return refused("ForeignCSIDriver", fmt.Sprintf(
+			"CSIDriver %q exists and is not PaV's: choose another name for the PavProvisioner, or delete that CSIDriver if its driver is no longer used", o.driver.Name))
+	}
+	switch {
+	// The finalizer comes before the CSIDriver, and the CSIDriver before the first volume.
+	case !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer):
+		return decision{action: addFinalizer}
+	case o.driver == nil:
+		return decision{action: createDriver}
+	case originOf(o.driver, o.provisioner) == previous:
+		return decision{action: replaceDriver}
+	case o.driver.DeletionTimestamp != nil:
+		return ready(metav1.ConditionFalse, "CSIDriverDeleting", fmt.Sprintf("CSIDriver %q is being deleted; it is created again when it has gone", o.driver.Name))
+	case !upToDate(&o.driver.Spec):
+		return decision{action: updateDriver}
+	}
+	return ready(metav1.ConditionTrue, "Registered", "the CSIDriver exists")
+}
+
+func decideDeletion(o observed) decision {
+	if !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer) {
+		return decision{action: nothing}
+	}
+	if len(o.volumes)+len(o.stages) > 0 {
+		return decision{action: nothing, conditions: []metav1.Condition{{
+			Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o),
+		}}}
+	}
+	if o.driver != nil && o.driver.DeletionTimestamp == nil && originOf(o.driver, o.provisioner) == ours {
+		return decision{action: deleteDriver}
+	}
+	return decision{action: release}
+}
+
+// inUse names what a provisioner under deletion waits for. Its text changes only with what it names.
+func inUse(o observed) string {
+	message := "waiting for "
+	if n := len(o.volumes); n > 0 {
+		message += fmt.Sprintf("%d PavVolume(s), for example %q", n, slices.Min(o.volumes))
+	}
+	if n := len(o.stages); n > 0 {
+		if len(o.volumes) > 0 {
+			message += ", and for "
+		}
+		message += fmt.Sprintf("%d PavStage(s), for example %q", n, slices.Min(o.stages))
+	}
+	return message + ": delete the claims and pods that use them"
+}
+
+// unusable returns why a provisioner's name cannot be used, or "".
+func unusable(p *pavv1.PavProvisioner) string {
+	if p.Name == pavv1.Driver {
+		return fmt.Sprintf("metadata.name: %q is PaV's own CSI driver; choose another name", p.Name)
+	}
+	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
+		return fmt.Sprintf("metadata.name: %q must be a DNS label: %s", p.Name, problems[0])
+	}
+	return ""
+}
+
+func refused(reason, message string) decision {
+	return decision{action: nothing, conditions: []metav1.Condition{
+		{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		{Type: pavv1.ProvisionerReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+	}}
+}
+
+func ready(status metav1.ConditionStatus, reason, message string) decision {
+	return decision{action: nothing, conditions: []metav1.Condition{
+		{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "the definition can be used"},
+		{Type: pavv1.ProvisionerReady, Status: status, Reason: reason, Message: message},
+	}}
+}

@@ -1,0 +1,72 @@
+package provisioner
+
+import (
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// driverFor returns the CSIDriver that stands for a provisioner.
+func driverFor(p *pavv1.PavProvisioner) *storagev1.CSIDriver {
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{
+		Name:   p.Name,
+		Labels: map[string]string{pavv1.ProvisionerLabel: p.Name},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(p, pavv1.GroupVersion.WithKind("PavProvisioner")),
+		},
+	}}
+	setSpec(&driver.Spec)
+	return driver
+}
+
+// setSpec sets the fields that PaV relies on and leaves the others to Kubernetes.
+func setSpec(spec *storagev1.CSIDriverSpec) {
+	spec.AttachRequired = new(false) // PaV claims a node by its PavStage, not by a VolumeAttachment
+	spec.PodInfoOnMount = new(true)  // the node agent is to know the client pod
+	spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+	spec.FSGroupPolicy = new(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	spec.StorageCapacity = new(false)
+	spec.RequiresRepublish = new(false)
+	spec.SELinuxMount = new(false)
+}
+
+// upToDate says whether a CSIDriver has all that PaV relies on.
+func upToDate(spec *storagev1.CSIDriverSpec) bool {
+	return !ptr.Deref(spec.AttachRequired, true) &&
+		ptr.Deref(spec.PodInfoOnMount, false) &&
+		slices.Equal(spec.VolumeLifecycleModes, []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}) &&
+		ptr.Equal(spec.FSGroupPolicy, new(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)) &&
+		!ptr.Deref(spec.StorageCapacity, false) &&
+		!ptr.Deref(spec.RequiresRepublish, false) &&
+		!ptr.Deref(spec.SELinuxMount, false)
+}
+
+// origin is whose a CSIDriver is.
+type origin int
+
+const (
+	foreign  origin = iota // somebody else's
+	ours                   // this provisioner's
+	previous               // that of a deleted provisioner of the same name
+)
+
+// originOf tells whose a CSIDriver is. The label alone can be a copy of another object's, and the
+// owner alone an administrator's idea of tidiness: only PaV writes both.
+func originOf(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) origin {
+	owner := metav1.GetControllerOf(driver)
+	if driver.Labels[pavv1.ProvisionerLabel] != p.Name || owner == nil {
+		return foreign
+	}
+	switch {
+	case owner.UID == p.UID:
+		return ours
+	case owner.Kind == "PavProvisioner" && owner.Name == p.Name && owner.APIVersion == pavv1.GroupVersion.String():
+		return previous
+	default:
+		return foreign
+	}
+}

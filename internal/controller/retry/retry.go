@@ -1,0 +1,37 @@
+package retry
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// ErrStale means that the API server knows better than the cache on which a decision was made.
+var ErrStale = errors.New("the cache is behind the API server")
+
+// The delays between attempts at one object.
+const (
+	first = time.Second
+	most  = 5 * time.Minute
+
+	// catchUp is how long the cache is given to see what the API server has.
+	catchUp = 250 * time.Millisecond
+)
+
+// Result maps the error of a pass to that of Reconcile. A lost race is no failure: the pass is
+// repeated quietly once the cache has caught up.
+func Result(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || errors.Is(err, ErrStale) {
+		return ctrl.Result{RequeueAfter: catchUp}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// Backoff returns the rate limiter of a controller's failures: each object's own, 1 s doubling to 5 min.
+func Backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, most)
+}

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/claim"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/provisioner"
+	"github.com/albertofaria/pav/internal/controller/stage"
+	"github.com/albertofaria/pav/internal/controller/volume"
+	"github.com/albertofaria/pav/internal/observe"
+)
+
+// leaseName names the leader's Lease, and the agent in events.
+const leaseName = "pav-controller"
+
+// Run runs the controller agent until the context ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options, log logr.Logger) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, o, log)
+	if err != nil {
+		return err
+	}
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := register(ctx, mgr, o); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controller agent: %w", err)
+	}
+	return nil
+}
+
+func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
+	}
+	if err := pavv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = o.QPS, o.Burst
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                  scheme,
+		Logger:                  log,
+		Cache:                   cacheOptions(),
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:  o.ProbeAddress,
+		LeaderElection:          o.LeaderElect,
+		LeaderElectionID:        leaseName,
+		LeaderElectionNamespace: o.Namespace,
+		LeaseDuration:           new(o.LeaseDuration),
+		RenewDeadline:           new(o.LeaseDuration * 2 / 3),
+		RetryPeriod:             new(o.LeaseDuration * 2 / 15),
+		// Whoever calls Run ends the process after it, so that two leaders cannot be.
+		LeaderElectionReleaseOnCancel: true,
+		// Names are unique by construction; one process may run the agent again after it has ended.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return mgr, nil
+}
+
+// register adds the reconcilers, in the order in which a volume meets them.
+func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	client, live := mgr.GetClient(), mgr.GetAPIReader()
+	events, err := observe.NewRecorder(ctx, mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), leaseName)
+	if err != nil {
+		return err
+	}
+	reconcilers := []interface {
+		Register(mgr ctrl.Manager, workers int) error
+	}{
+		&provisioner.Reconciler{Client: client, Live: live},
+		&claim.Reconciler{Client: client, Live: live, Events: events},
+		&volume.Reconciler{Client: client, Live: live, Events: events},
+		&stage.Reconciler{Client: client, Live: live},
+	}
+	for _, r := range reconcilers {
+		if err := r.Register(mgr, o.Workers); err != nil {
+			return fmt.Errorf("registering %T: %w", r, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/retry"
+)
+
+// Reconciler lets go of the stages of nodes that are gone.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+
+	// Live reads from the API server: that a node is gone is never believed of a cache.
+	Live client.Reader
+}
+
+// Register adds the reconciler and its watches to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("stage").
+		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(nodeGoes)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		Complete(r)
+}
+
+// nodeGoes lets through what can make a node gone.
+var nodeGoes = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return isGone(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return isGone(e.ObjectNew) && !isGone(e.ObjectOld) },
+}
+
+// isGone says whether there is no such node, or an administrator vouches that nothing runs on it.
+func isGone(object client.Object) bool {
+	node, ok := object.(*corev1.Node)
+	return ok && (node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	}))
+}
+
+func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []reconcile.Request {
+	stages := &pavv1.PavStageList{}
+	if err := r.Client.List(ctx, stages, client.MatchingFields{index.StagesByNode: node.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look stages up", "node", node.GetName())
+		return nil
+	}
+	requests := make([]reconcile.Request, len(stages.Items))
+	for i := range stages.Items {
+		requests[i].Name = stages.Items[i].Name
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stage := &pavv1.PavStage{}
+	if err := r.Client.Get(ctx, request.NamespacedName, stage); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		node, err := nodeOf(ctx, reader, stage)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if !isGone(node) {
+			return ctrl.Result{}, nil
+		}
+	}
+	return retry.Result(r.letGo(ctx, stage))
+}
+
+// nodeOf returns the stage's node, or nil if there is none of that name.
+func nodeOf(ctx context.Context, reader client.Reader, stage *pavv1.PavStage) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := reader.Get(ctx, types.NamespacedName{Name: stage.Spec.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Node %q: %w", stage.Spec.NodeName, err)
+	}
+	return node, nil
+}
+
+// letGo removes what holds the stage's pods, and then the stage. Pods come first, as nobody looks
+// for them once the stage is gone.
+func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage) error {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := r.Live.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.Name}); err != nil {
+		return fmt.Errorf("looking up the pods of PavStage %q: %w", stage.Name, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		if err := r.removeFinalizer(ctx, pod, pavv1.PodFinalizer); err != nil {
+			return fmt.Errorf("releasing Pod %q: %w", pod.Namespace+"/"+pod.Name, err)
+		}
+	}
+
+	// Deleted first, released second: a live stage without its finalizer would look like the record of a failure.
+	if stage.DeletionTimestamp == nil {
+		err := r.Client.Delete(ctx, stage, client.Preconditions{UID: &stage.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PavStage %q: %w", stage.Name, err)
+		}
+		return nil // the deletion is an event, and brings the next pass
+	}
+	if err := r.removeFinalizer(ctx, stage, pavv1.StageFinalizer); err != nil {
+		return fmt.Errorf("releasing PavStage %q: %w", stage.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("let go of a stage, as its node is gone", "stage", stage.Name, "node", stage.Spec.NodeName, "volume", stage.Spec.VolumeName)
+	return nil
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, object client.Object, finalizer string) error {
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok || !controllerutil.RemoveFinalizer(object, finalizer) {
+		return nil
+	}
+	err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,62 @@
+package volume
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// changes are what makes a PavVolume and its PersistentVolume agree. A zero value changes nothing.
+type changes struct {
+	// policy is the reclaim policy that the PavVolume takes over from the PersistentVolume.
+	policy corev1.PersistentVolumeReclaimPolicy
+
+	// volume and pv change PaV's finalizer on the object.
+	volume, pv finalizerChange
+}
+
+// finalizerChange is what to do about a finalizer.
+type finalizerChange int
+
+const (
+	keep finalizerChange = iota
+	add
+	remove
+)
+
+// alignment tells what has to change. While the PersistentVolume exists its reclaim policy is the
+// one that counts, as that is the one that administrators know to change.
+func alignment(o observed) changes {
+	c := changes{}
+	policy := o.volume.Spec.ReclaimPolicy
+	if pv := o.ownPV(); pv != nil {
+		if policy != policyOf(pv) {
+			policy = policyOf(pv)
+			c.policy = policy
+		}
+		// While it is being deleted, its finalizer goes with its storage.
+		if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
+			c.pv = change(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
+		}
+	}
+	// A retained volume's storage is the administrator's, so that its record holds nothing.
+	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained
+	c.volume = change(o.volume, pavv1.VolumeFinalizer, owned)
+	return c
+}
+
+// change compares an object's finalizers with what is wanted. Kubernetes refuses new ones on an object under deletion.
+func change(object client.Object, finalizer string, wanted bool) finalizerChange {
+	has := slices.Contains(object.GetFinalizers(), finalizer)
+	switch {
+	case has && !wanted:
+		return remove
+	case !has && wanted && object.GetDeletionTimestamp() == nil:
+		return add
+	default:
+		return keep
+	}
+}

@@ -1,0 +1,51 @@
+// Package mount does the node agent's work on mounts and on directories that
+// pods write to: it binds volumes, takes mount trees out of and into peer
+// groups, unmounts, reads result files and deletes trees. Linux 5.12 or newer
+// only; Supported says whether the running kernel will do.
+//
+// # Which thread
+//
+// The agent lives in a container, but what it mounts must appear in the mount
+// namespace of the host. Namespace.Do runs a function on an OS thread of its
+// own that has entered such a namespace. Every function of this package that
+// takes a path, and Volume.Attach, acts on the mount namespace of the thread
+// that calls it, so they belong inside the function given to Do. Three rules
+// follow:
+//
+//   - Open a Dir and its Volume inside Do as well. The kernel refuses to clone a
+//     mount that belongs to another namespace than the thread's.
+//   - Do not start goroutines in that function and expect them to be in the
+//     namespace. They are not.
+//   - A Dir or Volume keeps the mount that it was opened on busy. Close them
+//     before Unmount, or it has to detach what it could have unmounted.
+//
+// Mount tables are read from /proc/thread-self, for /proc/self is the main
+// thread, which is in another namespace. That link works only where /proc shows
+// the PID namespace of the process. Within Do, /proc is the one of the namespace
+// entered, so the agent needs the host's PID namespace (hostPID).
+//
+// # Whom it trusts
+//
+// Absolute paths that are given to this package name directories of the kubelet
+// and of the agent; no pod can rename their components, and symbolic links in
+// them (a kubelet directory moved to another disk) are followed, except in the
+// last component. Names below a Dir, below the root of CreateDir and anything
+// inside a tree to be unmounted or removed are under the control of pods: they
+// are resolved by descriptor, never by string, and never out of the directory.
+//
+// # Propagation
+//
+//   - SelfBind gives a directory a mount, and so a peer group, of its own.
+//   - BindShared makes a copy that stays in the group of its source: what a pod
+//     mounts below the copy arrives at the source.
+//   - Separate takes the source out of that group again. Then Unmount of a copy
+//     lets the copies of the copy in other namespaces vanish too, and takes
+//     nothing from the source. What is still bound to the group loses both, so
+//     separate a source only when the copy to be unmounted is its last one;
+//     Mount.PeerGroup tells.
+//   - Volume.Attach makes a tree that has left all groups behind.
+//   - Bind makes a copy that follows its source and never acts on it.
+//
+// The package never formats, never mounts a file system by type, never talks to
+// Kubernetes, never logs, never sleeps and never deletes across a mount.
+package mount

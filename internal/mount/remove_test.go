@@ -1,0 +1,246 @@
+package mount
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeTree fills a directory with what pods may leave.
+func makeTree(t *testing.T, tree, outside string) {
+	t.Helper()
+	for i := range 700 {
+		writeFile(t, filepath.Join(makeDir(t, tree, fmt.Sprint("dir-", i%7)), fmt.Sprint(i)), "")
+	}
+	must(t, os.Symlink(outside, tree+"/link"))
+	must(t, os.Symlink("/", tree+"/dir-1/link"))
+	must(t, os.Symlink("link", tree+"/dir-2/link"))
+	must(t, unix.Mkfifo(tree+"/dir-3/pipe", 0o600))
+	must(t, unix.Mknod(tree+"/zero", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))))
+	must(t, os.Mkdir(tree+"/closed", 0))
+	must(t, os.Mkdir(tree+"/.deep-1", 0o700))
+}
+
+func wantGone(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", path, err)
+	}
+}
+
+func TestRemoveTreeDeletesEverythingInIt(t *testing.T) {
+	dir := workDir(t)
+	tree, outside := makeDir(t, dir, "tree"), makeDir(t, dir, "outside")
+	writeFile(t, outside+"/canary", "canary")
+	makeTree(t, tree, outside)
+	for range 2 {
+		must(t, RemoveTree(t.Context(), tree))
+		wantGone(t, tree)
+		wantFile(t, outside+"/canary", "canary")
+	}
+	must(t, RemoveTree(t.Context(), tree+"/parent/missing"))
+}
+
+// Deeper than the process may have files open, and than any path is long.
+func TestRemoveTreeOfAnyDepth(t *testing.T) {
+	dir := workDir(t)
+	tree := makeDir(t, dir, "tree")
+	var files unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &files))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 128, Max: files.Max}))
+	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &files)) }()
+	in(t, here(t), func() error {
+		if err := os.Mkdir(tree+"/.deep-2", 0o700); err != nil {
+			return err
+		}
+		if err := unix.Chdir(tree); err != nil {
+			return err
+		}
+		name := strings.Repeat("x", 200)
+		for range 5_000 {
+			if err := unix.Mkdir(name, 0o700); err != nil {
+				return err
+			}
+			if err := unix.Chdir(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must(t, RemoveTree(t.Context(), tree))
+	wantGone(t, tree)
+}
+
+func TestRemoveTreeLeavesAllIfAMountIsInIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		point string
+		mount func(from, at string) error
+	}{
+		"at the top":         {"", bindPlain},
+		"below":              {"/dir-3/mounted", bindPlain},
+		"deep":               {"/d" + strings.Repeat("/d", 50), bindPlain},
+		"of a file":          {"/dir-3/3", func(from, at string) error { return bindPlain(from+"/canary", at) }},
+		"layered":            {"/dir-1/mounted", func(from, at string) error { _ = bindPlain(from, at); return bindPlain(from, at) }},
+		"another filesystem": {"/dir-2/mounted", func(_, at string) error { return mountTmpfs(at) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := workDir(t)
+			tree, outside := makeDir(t, dir, "tree"), makeDir(t, dir, "outside")
+			writeFile(t, outside+"/canary", "canary")
+			makeTree(t, tree, outside)
+			point := tree + test.point
+			if _, err := os.Lstat(point); err != nil {
+				makeDir(t, point)
+			}
+			must(t, test.mount(outside, point))
+
+			err := RemoveTree(t.Context(), tree)
+			wantError(t, err, ErrBusyMount)
+			if err != nil && !strings.Contains(err.Error(), point) {
+				t.Errorf("%v does not name %s", err, point)
+			}
+			wantFile(t, outside+"/canary", "canary")
+			if test.point != "" {
+				wantFile(t, tree+"/dir-0/0", "")
+			}
+
+			// The same if the mount appears only after the look at the table.
+			if test.point != "" {
+				held, err := openTrusted(tree, unix.O_RDONLY|unix.O_DIRECTORY)
+				must(t, err)
+				r := remover{ctx: t.Context(), top: held}
+				wantError(t, r.empty(held, 0), ErrBusyMount)
+				must(t, held.Close())
+			}
+			wantFile(t, outside+"/canary", "canary")
+			must(t, Unmount(t.Context(), tree))
+			must(t, RemoveTree(t.Context(), tree))
+			wantGone(t, tree)
+			wantFile(t, outside+"/canary", "canary")
+		})
+	}
+}
+
+func bindPlain(from, at string) error {
+	return unix.Mount(from, at, "", unix.MS_BIND, "")
+}
+
+func TestRemoveTreeDoesNotTouchMountsOfOtherNamespaces(t *testing.T) {
+	dir := workDir(t)
+	tree, outside := makeDir(t, dir, "tree", "inner"), makeDir(t, dir, "outside")
+	writeFile(t, outside+"/canary", "canary")
+	other := newNamespace(t, dir, unix.MS_PRIVATE)
+	in(t, other, func() error { return bindPlain(outside, tree) })
+	must(t, RemoveTree(t.Context(), dir+"/tree"))
+	wantGone(t, dir+"/tree")
+	wantFile(t, outside+"/canary", "canary")
+}
+
+func TestRemoveTreeRefuses(t *testing.T) {
+	dir := workDir(t)
+	outside := makeDir(t, dir, "outside")
+	writeFile(t, outside+"/canary", "canary")
+	must(t, os.Symlink("outside", dir+"/link"))
+	wantError(t, RemoveTree(t.Context(), dir+"/link"), ErrEscapes)
+	wantError(t, RemoveTree(t.Context(), outside+"/canary"), unix.ENOTDIR)
+	wantError(t, RemoveTree(t.Context(), "relative"), ErrInvalidName)
+	wantError(t, RemoveTree(t.Context(), "/"), ErrInvalidName)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantError(t, RemoveTree(ctx, outside), context.Canceled)
+	wantFile(t, outside+"/canary", "canary")
+}
+
+func TestRemoveTreeNeverFollowsWhatIsSwappedIn(t *testing.T) {
+	dir := workDir(t)
+	tree, outside := dir+"/tree", makeDir(t, dir, "outside", "sub")
+	writeFile(t, outside+"/canary", "canary")
+	for range 2_000 {
+		makeDir(t, tree, "way", "sub", "sub")
+		must(t, os.Symlink("../outside", tree+"/spare"))
+		stop := repeatedly(t, func(int) {
+			_ = unix.Renameat2(unix.AT_FDCWD, tree+"/way", unix.AT_FDCWD, tree+"/spare", unix.RENAME_EXCHANGE)
+		})
+		must(t, RemoveTree(t.Context(), tree))
+		stop()
+	}
+	wantFile(t, outside+"/canary", "canary")
+	wantGone(t, tree)
+}
+
+func TestCreateDir(t *testing.T) {
+	dir := workDir(t)
+	unix.Umask(0o077)
+	defer unix.Umask(0o022)
+	for name, test := range map[string]struct {
+		name   string
+		mode   fs.FileMode
+		parent string
+	}{
+		"single":         {name: "single", mode: 0o777},
+		"sticky":         {name: "sticky", mode: 0o777 | fs.ModeSticky},
+		"nested":         {name: "a/b/c", mode: 0o2, parent: "a/b"},
+		"odd characters": {name: "…/ \n", mode: 0o755, parent: "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, test.name)
+			for range 2 {
+				must(t, CreateDir(dir, test.name, test.mode))
+				wantMode(t, path, fs.ModeDir|test.mode)
+				if test.parent != "" {
+					wantMode(t, filepath.Join(dir, test.parent), fs.ModeDir|parentMode)
+				}
+				must(t, os.Chmod(path, 0o700))
+			}
+		})
+	}
+}
+
+func wantMode(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	must(t, err)
+	if info.Mode() != want {
+		t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+	}
+}
+
+func TestCreateDirLeavesTheUsersMountAlone(t *testing.T) {
+	dir := workDir(t)
+	must(t, CreateDir(dir, "pod/target", 0o750))
+	must(t, mountTmpfs(dir+"/pod/target"))
+	must(t, os.Chmod(dir+"/pod/target", 0o711))
+	must(t, CreateDir(dir, "pod/target", 0o750))
+	wantMode(t, dir+"/pod/target", fs.ModeDir|0o711)
+	must(t, CreateDir(dir, "pod/target/sub", 0o750))
+	wantMode(t, dir+"/pod/target", fs.ModeDir|0o711)
+	must(t, Unmount(t.Context(), dir+"/pod/target"))
+}
+
+func TestCreateDirRefuses(t *testing.T) {
+	dir := workDir(t)
+	root, outside := makeDir(t, dir, "root"), makeDir(t, dir, "outside")
+	must(t, os.Symlink("../outside", root+"/link"))
+	must(t, os.Symlink("missing", root+"/dangling"))
+	makeDir(t, root, "real")
+	must(t, os.Symlink("real", root+"/inner"))
+	writeFile(t, root+"/file", "")
+	for name, want := range map[string]error{
+		"": ErrInvalidName, ".": ErrInvalidName, "..": ErrInvalidName, "a/../b": ErrInvalidName,
+		"/abs": ErrInvalidName, "a//b": ErrInvalidName, "a/": ErrInvalidName, "../outside/new": ErrInvalidName,
+		"link": ErrEscapes, "link/new": ErrEscapes, "dangling": ErrEscapes, "inner/new": ErrEscapes,
+		"file": unix.ENOTDIR, "file/new": unix.ENOTDIR,
+	} {
+		wantError(t, CreateDir(root, name, 0o777), want)
+	}
+	wantError(t, CreateDir(dir+"/missing", "new", 0o777), fs.ErrNotExist)
+	wantGone(t, outside+"/new")
+	wantGone(t, root+"/missing")
+	wantMode(t, outside, fs.ModeDir|0o755)
+}

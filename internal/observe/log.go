@@ -1,0 +1,45 @@
+package observe
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// LogOptions says what is logged.
+type LogOptions struct {
+	// Verbosity is 0 for what an administrator wants to know, 1 for what a developer wants to, too.
+	Verbosity int
+}
+
+// AddFlags adds the options to a flag set.
+func (o *LogOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "how much to log: 0, or 1 for debugging")
+}
+
+// Validate says what is wrong with the options.
+func (o *LogOptions) Validate() error {
+	if o.Verbosity < 0 || o.Verbosity > 1 {
+		return fmt.Errorf("--verbosity: must be 0 or 1, not %d", o.Verbosity)
+	}
+	return nil
+}
+
+// NewLogger returns a logger that writes one JSON object per line.
+func NewLogger(w io.Writer, o LogOptions) logr.Logger {
+	// logr's verbosity v is slog's level -v.
+	level := slog.Level(-o.Verbosity)
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// InstallLogger makes the libraries that log by themselves use the logger. What they say, other than
+// errors, is for developers. For main only.
+func InstallLogger(log logr.Logger) {
+	ctrl.SetLogger(log.V(1))
+	klog.SetLogger(log.V(1))
+}

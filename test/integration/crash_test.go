@@ -1,0 +1,198 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// supervisor runs an agent and, when its line is cut, another one in its place, as a Deployment does.
+type supervisor struct {
+	current chan *agent
+	stopped chan struct{}
+}
+
+// supervise starts an agent that is cut off after a number of its writes.
+func supervise(t *testing.T, c *cluster, cutAfter int) *supervisor {
+	t.Helper()
+	s := &supervisor{current: make(chan *agent, 1), stopped: make(chan struct{})}
+	first := launch(t, c, options(), &wire{cutAfter: cutAfter})
+	s.current <- first
+	go func() {
+		defer close(s.stopped)
+		err := <-first.done
+		first.done <- err // for its wait
+		if first.wire.dead() {
+			<-s.current
+			s.current <- launch(t, c, options(), &wire{})
+		}
+	}()
+	return s
+}
+
+// stop ends the present agent and returns the writes of both.
+func (s *supervisor) stop(t *testing.T) *agent {
+	t.Helper()
+	a := <-s.current
+	a.cancel()
+	s.current <- a
+	<-s.stopped
+	a = <-s.current
+	a.stop(t)
+	return a
+}
+
+// life is what a volume is at each stage of its life, without names, times and versions.
+type life struct {
+	Bound, Released any
+}
+
+// liveAndDie takes a volume through its life and returns what was seen of it.
+func liveAndDie(t *testing.T, c *cluster, policy corev1.PersistentVolumeReclaimPolicy, name string) life {
+	t.Helper()
+	driver(t, c, name, func(_ *pavv1.PavProvisioner, class *storagev1.StorageClass) { class.ReclaimPolicy = &policy })
+	exists(t, c, provisionerOf(name), "is there", func(*pavv1.PavProvisioner) bool { return true })
+	claim := mustCreate(t, c, claimOf(name, name))
+	pv, volume := bound(t, c, claim)
+	exists(t, c, volume, "has an up-to-date copy of the claim", func(v *pavv1.PavVolume) bool {
+		current := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		exists(t, c, current, "exists", func(*corev1.PersistentVolumeClaim) bool { return true })
+		return copiedVersion(t, v) == current.ResourceVersion
+	})
+	seen := life{Bound: essence(pv, volume)}
+	mustDelete(t, c, claim)
+	gone(t, c, claim)
+	if policy == corev1.PersistentVolumeReclaimRetain {
+		exists(t, c, volume, "is retained", func(v *pavv1.PavVolume) bool {
+			return v.Status.Phase == pavv1.VolumeRetained && len(v.Finalizers) == 0
+		})
+		exists(t, c, pv, "is released", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeReleased })
+		seen.Released = essence(pv, volume)
+		return seen
+	}
+	gone(t, c, pv)
+	gone(t, c, volume)
+	return seen
+}
+
+// essence returns what must be the same in every life of a volume.
+func essence(pv *corev1.PersistentVolume, volume *pavv1.PavVolume) any {
+	conditions := map[string]string{}
+	for _, c := range volume.Status.Conditions {
+		conditions[c.Type] = string(c.Status) + " " + c.Reason + " " + c.Message
+	}
+	return map[string]any{
+		"pv finalizers": pv.Finalizers, "pv policy": pv.Spec.PersistentVolumeReclaimPolicy, "pv phase": pv.Status.Phase,
+		"pv capacity": pv.Spec.Capacity.Storage().String(), "own handle": pv.Spec.CSI.VolumeHandle == pv.Name,
+		"finalizers": volume.Finalizers, "policy": volume.Spec.ReclaimPolicy, "phase": volume.Status.Phase,
+		"same handle": volume.Status.Handle == pv.Name, "capacity": volume.Status.Capacity.String(), "conditions": conditions,
+	}
+}
+
+// The agent is stopped after each of its writes in turn, without hearing that it succeeded.
+func TestAgentStoppedAfterEachWrite(t *testing.T) {
+	c := start(t)
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
+		t.Run(string(policy), func(t *testing.T) {
+			var want life
+			var writes []string
+			t.Run("undisturbed", func(t *testing.T) {
+				s := supervise(t, c, 0)
+				t.Cleanup(func() { writes = s.stop(t).wire.writes; checkNothingLeft(t, c) })
+				want = liveAndDie(t, c, policy, "crash")
+			})
+			for k := 1; k <= len(writes); k++ {
+				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
+					s := supervise(t, c, k)
+					t.Cleanup(func() { s.stop(t); checkNothingLeft(t, c) })
+					if diff := cmp.Diff(want, liveAndDie(t, c, policy, "crash")); diff != "" {
+						t.Errorf("another life than the undisturbed one (-want +got):\n%s", diff)
+					}
+				})
+			}
+			t.Logf("stopped after each of %d writes; the undisturbed ones: %q", len(writes), writes)
+		})
+	}
+}
+
+// A second agent takes over when the leader ends.
+func TestLeaderIsReplaced(t *testing.T) {
+	c := start(t)
+	o := options()
+	o.LeaderElect, o.LeaseDuration = true, 2*time.Second
+	first, second := launch(t, c, o, &wire{}), launch(t, c, o, &wire{})
+	t.Cleanup(func() { second.stop(t); checkNothingLeft(t, c) })
+	driver(t, c, "led")
+	bound(t, c, mustCreate(t, c, claimOf("led", "before")))
+	leader, other := first, second
+	if len(second.wire.seen()) > 0 {
+		leader, other = second, first
+	}
+	if writes := other.wire.seen(); len(writes) > 0 {
+		t.Errorf("an agent that does not lead has written: %q", writes)
+	}
+	leader.stop(t)
+	second = other
+	bound(t, c, mustCreate(t, c, claimOf("led", "after")))
+	if len(other.wire.seen()) == 0 {
+		t.Error("nobody has taken over")
+	}
+}
+
+// Many claims at once are all bound, with few requests each.
+func TestManyClaims(t *testing.T) {
+	const many = 100
+	c := start(t)
+	a := run(t, c)
+	driver(t, c, "many")
+	claims := make([]*corev1.PersistentVolumeClaim, many)
+	began := time.Now()
+	for i := range claims {
+		claims[i] = mustCreate(t, c, claimOf("many", fmt.Sprintf("data-%d", i)))
+	}
+	for _, claim := range claims {
+		bound(t, c, claim)
+	}
+	boundAfter, requests := time.Since(began), a.wire.sent()
+	began = time.Now()
+	for _, claim := range claims {
+		mustDelete(t, c, claim)
+	}
+	eventually(t, "no PavVolume is left", func(ctx context.Context) (bool, string) {
+		list := &pavv1.PavVolumeList{}
+		err := c.admin.List(ctx, list)
+		return err == nil && len(list.Items) == 0, fmt.Sprint(len(list.Items), err)
+	})
+	goneAfter := time.Since(began)
+	deletes := a.wire.sent() - requests
+	t.Logf("%d claims: all bound after %s, %.1f requests each; all gone after %s, %.1f requests each",
+		many, boundAfter.Round(10*time.Millisecond), float64(requests)/many, goneAfter.Round(10*time.Millisecond), float64(deletes)/many)
+	if perVolume := float64(requests+deletes) / many; perVolume > 40 {
+		t.Errorf("%.1f requests per volume", perVolume)
+	}
+}
+
+// A fifth of the requests fail, and half of these after they took effect.
+func TestUnreliableLine(t *testing.T) {
+	c := start(t)
+	a := launch(t, c, options(), &wire{failing: 5})
+	t.Cleanup(func() { a.stop(t); checkNothingLeft(t, c) })
+	driver(t, c, "unreliable")
+	var claims [10]*corev1.PersistentVolumeClaim
+	began := time.Now()
+	for i := range claims {
+		claims[i] = mustCreate(t, c, claimOf("unreliable", fmt.Sprintf("data-%d", i)))
+	}
+	for _, claim := range claims {
+		bound(t, c, claim)
+	}
+	t.Logf("%d claims bound after %s", len(claims), time.Since(began).Round(10*time.Millisecond))
+}

@@ -1,0 +1,249 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+const (
+	interval = 20 * time.Millisecond
+	deadline = 40 * time.Second
+)
+
+// lasting returns a context that outlives the test's own, for cleaning up.
+func lasting(t *testing.T) context.Context {
+	t.Helper()
+	return context.WithoutCancel(t.Context())
+}
+
+// eventually waits until a condition holds; state is what to say if it never does.
+func eventually(t *testing.T, what string, condition func(context.Context) (done bool, state string)) {
+	t.Helper()
+	state := ""
+	err := wait.PollUntilContextTimeout(lasting(t), interval, deadline, true, func(ctx context.Context) (bool, error) {
+		done, s := condition(ctx)
+		state = s
+		return done, nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s in vain until %s: %s", deadline, what, state)
+	}
+}
+
+// mustCreate creates an object.
+func mustCreate[T client.Object](t *testing.T, c *cluster, object T) T {
+	t.Helper()
+	if err := c.admin.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func mustDelete(t *testing.T, c *cluster, object client.Object) {
+	t.Helper()
+	if err := c.admin.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustPatch changes an object, as it is now.
+func mustPatch[T client.Object](t *testing.T, c *cluster, object T, change func(T)) {
+	t.Helper()
+	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := object.DeepCopyObject().(client.Object)
+	change(object)
+	if err := c.admin.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until an object does not exist.
+func gone(t *testing.T, c *cluster, object client.Object) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) (bool, string) {
+		err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), fmt.Sprintf("%v, deleted %v, finalizers %v", err, object.GetDeletionTimestamp(), object.GetFinalizers())
+	})
+}
+
+// exists waits until an object does, and something is true of it.
+func exists[T client.Object](t *testing.T, c *cluster, object T, what string, condition func(T) bool) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%T %s: %s", object, object.GetName(), what), func(ctx context.Context) (bool, string) {
+		err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return err == nil && condition(object), fmt.Sprintf("%v %+v", err, object)
+	})
+}
+
+func field(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
+
+// provisionerOf returns a provisioner whose volumes take no work to create.
+func provisionerOf(name string) *pavv1.PavProvisioner {
+	return &pavv1.PavProvisioner{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: pavv1.PavProvisionerSpec{
+			ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic},
+			VolumeCreation:    &pavv1.VolumeCreation{Capacity: field(`"{{ requestedMinCapacity }}"`)},
+			VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *field(`{}`)},
+		},
+	}
+}
+
+func classOf(provisioner string) *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta:    metav1.ObjectMeta{Name: provisioner},
+		Provisioner:   provisioner,
+		ReclaimPolicy: new(corev1.PersistentVolumeReclaimDelete),
+	}
+}
+
+func claimOf(class, name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new(class),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+// driver is what most tests have: a provisioner and a class of its name, gone when the test ends.
+func driver(t *testing.T, c *cluster, name string, changes ...func(*pavv1.PavProvisioner, *storagev1.StorageClass)) *pavv1.PavProvisioner {
+	t.Helper()
+	provisioner, class := provisionerOf(name), classOf(name)
+	for _, change := range changes {
+		change(provisioner, class)
+	}
+	mustCreate(t, c, provisioner)
+	mustCreate(t, c, class)
+	t.Cleanup(func() { tearDown(t, c, provisioner, class) })
+	return provisioner
+}
+
+// tearDown deletes what a driver test made and checks that nothing is left of it.
+func tearDown(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, class *storagev1.StorageClass) {
+	t.Helper()
+	ctx := lasting(t)
+	deleteAll := func(list client.ObjectList, mine func(client.Object) bool) {
+		if err := c.admin.List(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		eachItem(t, list, func(object client.Object) {
+			if !mine(object) {
+				return
+			}
+			if err := c.admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+			gone(t, c, object) //nolint:contextcheck // it has its own deadline
+		})
+	}
+	deleteAll(&corev1.PersistentVolumeClaimList{}, func(o client.Object) bool {
+		claim, _ := o.(*corev1.PersistentVolumeClaim)
+		return ptr.Deref(claim.Spec.StorageClassName, "") == class.Name
+	})
+	deleteAll(&corev1.PersistentVolumeList{}, func(o client.Object) bool {
+		pv, _ := o.(*corev1.PersistentVolume)
+		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == provisioner.Name
+	})
+	for _, object := range []client.Object{class, provisioner} {
+		if err := c.admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+		gone(t, c, object)
+	}
+	deleteAll(&pavv1.PavVolumeList{}, func(o client.Object) bool {
+		volume, _ := o.(*pavv1.PavVolume)
+		mine := volume.Spec.Provisioner == provisioner.Name
+		if mine && volume.Status.Phase != pavv1.VolumeRetained {
+			t.Errorf("PavVolume %s is left in phase %s", volume.Name, volume.Status.Phase)
+		}
+		return mine
+	})
+}
+
+func eachItem(t *testing.T, list client.ObjectList, visit func(client.Object)) {
+	t.Helper()
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			visit(object)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// bound waits until a claim is, and returns its volumes.
+func bound(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, *pavv1.PavVolume) {
+	t.Helper()
+	exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
+	exists(t, c, pv, "is bound", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeBound })
+	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
+	exists(t, c, volume, "is ready", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeReady })
+	return pv, volume
+}
+
+// told waits for an event on an object.
+func told(t *testing.T, c *cluster, object client.Object, eventType, reason, message string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("there is an event %s %s: %s", eventType, reason, message), func(ctx context.Context) (bool, string) {
+		var seen []string
+		for _, e := range eventsOf(ctx, t, c, object) {
+			if e.Type == eventType && e.Reason == reason && strings.Contains(e.Message, message) {
+				return true, ""
+			}
+			seen = append(seen, e.Type+" "+e.Reason+": "+e.Message)
+		}
+		return false, strings.Join(seen, "\n")
+	})
+}
+
+// eventsOf returns the agents' events on an object.
+func eventsOf(ctx context.Context, t *testing.T, c *cluster, object client.Object) []corev1.Event {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := c.admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
+		t.Fatal(err)
+	}
+	var events []corev1.Event
+	for _, e := range list.Items {
+		if e.Source.Component == "pav-controller" {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// copiedVersion returns the resource version of a PavVolume's copy of its claim.
+func copiedVersion(t *testing.T, volume *pavv1.PavVolume) string {
+	t.Helper()
+	copied := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(volume.Spec.Claim.Raw, &copied); err != nil {
+		t.Fatal(err)
+	}
+	return copied.ResourceVersion
+}
