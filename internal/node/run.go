@@ -108,7 +108,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		return nil, fmt.Errorf("selecting the node's pods: %w", err)
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Logger:                 log,
+		Logger:                 log.V(1),
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.ProbeAddress,

@@ -14,8 +14,8 @@ import (
 
 // Stager is the domain behind the Node service.
 type Stager interface {
-	Stage(ctx context.Context, volume stage.Volume, stagingPath string) error
-	Unstage(ctx context.Context, volume stage.Volume, stagingPath string) error
+	Stage(ctx context.Context, volume stage.Volume) error
+	Unstage(ctx context.Context, volume stage.Volume) error
 	Publish(ctx context.Context, volume stage.Volume, publication stage.Publication) error
 	Unpublish(ctx context.Context, volume stage.Volume, target string) error
 }
@@ -52,7 +52,8 @@ func capabilities(types ...csi.NodeServiceCapability_RPC_Type) *csi.NodeGetCapab
 }
 
 // NodeStageVolume implements csi.NodeServer. "This operation MUST be idempotent": a call that finds a
-// staging pod at work joins it.
+// staging pod at work joins it. Nothing is mounted at the staging path: it is where "the volume MAY be
+// published".
 func (s *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if err := check(r.GetVolumeId(), path{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
 		return nil, toStatus(err)
@@ -62,7 +63,7 @@ func (s *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 	}
 	ctx, cancel := withMargin(ctx)
 	defer cancel()
-	if err := s.stager.Stage(ctx, s.volume(r.GetVolumeId()), r.GetStagingTargetPath()); err != nil {
+	if err := s.stager.Stage(ctx, s.volume(r.GetVolumeId())); err != nil {
 		return nil, toStatus(err)
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
@@ -76,7 +77,7 @@ func (s *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 	}
 	ctx, cancel := withMargin(ctx)
 	defer cancel()
-	if err := s.stager.Unstage(ctx, s.volume(r.GetVolumeId()), r.GetStagingTargetPath()); err != nil {
+	if err := s.stager.Unstage(ctx, s.volume(r.GetVolumeId())); err != nil {
 		return nil, toStatus(err)
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -91,9 +92,8 @@ func (s *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 		return nil, toStatus(err)
 	}
 	if err := s.stager.Publish(ctx, s.volume(r.GetVolumeId()), stage.Publication{
-		StagingPath: r.GetStagingTargetPath(),
-		Target:      r.GetTargetPath(),
-		Options:     bindOptions(r),
+		Target:  r.GetTargetPath(),
+		Options: bindOptions(r),
 	}); err != nil {
 		return nil, toStatus(err)
 	}

@@ -22,6 +22,9 @@ const (
 	errorName  = "error"
 )
 
+// clientName is the directory of a stage's folder where clients' binds come from.
+const clientName = "client"
+
 // maxError is the greatest size of /pav/error, in bytes.
 const maxError = 4 << 10
 
@@ -58,6 +61,11 @@ func (d *Directories) folder(stage string) string { return filepath.Join(d.root(
 
 // pav is the directory that the stage's pods see as /pav.
 func (d *Directories) pav(stage string) string { return filepath.Join(d.folder(stage), "pav") }
+
+// Volume is where a stage's volume is attached for clients: their pods get binds of it. It is not
+// kubelet's staging path, which stays empty: kubelet takes a device for busy, and never unstages it,
+// while what is mounted at the staging path is mounted anywhere else on the node, as it is in /pav.
+func (d *Directories) Volume(stage string) string { return filepath.Join(d.folder(stage), clientName) }
 
 // Prepare makes the stage's directory, if there is none, and watches for /pav/ready.
 func (d *Directories) Prepare(ctx context.Context, stage string) error {
@@ -110,9 +118,10 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 	}
 }
 
-// Attach makes /pav/volume of the stage, which must be a directory, available at target, where the
-// kernel refuses writes if readOnly is true.
-func (d *Directories) Attach(ctx context.Context, stage, target string, readOnly bool) error {
+// Attach makes /pav/volume of the stage, which must be a directory, available to clients at
+// Volume(stage), where the kernel refuses writes if readOnly is true. Where something is attached
+// already, nothing is done.
+func (d *Directories) Attach(ctx context.Context, stage string, readOnly bool) error {
 	defer d.watcher.remove(d.pav(stage))
 	return d.inside(ctx, stage, func(dir *mount.Dir) error {
 		volume, err := dir.OpenVolume(volumeName)
@@ -126,18 +135,33 @@ func (d *Directories) Attach(ctx context.Context, stage, target string, readOnly
 		if volume.Mode != mount.Filesystem {
 			return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory", ErrNoVolume)
 		}
-		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
+		if err := mount.CreateDir(d.folder(stage), clientName, 0o700); err != nil {
 			return err
 		}
-		return volume.Attach(target, mount.BindOptions{ReadOnly: readOnly})
+		return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: readOnly})
 	})
+}
+
+// Attached says whether a volume is attached for clients of the stage.
+func (d *Directories) Attached(ctx context.Context, stage string) (attached bool, err error) {
+	err = d.host.Do(ctx, func() error {
+		attached, err = mount.IsMountPoint(d.Volume(stage))
+		return err
+	})
+	return attached, err
+}
+
+// Detach takes the volume away from clients of the stage.
+func (d *Directories) Detach(ctx context.Context, stage string) error {
+	return d.host.Do(ctx, func() error { return mount.Unmount(ctx, d.Volume(stage)) })
 }
 
 // Remove takes down whatever is still mounted below the stage's directory, and the directory.
 func (d *Directories) Remove(ctx context.Context, stage string) error {
 	d.watcher.remove(d.pav(stage))
 	return d.host.Do(ctx, func() error {
-		if err := mount.Unmount(ctx, d.pav(stage)); err != nil {
+		// Whatever is mounted below the folder: the stage's own mounts, and what its pods left.
+		if err := mount.Unmount(ctx, d.folder(stage)); err != nil {
 			return err
 		}
 		return mount.RemoveTree(ctx, d.folder(stage))

@@ -91,9 +91,9 @@ func isDefinition(err error) bool {
 	return errors.As(err, &templateError) || errors.Is(err, workflow.ErrRefused) || errors.Is(err, ErrRefused)
 }
 
-// attach mounts what the staging pod left at /pav/volume at the staging path.
+// attach makes what the staging pod left at /pav/volume available to clients.
 func (t *task) attach(ctx context.Context) error {
-	err := t.dirs.Attach(ctx, t.stage.Name, t.stagingPath, t.stage.Spec.ReadOnly)
+	err := t.dirs.Attach(ctx, t.stage.Name, t.stage.Spec.ReadOnly)
 	if errors.Is(err, pavdir.ErrNoVolume) {
 		return t.failPod(ctx, t.stagingPod, err.Error())
 	}

@@ -21,9 +21,9 @@ func (t *task) revert(ctx context.Context) error {
 	})
 }
 
-// detach takes the volume away from the staging path.
+// detach takes the volume away from clients.
 func (t *task) detach(ctx context.Context) error {
-	return t.mounts.Unmount(ctx, t.stagingPath)
+	return t.dirs.Detach(ctx, t.attached)
 }
 
 // stop asks for the end of the staging pod.

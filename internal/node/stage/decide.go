@@ -18,7 +18,7 @@ type observation struct {
 	stagingPod        workflow.State
 	outcomeHeld       bool // the staging pod has its finalizer
 	ready             bool // /pav/ready exists
-	attached          bool // the volume is mounted at the staging path
+	attached          bool // the volume is mounted for clients
 	pavInUse          bool // /pav is still mounted for a pod of the stage
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
@@ -35,11 +35,11 @@ const (
 	stepRecord                   // write the PavStage
 	stepReplace                  // replace the record of a failed attempt by a new PavStage
 	stepRunStaging               // run the staging pod
-	stepAttach                   // mount the volume at the staging path
+	stepAttach                   // mount the volume for clients
 	stepConfirm                  // record that the volume is available
 	stepFail                     // record that the staging pod failed, and begin to revert
 	stepRevert                   // begin to unstage
-	stepDetach                   // unmount the staging path
+	stepDetach                   // unmount it
 	stepStop                     // stop the staging pod
 	stepRunUnstaging             // run the unstaging pod
 	stepRetry                    // record that the unstaging pod failed, and begin the next attempt

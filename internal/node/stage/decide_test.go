@@ -70,7 +70,7 @@ func TestDecideUnstage(t *testing.T) {
 		"a staged volume begins to be unstaged before it is unmounted": {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
 		"a volume that is still being staged is unstaged":              {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
 		"a record with nothing done is unstaged":                       {o: observation{exists: true, held: true, thisBoot: true}, want: stepRevert},
-		"the staging path is unmounted before the pod is stopped":      {o: with(func(o *observation) { o.attached, o.stagingPod = true, workflow.Running }), want: stepDetach},
+		"the volume is detached before the pod is stopped":             {o: with(func(o *observation) { o.attached, o.stagingPod = true, workflow.Running }), want: stepDetach},
 		"a running staging pod is stopped":                             {o: with(func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
 		"a stopping staging pod is waited for":                         {o: with(func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
 		"the unstaging pod waits until the staging pod's /pav is free": {o: with(func(o *observation) { o.stagingPod, o.pavInUse = workflow.Succeeded, true }), want: stepWait},

@@ -21,9 +21,10 @@ func (t *task) observe(ctx context.Context, shared, exclusive string) (observati
 		return o, err
 	}
 	var err error
-	if o.attached, err = t.mounts.Mounted(ctx, t.stagingPath); err != nil {
+	if t.attached, err = t.attachedAs(ctx, shared, exclusive); err != nil {
 		return o, err
 	}
+	o.attached = t.attached != ""
 	if t.stage == nil {
 		return o, nil
 	}
@@ -69,6 +70,20 @@ func (t *task) find(ctx context.Context, shared, exclusive string) error {
 		}
 	}
 	return nil
+}
+
+// attachedAs returns which of the names the volume is attached under, or nothing.
+func (s *Stager) attachedAs(ctx context.Context, names ...string) (string, error) {
+	for _, name := range names {
+		attached, err := s.dirs.Attached(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if attached {
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 func (t *task) observePods(ctx context.Context, o *observation) error {

@@ -27,9 +27,6 @@ type Mounter interface {
 
 // Publication is what a client pod is to see of a staged volume.
 type Publication struct {
-	// StagingPath is where the volume is staged.
-	StagingPath string
-
 	// Target is the path in the client pod's folder.
 	Target string
 
@@ -45,12 +42,13 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
 	}
 	defer release()
 
-	staged, err := s.mounts.Mounted(ctx, p.StagingPath)
+	shared, exclusive := s.names(v)
+	name, err := s.attachedAs(ctx, shared, exclusive)
 	if err != nil {
 		return err
 	}
-	if !staged {
-		return fmt.Errorf("%w: provisioner %q: nothing is mounted at the staging path", ErrNotStaged, v.Driver)
+	if name == "" {
+		return fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, v.Driver, v.Handle)
 	}
 	published, err := s.mounts.Mounted(ctx, p.Target)
 	if err != nil {
@@ -59,7 +57,7 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
 	if published {
 		return s.checkPublished(ctx, p)
 	}
-	return s.mounts.Bind(ctx, p.StagingPath, p.Target, p.Options)
+	return s.mounts.Bind(ctx, s.dirs.Volume(name), p.Target, p.Options)
 }
 
 // checkPublished says whether a target that is published already is what is asked for: a view that

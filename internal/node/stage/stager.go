@@ -85,38 +85,38 @@ func (s *Stager) names(v Volume) (shared, exclusive string) {
 	return "stage-" + workflow.Hash(v.Driver, v.Handle, s.node), "stage-" + workflow.Hash(v.Driver, v.Handle)
 }
 
-// Stage makes a volume available at the staging path. It may be repeated, and goes on where an
+// Stage makes a volume available on the node. It may be repeated, and goes on where an
 // earlier call, or an earlier agent, was interrupted:
 //
 //  1. the PavStage is written; for a volume that one node may have at a time, this claims it;
 //  2. /pav is made, the staging pod is recorded, then created;
 //  3. the pod completes or creates /pav/ready;
-//  4. /pav/volume is mounted at the staging path, and the PavStage becomes Staged.
+//  4. /pav/volume is attached for clients, and the PavStage becomes Staged.
 //
 // If the pod fails, all is reverted as Unstage does before ErrFailed is returned.
-func (s *Stager) Stage(ctx context.Context, v Volume, stagingPath string) error {
+func (s *Stager) Stage(ctx context.Context, v Volume) error {
 	release, err := s.inflight.whole(v.key())
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.run(ctx, v, stagingPath, decideStage)
+	return s.run(ctx, v, decideStage)
 }
 
 // Unstage removes every trace of a volume from the node. It may be repeated, and goes on where an
 // earlier call, or an earlier agent, was interrupted:
 //
-//  1. the PavStage becomes Unstaging and the staging path is unmounted;
+//  1. the PavStage becomes Unstaging and the volume is detached;
 //  2. the staging pod is stopped, and kubelet has taken /pav from it;
 //  3. the unstaging pod runs, with /pav as the staging pod left it, until one succeeds;
 //  4. /pav is removed, and the PavStage goes.
-func (s *Stager) Unstage(ctx context.Context, v Volume, stagingPath string) error {
+func (s *Stager) Unstage(ctx context.Context, v Volume) error {
 	release, err := s.inflight.whole(v.key())
 	if err != nil {
 		return err
 	}
 	defer release()
-	err = s.run(ctx, v, stagingPath, decideUnstage)
+	err = s.run(ctx, v, decideUnstage)
 	if errors.Is(err, ErrFailed) {
 		// The call joined the end of a failed attempt: all of it is reverted, which is what was asked for.
 		return nil
@@ -125,8 +125,8 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, stagingPath string) erro
 }
 
 // run takes steps until nothing is left to do, or ctx ends.
-func (s *Stager) run(ctx context.Context, v Volume, stagingPath string, decide func(observation) step) error {
-	t := &task{Stager: s, volume: v, stagingPath: stagingPath}
+func (s *Stager) run(ctx context.Context, v Volume, decide func(observation) step) error {
+	t := &task{Stager: s, volume: v}
 	shared, exclusive := s.names(v)
 	woken, unsubscribe := s.hub.subscribe(shared, exclusive)
 	defer unsubscribe()
@@ -160,10 +160,10 @@ func (s *Stager) run(ctx context.Context, v Volume, stagingPath string, decide f
 // task is one call's view of a stage.
 type task struct {
 	*Stager
-	volume      Volume
-	stagingPath string
+	volume Volume
 
 	stage        *pavv1.PavStage // nil where there is none
+	attached     string          // the name under which the volume is attached, or nothing
 	stagingPod   *corev1.Pod
 	unstagingPod *corev1.Pod
 }

@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func objectMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// wantEvent objects unless an event of the object has the reason and all the words.
+func wantEvent(ctx context.Context, namespace, object, reason string, words ...string) error {
+	events := &corev1.EventList{}
+	if err := kube.List(ctx, events, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	var seen []string
+next:
+	for _, event := range events.Items {
+		if event.InvolvedObject.Name != object || event.Reason != reason {
+			continue
+		}
+		seen = append(seen, event.Message)
+		for _, word := range words {
+			if !strings.Contains(event.Message, word) {
+				continue next
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("no event %s of %s has all of %q, but there are %q", reason, object, words, seen)
+}
+
+// wantDescribed objects unless what 'kubectl describe pod' prints has all the words.
+func wantDescribed(ctx context.Context, namespace, pod string, words ...string) error {
+	out, err := kubectl(ctx, "", "describe", "pod", "-n", namespace, pod)
+	if err != nil {
+		return err
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			return fmt.Errorf("there is no %q in:\n%s", word, out)
+		}
+	}
+	return nil
+}
+
+func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
+	namespace := start(t)
+	apply(t, namespace, documents(staticVolume("orphan", "no-such-provisioner", namespace, ""), clientPod("client", "data", "")))
+	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+		return wantDescribed(ctx, namespace, "client", "FailedMount", "no-such-provisioner")
+	})
+}
+
+func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
+	namespace := start(t)
+	apply(t, namespace, documents(provisioner("failing",
+		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; echo 'the backend is on fire' > /pav/error; exit 3",
+		"umount /pav/volume"), storageClass("failing")))
+	apply(t, namespace, documents(claim("data", "failing", "ReadWriteOnce"), clientPod("client", "data", "")))
+	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "failing"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
+	})
+	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
+		return wantEvent(ctx, namespace, "data", "FailedMount", `provisioner "failing"`, "the backend is on fire")
+	})
+	eventually(t, time.Minute, "an attempt is reverted", func(ctx context.Context) error {
+		stages := &pavv1.PavStageList{}
+		if err := kube.List(ctx, stages); err != nil {
+			return err
+		}
+		if len(stages.Items) != 1 || stages.Items[0].Status.Phase != pavv1.StageFailed {
+			return fmt.Errorf("there are %d PavStages, want one that failed", len(stages.Items))
+		}
+		return nil
+	})
+}
+
+// A definition's mistake, once mended, heals without anybody touching the pod.
+func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
+	namespace := start(t)
+	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")
+	apply(t, namespace, documents(broken, storageClass("broken")))
+	apply(t, namespace, documents(claim("data", "broken", "ReadWriteOnce"), clientPod("client", "data", "")))
+	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]")
+	})
+	_, err := kubectl(t.Context(), provisioner("broken", "mkdir /pav/volume", ""), "apply", "-f", "-")
+	must(t, err)
+	waitRunning(t, namespace, "client")
+}
+
+func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
+	namespace := start(t)
+	elsewhere := strings.Replace(provisioner("elsewhere", "mkdir /pav/volume", ""), "podTemplate:\n      spec:", "podTemplate:\n      metadata: {namespace: "+namespace+"}\n      spec:", 1)
+	apply(t, namespace, documents(elsewhere, storageClass("elsewhere")))
+	apply(t, namespace, documents(claim("data", "elsewhere", "ReadWriteOnce"), clientPod("client", "data", "")))
+	hint := "kubectl label namespace " + namespace + " pav.albertofaria.github.io/allow-pods=true"
+	eventually(t, time.Minute, "the pod says how", func(ctx context.Context) error {
+		return wantDescribed(ctx, namespace, "client", "FailedMount", hint)
+	})
+	_, err := kubectl(t.Context(), "", strings.Fields(strings.TrimPrefix(hint, "kubectl "))...)
+	must(t, err)
+	waitRunning(t, namespace, "client")
+	pods, err := workflowPods(t.Context(), "elsewhere", pavv1.WorkflowStaging)
+	must(t, err)
+	if len(pods) != 1 || pods[0].Namespace != namespace {
+		t.Errorf("got %d staging pods, want one in %s", len(pods), namespace)
+	}
+}
+
+// A failing unstaging pod is seen, holds up its own volume only, and heals.
+func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
+	namespace := start(t)
+	apply(t, namespace, documents(provisioner("stuck", "mkdir /pav/volume", "echo 'cannot let go' >&2; exit 1"), storageClass("stuck")))
+	data := documents(claim("data", "stuck", "ReadWriteOnce"), clientPod("client", "data", ""))
+	apply(t, namespace, data)
+	waitRunning(t, namespace, "client")
+	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
+	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
+		return wantEvent(ctx, namespace, "data", "FailedUnmount", `provisioner "stuck"`, "cannot let go", "kubectl logs -n pav-pods unstage-")
+	})
+	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
+	volumes := &pavv1.PavVolumeList{}
+	must(t, kube.List(t.Context(), volumes))
+	if len(volumes.Items) != 1 {
+		t.Fatalf("%d PavVolumes, want one that waits for its stage", len(volumes.Items))
+	}
+	_, err := kubectl(t.Context(), provisioner("stuck", "mkdir /pav/volume", "true"), "apply", "-f", "-")
+	must(t, err)
+	eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return gone(ctx, &volumes.Items[0]) })
+}

@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// start begins a test: it returns a namespace of the test's own, which goes with the test, after
+// which nothing of any volume may be left.
+func start(t *testing.T) string {
+	t.Helper()
+	t.Cleanup(func() { checkNothingLeft(t) })
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	must(t, kube.Create(t.Context(), namespace))
+	t.Cleanup(func() {
+		if t.Failed() {
+			explain(t, namespace.Name)
+		}
+		remove(t, namespace)
+	})
+	return namespace.Name
+}
+
+// apply creates what the YAML says, in the namespace where it names none, and takes it away after the test.
+func apply(t *testing.T, namespace, yaml string) {
+	t.Helper()
+	_, err := kubectl(t.Context(), yaml, "create", "-n", namespace, "-f", "-")
+	must(t, err)
+	t.Cleanup(func() { unapply(t, namespace, yaml) })
+}
+
+func unapply(t *testing.T, namespace, yaml string) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	if _, err := kubectl(ctx, yaml, "delete", "-n", namespace, "--ignore-not-found", "-f", "-"); err != nil {
+		t.Error(err)
+	}
+}
+
+// applyFile is apply for a file of the repository.
+func applyFile(t *testing.T, namespace, path string) {
+	t.Helper()
+	yaml, err := os.ReadFile(path)
+	must(t, err)
+	apply(t, namespace, string(yaml))
+}
+
+// remove deletes an object and waits until it is gone.
+func remove(t *testing.T, object client.Object) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	if err := client.IgnoreNotFound(kube.Delete(ctx, object)); err != nil {
+		t.Error(err)
+	}
+	if err := poll(ctx, func(ctx context.Context) error { return gone(ctx, object) }); err != nil {
+		t.Errorf("%T %s does not go: %v", object, object.GetName(), err)
+	}
+}
+
+func gone(ctx context.Context, object client.Object) error {
+	copied := object.DeepCopyObject().(client.Object)
+	err := kube.Get(ctx, client.ObjectKeyFromObject(object), copied)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case copied.GetUID() != object.GetUID():
+		return nil
+	default:
+		return fmt.Errorf("%T %s still exists", object, object.GetName())
+	}
+}
+
+// cleanupContext is for what runs after a test, when its own context has ended.
+func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+}
+
+// eventually waits until the condition has no objection any more, and fails the test with the last one.
+func eventually(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if err := poll(ctx, condition); err != nil {
+		t.Fatalf("%s: not within %s: %v", what, within, err)
+	}
+}
+
+// poll tries the condition until it has no objection, or ctx ends: then it returns the last objection.
+func poll(ctx context.Context, condition func(ctx context.Context) error) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// onNode runs a command in a node's namespaces and returns what it printed.
+func onNode(ctx context.Context, node string, command ...string) (string, error) {
+	args := append([]string{"exec", "--node", node, "--"}, command...)
+	var stderr strings.Builder
+	c := exec.CommandContext(ctx, cluster, args...)
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s on %s: %w: %s", strings.Join(command, " "), node, err, stderr.String())
+	}
+	return string(out), nil
+}
+
+// inPod runs a shell command in a pod and returns what it printed.
+func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
+	return kubectl(ctx, "", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
+}
+
+// waitRunning waits until a pod runs.
+func waitRunning(t *testing.T, namespace string, pods ...string) {
+	t.Helper()
+	for _, name := range pods {
+		eventually(t, time.Minute, "pod "+name+" runs", func(ctx context.Context) error {
+			pod := &corev1.Pod{}
+			if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+				return err
+			}
+			if pod.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("it is %s", pod.Status.Phase)
+			}
+			return nil
+		})
+	}
+}
+
+// workflowPods returns the workflow pods of a provisioner and workflow.
+func workflowPods(ctx context.Context, provisioner, workflow string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := kube.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: workflow})
+	return list.Items, err
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// explain logs what helps to understand a failed test.
+func explain(t *testing.T, namespace string) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	for _, args := range [][]string{
+		{"get", "pavprovisioners,pavvolumes,pavstages,pv", "-o", "wide"},
+		{"get", "pods", "-A", "-o", "wide"},
+		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
+		{"-n", "pav", "logs", "daemonset/node-agent", "--all-pods", "--tail=40"},
+		{"-n", "pav", "logs", "deployment/controller-agent", "--all-pods", "--tail=40"},
+	} {
+		out, err := kubectl(ctx, "", args...)
+		t.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
+	}
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+const (
+	kubeletDir = "/var/lib/kubelet"
+	pavDir     = kubeletDir + "/plugins/" + pavv1.Driver
+)
+
+// checkNothingLeft fails the test if, a while after it, anything is left of what it made: objects,
+// workflow pods, mounts, directories or sockets.
+func checkNothingLeft(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
+	defer cancel()
+	if err := poll(ctx, func(ctx context.Context) error {
+		if err := objectsLeft(ctx); err != nil {
+			return err
+		}
+		for _, node := range nodes {
+			if err := leftOnNode(ctx, node); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("something is left: %v", err)
+	}
+}
+
+func objectsLeft(ctx context.Context) error {
+	for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &corev1.PersistentVolumeList{}} {
+		if err := kube.List(ctx, list); err != nil {
+			return err
+		}
+		if n := listLen(list); n > 0 {
+			return fmt.Errorf("%d objects in a %T", n, list)
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := kube.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel}); err != nil {
+		return err
+	}
+	if len(pods.Items) > 0 {
+		return fmt.Errorf("workflow pod %s/%s is left", pods.Items[0].Namespace, pods.Items[0].Name)
+	}
+	drivers := &storagev1.CSIDriverList{}
+	if err := kube.List(ctx, drivers); err != nil {
+		return err
+	}
+	if len(drivers.Items) != 1 {
+		return fmt.Errorf("%d CSIDrivers, want that of /pav alone", len(drivers.Items))
+	}
+	return nil
+}
+
+func listLen(list client.ObjectList) int {
+	switch l := list.(type) {
+	case *pavv1.PavProvisionerList:
+		return len(l.Items)
+	case *pavv1.PavVolumeList:
+		return len(l.Items)
+	case *pavv1.PavStageList:
+		return len(l.Items)
+	case *corev1.PersistentVolumeList:
+		return len(l.Items)
+	}
+	panic(fmt.Sprintf("no length for %T", list))
+}
+
+func leftOnNode(ctx context.Context, node string) error {
+	mounts, err := onNode(ctx, node, "cat", "/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line)
+		if point := fields[4]; strings.HasPrefix(point, pavDir) || strings.Contains(point, "kubernetes.io~csi") || strings.Contains(point, "plugins/kubernetes.io/csi") {
+			return fmt.Errorf("on %s, %s is still mounted", node, point)
+		}
+	}
+	files, err := onNode(ctx, node, "find", kubeletDir+"/plugins", kubeletDir+"/plugins_registry", "-mindepth", "1")
+	if err != nil {
+		return err
+	}
+	for _, file := range strings.Fields(files) {
+		if !expectedFile(file) {
+			return fmt.Errorf("on %s, %s is left", node, file)
+		}
+	}
+	return nil
+}
+
+// expectedFile says whether a file below kubelet's plugin folders belongs there when no volume and
+// no provisioner exists.
+func expectedFile(file string) bool {
+	switch file {
+	case kubeletDir + "/plugins/kubernetes.io", kubeletDir + "/plugins/kubernetes.io/csi", pavDir, pavDir + "/csi", pavDir + "/stages":
+		return true
+	case socket(pavv1.Driver), registrationSocket(pavv1.Driver):
+		return true
+	}
+	// Kubelet makes a folder for each driver, and never removes it.
+	return path.Dir(file) == kubeletDir+"/plugins/kubernetes.io/csi"
+}

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// nodes are the nodes of the cluster. The first has the control plane.
+var nodes = []string{"node1", "node2"}
+
+var (
+	kube    client.Client // reads the API server, not a cache
+	cluster string        // the program that runs the cluster
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	cluster = os.Getenv("PAV_E2E_CLUSTER")
+	if cluster == "" {
+		return 1, fmt.Errorf("PAV_E2E_CLUSTER is not set: run 'make test-e2e'")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return 1, fmt.Errorf("reading KUBECONFIG: %w", err)
+	}
+	config.QPS, config.Burst = 200, 400
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return 1, err
+	}
+	if err := pavv1.AddToScheme(scheme); err != nil {
+		return 1, err
+	}
+	if kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return 1, err
+	}
+	if err := install(context.Background()); err != nil { //nolint:forbidigo // There is no test yet that has a context.
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// install installs PaV as the README says, unless it is installed.
+func install(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	namespace := &corev1.Namespace{}
+	if err := kube.Get(ctx, client.ObjectKey{Name: "pav"}, namespace); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if err != nil {
+		if _, err := kubectl(ctx, "", "create", "-f", "deployment.yaml"); err != nil {
+			return err
+		}
+	}
+	for _, workload := range []string{"deployment/controller-agent", "daemonset/node-agent"} {
+		if _, err := kubectl(ctx, "", "-n", "pav", "rollout", "status", workload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubectl runs kubectl with the text as its standard input, and returns what it printed.
+func kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "kubectl", args...)
+	command.Stdin = strings.NewReader(input)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
