@@ -219,3 +219,20 @@ func Separate(path string) error {
 	}
 	return setPropagation(file, unix.MS_PRIVATE, unix.MS_SHARED)
 }
+
+// Isolate takes the mount at path, with all mounts below it, out of its peer
+// groups and puts them into none: unmounting them then takes nothing away from
+// anything else. Copies in other namespaces stay, so Separate the source instead
+// where path is its last copy. If path is no mount point, the error is
+// ErrNotMounted.
+func Isolate(path string) error {
+	file, at, err := openMountable(path)
+	if err != nil {
+		return err
+	}
+	defer release(file)
+	if !at.mountRoot {
+		return fmt.Errorf("isolating %q: %w", path, ErrNotMounted)
+	}
+	return setPropagation(file, unix.MS_PRIVATE)
+}

@@ -36,19 +36,8 @@ type Mount struct {
 // IsMountPoint says whether anything is mounted at path itself. It does not
 // touch what is mounted. A path that does not exist is no mount point.
 func IsMountPoint(path string) (bool, error) {
-	at, err := locate(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer at.close()
-	mounts, err := mountsBelow(at.point)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(mounts, func(m Mount) bool { return m.Point == at.point }), nil
+	mounts, err := At(path)
+	return len(mounts) > 0, err
 }
 
 // Mounts lists the mounts at and below path, sorted by mount point; of those
@@ -145,4 +134,18 @@ func group(fields, tag string) int {
 		}
 	}
 	return 0
+}
+
+// At lists the mounts at path itself; of several that are stacked, in no
+// particular order. It does not touch what is mounted.
+func At(path string) ([]Mount, error) {
+	at, err := locate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	return selectMounts(func(info *mountinfo.Info) bool { return info.Mountpoint == at.point })
 }

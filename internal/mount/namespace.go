@@ -116,3 +116,19 @@ func onOwnThread(f func()) {
 	<-locked
 	runtime.UnlockOSThread()
 }
+
+// In is Namespace.Do for a function with a result, which is lost if ctx ends first.
+func In[T any](ctx context.Context, n *Namespace, f func() (T, error)) (T, error) {
+	var none T
+	// Only read once f has returned: if ctx ends first, f goes on and writes to it.
+	result := new(T)
+	err := n.Do(ctx, func() error {
+		value, err := f()
+		*result = value
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return *result, nil
+}

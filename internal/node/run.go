@@ -73,7 +73,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := setUp(ctx, mgr, o, hub, stager, registry); err != nil {
 		return err
 	}
-	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, hub.Wake)
+	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, hub)
 	if err := register.WatchPavDriver(mgr, registry, pav); err != nil {
 		return err
 	}

@@ -17,6 +17,10 @@ import (
 // float64, string, []any and map[string]any, to any depth.
 type Variables map[string]any
 
+// ErrNoClaim is what a GetPVC returns where there is no such claim: the template's author is told. Any
+// other error of it ends the evaluation as it is, and says nothing about the template.
+var ErrNoClaim = errors.New("there is no such claim")
+
 // GetPVC looks up a claim for the template function get_pvc and returns it as plain data.
 type GetPVC func(ctx context.Context, name, namespace string) (map[string]any, error)
 
@@ -36,7 +40,8 @@ func (e *Error) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Evaluate returns value, which is plain data, with every string in it replaced by what it
-// evaluates to as a template. Field is the path of value for errors, which are of type *Error.
+// evaluates to as a template. Field is the path of value for errors, which are of type *Error, but for
+// those of getPVC.
 //
 // Contract: "all string fields under spec (no matter how nested …) are evaluated as Jinja 3.0
 // templates"; if a template sets yaml to true its text "is parsed as YAML, and the field holding
@@ -98,6 +103,9 @@ func evaluateString(ctx context.Context, field, source string, vars Variables, g
 	}
 
 	text, isYAML, err := render(ctx, source, vars, getPVC)
+	if _, ok := errors.AsType[*lookupError](err); ok {
+		return nil, fmt.Errorf("evaluating %s: %w", field, err)
+	}
 	if err != nil {
 		return nil, &Error{Field: field, Err: err}
 	}

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ func render(ctx context.Context, source string, vars Variables, getPVC GetPVC) (
 	}()
 
 	names := maps.Clone(map[string]any(vars))
-	names["get_pvc"] = getPVCFunction(ctx, getPVC)
+	var failed error // of get_pvc; gonja passes on only its text
+	names["get_pvc"] = getPVCFunction(ctx, getPVC, &failed)
 	environment := &exec.Environment{
 		Context:           exec.EmptyContext().Update(builtins.GlobalFunctions).Update(builtins.GlobalVariables).Update(exec.NewContext(names)),
 		Filters:           filters,
@@ -57,7 +59,7 @@ func render(ctx context.Context, source string, vars Variables, getPVC GetPVC) (
 
 	out := &boundedWriter{}
 	if err := exec.NewRenderer(environment, out, cfg, loader, compiled).Execute(); err != nil {
-		return "", false, withoutSource(err)
+		return "", false, cmp.Or(failed, withoutSource(err))
 	}
 	flag, _ := environment.Context.Get("yaml")
 	isYAML, _ = flag.(bool)
@@ -110,7 +112,13 @@ func quoteForBash(text string) (string, error) {
 	return "$'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'", nil
 }
 
-func getPVCFunction(ctx context.Context, getPVC GetPVC) func(*exec.VarArgs) (any, error) {
+// lookupError says that a claim could not be looked up, which is no mistake of the template.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+func (e *lookupError) Unwrap() error { return e.err }
+
+func getPVCFunction(ctx context.Context, getPVC GetPVC, failed *error) func(*exec.VarArgs) (any, error) {
 	return func(args *exec.VarArgs) (any, error) {
 		var name, namespace string
 		if err := args.Take(
@@ -120,10 +128,14 @@ func getPVCFunction(ctx context.Context, getPVC GetPVC) func(*exec.VarArgs) (any
 			return nil, exec.ErrInvalidCall(err)
 		}
 		claim, err := getPVC(ctx, name, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("get_pvc(%q, %q): %w", name, namespace, err)
+		if err == nil {
+			return claim, nil
 		}
-		return claim, nil
+		*failed = fmt.Errorf("get_pvc(%q, %q): %w", name, namespace, err)
+		if !errors.Is(err, ErrNoClaim) {
+			*failed = &lookupError{*failed}
+		}
+		return nil, *failed
 	}
 }
 

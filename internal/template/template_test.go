@@ -12,7 +12,7 @@ import (
 )
 
 func noPVC(context.Context, string, string) (map[string]any, error) {
-	return nil, errors.New("not found")
+	return nil, ErrNoClaim
 }
 
 func TestEvaluate(t *testing.T) {
@@ -86,6 +86,18 @@ func TestEvaluate_Errors(t *testing.T) {
 				t.Errorf("error %q contains %q", err, test.notInError)
 			}
 		})
+	}
+}
+
+// That the API server did not answer is no mistake of the author's.
+func TestEvaluate_ClaimThatCannotBeLookedUp(t *testing.T) {
+	unavailable := errors.New("unavailable")
+	_, err := Evaluate(t.Context(), "spec.x", "{{ get_pvc('data', 'apps') }}", Variables{}, func(context.Context, string, string) (map[string]any, error) {
+		return nil, unavailable
+	})
+	var templateError *Error
+	if !errors.Is(err, unavailable) || errors.As(err, &templateError) {
+		t.Errorf("got %v, want the error of the look-up, and no *Error", err)
 	}
 }
 

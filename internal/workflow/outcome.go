@@ -24,10 +24,11 @@ const (
 	// Stopping means that the pod is being deleted and containers of it may still run.
 	Stopping
 
-	// Succeeded means that all containers have ended well.
+	// Succeeded means that all containers have ended well, by themselves.
 	Succeeded
 
-	// Failed means that no container runs any more, and that the pod did not end well.
+	// Failed means that no container runs any more, and that the pod did not end well: also that it
+	// was stopped, whatever its containers made of that.
 	Failed
 )
 
@@ -37,8 +38,10 @@ func Observe(pod *corev1.Pod) State {
 	switch {
 	case pod == nil:
 		return Absent
-	case pod.Status.Phase == corev1.PodSucceeded:
+	case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
 		return Succeeded
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return Failed
 	case pod.Status.Phase == corev1.PodFailed:
 		return Failed
 	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == "":

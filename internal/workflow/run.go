@@ -42,7 +42,8 @@ func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.U
 	if err != nil {
 		return nil, fmt.Errorf("getting pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	if controller := metav1.GetControllerOf(pod); controller == nil || controller.UID != owner {
+	// Tenants can set owners, but no labels of PaV's.
+	if controller := metav1.GetControllerOf(pod); controller == nil || controller.UID != owner || pod.Labels[pavv1.WorkflowLabel] == "" {
 		return nil, fmt.Errorf("pod %s/%s: %w", ref.Namespace, ref.Name, ErrForeign)
 	}
 	return pod, nil

@@ -72,7 +72,7 @@ func (r *Reconciler) getPVC(ctx context.Context, name, namespace string) (map[st
 		return nil, err
 	}
 	if claim == nil {
-		return nil, fmt.Errorf("PersistentVolumeClaim %q does not exist", namespace+"/"+name)
+		return nil, template.ErrNoClaim
 	}
 	return claim.Object, nil
 }

@@ -35,7 +35,13 @@ type pavNode struct {
 	nodeID string
 	client client.Reader
 	dirs   Directories
-	wake   func(stage string)
+	waker  Waker
+}
+
+// Waker wakes whoever waits for something about a stage.
+type Waker interface {
+	Wake(stage string)
+	WakeAll()
 }
 
 // NodeGetInfo implements csi.NodeServer.
@@ -73,7 +79,9 @@ func (s *pavNode) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishV
 		return nil, toStatus(err)
 	}
 	if stageName != "" {
-		s.wake(stageName)
+		s.waker.Wake(stageName)
+	} else {
+		s.waker.WakeAll() // An earlier call, or agent, was interrupted after the stage could be told.
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
@@ -94,11 +102,16 @@ func (s *pavNode) stageOf(ctx context.Context, volumeContext map[string]string) 
 	if pod.UID != types.UID(volumeContext[podUIDKey]) {
 		return "", fmt.Errorf("%w: pod %s is another one by now", errForeignPod, key)
 	}
-	return s.stageOfPod(ctx, key, metav1.GetControllerOf(pod))
+	owner := metav1.GetControllerOf(pod)
+	// Tenants can set owners, but no labels of PaV's.
+	if owner == nil || pod.Labels[pavv1.WorkflowLabel] == "" || pod.Labels[pavv1.StageLabel] != owner.Name {
+		return "", fmt.Errorf("%w: pod %s is none", errForeignPod, key)
+	}
+	return s.stageOfPod(ctx, key, owner)
 }
 
 func (s *pavNode) stageOfPod(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) (string, error) {
-	if owner == nil || owner.Kind != "PavStage" || owner.APIVersion != pavv1.GroupVersion.String() {
+	if owner.Kind != "PavStage" || owner.APIVersion != pavv1.GroupVersion.String() {
 		return "", fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
 	stage := &pavv1.PavStage{}

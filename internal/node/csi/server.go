@@ -26,11 +26,11 @@ func ForProvisioner(name, nodeID, version string, stager Stager) Services {
 }
 
 // ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read
-// from the API server, not from a cache. Wake is called with the name of a stage whose pod has given /pav back.
-func ForPav(nodeID, version string, reader client.Reader, dirs Directories, wake func(stage string)) Services {
+// from the API server, not from a cache. The waker wakes those who wait for a pod to give /pav back.
+func ForPav(nodeID, version string, reader client.Reader, dirs Directories, waker Waker) Services {
 	return func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
-		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, wake: wake})
+		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, waker: waker})
 	}
 }
 

@@ -56,8 +56,11 @@ func (d *Directories) root() string {
 	return filepath.Join(d.kubelet, "plugins", pavv1.Driver)
 }
 
+// stages is where the folders of all stages are.
+func (d *Directories) stages() string { return filepath.Join(d.root(), "stages") }
+
 // folder is the private folder of a stage; no pod sees it.
-func (d *Directories) folder(stage string) string { return filepath.Join(d.root(), "stages", stage) }
+func (d *Directories) folder(stage string) string { return filepath.Join(d.stages(), stage) }
 
 // pav is the directory that the stage's pods see as /pav.
 func (d *Directories) pav(stage string) string { return filepath.Join(d.folder(stage), "pav") }
@@ -67,27 +70,44 @@ func (d *Directories) pav(stage string) string { return filepath.Join(d.folder(s
 // while what is mounted at the staging path is mounted anywhere else on the node, as it is in /pav.
 func (d *Directories) Volume(stage string) string { return filepath.Join(d.folder(stage), clientName) }
 
-// Prepare makes the stage's directory, if there is none, and watches for /pav/ready.
+// Prepare makes the stage's directory, if there is none.
 func (d *Directories) Prepare(ctx context.Context, stage string) error {
-	return d.host.Do(ctx, func() error {
-		// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
-		if err := d.create(d.pav(stage)); err != nil {
-			return err
+	return d.host.Do(ctx, func() error { return d.create(stage) })
+}
+
+// create makes a stage's directory, and a mount of it, where they are missing.
+func (d *Directories) create(stage string) error {
+	plugins := filepath.Join(d.kubelet, "plugins")
+	name, err := filepath.Rel(plugins, d.pav(stage))
+	if err != nil {
+		return fmt.Errorf("naming the directory of stage %q: %w", stage, err)
+	}
+	// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
+	if err := mount.CreateDir(plugins, name, 0o777); err != nil {
+		return err
+	}
+	return mount.SelfBind(d.pav(stage))
+}
+
+// Exists says whether anything of a stage is on the node.
+func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) {
+		err := unix.Faccessat(unix.AT_FDCWD, d.folder(stage), unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			return false, nil
 		}
-		if err := mount.SelfBind(d.pav(stage)); err != nil {
-			return err
-		}
-		return d.watcher.add(stage, d.pav(stage))
+		return err == nil, err
 	})
 }
 
-// Ready says whether the stage's pod has created /pav/ready.
+// Ready says whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
 func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
-	var ready bool
-	err := d.inside(ctx, stage, func(dir *mount.Dir) error {
-		var err error
-		ready, err = dir.Exists(readyName)
-		return err
+	ready, err := inside(ctx, d, stage, func(dir *mount.Dir) (bool, error) {
+		// Before the look, so that a file that appears between the two is not missed.
+		if err := d.watcher.add(stage, d.pav(stage)); err != nil {
+			return false, err
+		}
+		return dir.Exists(readyName)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -99,14 +119,12 @@ func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 // such file, or an earlier pod wrote it; and words about the file where it is not what it should be.
 // It must be called after the pod's end.
 func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
-	var text string
-	err := d.inside(ctx, stage, func(dir *mount.Dir) error {
+	text, err := inside(ctx, d, stage, func(dir *mount.Dir) (string, error) {
 		written, err := dir.ModTime(errorName)
 		if err != nil || written.Before(began) {
-			return err
+			return "", err
 		}
-		text, err = dir.ReadText(errorName, maxError)
-		return err
+		return dir.ReadText(errorName, maxError)
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -122,33 +140,42 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 // Volume(stage), where the kernel refuses writes if readOnly is true. Where something is attached
 // already, nothing is done.
 func (d *Directories) Attach(ctx context.Context, stage string, readOnly bool) error {
-	defer d.watcher.remove(d.pav(stage))
-	return d.inside(ctx, stage, func(dir *mount.Dir) error {
-		volume, err := dir.OpenVolume(volumeName)
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: there is no /pav/volume", ErrNoVolume)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: /pav/volume: %w", ErrNoVolume, err)
-		}
-		defer func() { _ = volume.Close() }()
-		if volume.Mode != mount.Filesystem {
-			return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory", ErrNoVolume)
-		}
-		if err := mount.CreateDir(d.folder(stage), clientName, 0o700); err != nil {
-			return err
-		}
-		return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: readOnly})
+	_, err := inside(ctx, d, stage, func(dir *mount.Dir) (struct{}, error) {
+		return struct{}{}, d.attach(ctx, dir, stage, readOnly)
 	})
+	if err == nil {
+		d.watcher.remove(d.pav(stage))
+	}
+	return err
+}
+
+func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, readOnly bool) error {
+	volume, err := dir.OpenVolume(volumeName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: there is no /pav/volume", ErrNoVolume)
+	case errors.Is(err, mount.ErrEscapes), errors.Is(err, mount.ErrNotVolume):
+		return fmt.Errorf("%w: /pav/volume: %w", ErrNoVolume, err)
+	case err != nil:
+		return err
+	}
+	defer func() { _ = volume.Close() }()
+	if volume.Mode != mount.Filesystem {
+		return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory", ErrNoVolume)
+	}
+	if err := mount.CreateDir(d.folder(stage), clientName, 0o700); err != nil {
+		return err
+	}
+	// Opening may have hung in a dead file system. If nobody waits any more, nothing may be mounted.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: readOnly})
 }
 
 // Attached says whether a volume is attached for clients of the stage.
-func (d *Directories) Attached(ctx context.Context, stage string) (attached bool, err error) {
-	err = d.host.Do(ctx, func() error {
-		attached, err = mount.IsMountPoint(d.Volume(stage))
-		return err
-	})
-	return attached, err
+func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
 }
 
 // Detach takes the volume away from clients of the stage.
@@ -171,7 +198,7 @@ func (d *Directories) Remove(ctx context.Context, stage string) error {
 // RemoveRoot removes PaV's folder, where nothing is in it any more.
 func (d *Directories) RemoveRoot(ctx context.Context) error {
 	return d.host.Do(ctx, func() error {
-		for _, dir := range []string{filepath.Join(d.root(), "stages"), filepath.Join(d.root(), "csi"), d.root()} {
+		for _, dir := range []string{d.stages(), filepath.Join(d.root(), "csi"), d.root()} {
 			err := unix.Rmdir(dir)
 			if errors.Is(err, unix.ENOTEMPTY) {
 				return nil
@@ -184,21 +211,13 @@ func (d *Directories) RemoveRoot(ctx context.Context) error {
 	})
 }
 
-// create makes a stage's directory below the kubelet's folder for plugins.
-func (d *Directories) create(pav string) error {
-	plugins := filepath.Join(d.kubelet, "plugins")
-	name, err := filepath.Rel(plugins, pav)
-	if err != nil {
-		return fmt.Errorf("naming %q: %w", pav, err)
-	}
-	return mount.CreateDir(plugins, name, 0o777)
-}
-
-func (d *Directories) inside(ctx context.Context, stage string, f func(*mount.Dir) error) error {
-	return d.host.Do(ctx, func() error {
+// inside runs a function on the stage's directory, held by descriptor, in the host's mount namespace.
+func inside[T any](ctx context.Context, d *Directories, stage string, f func(*mount.Dir) (T, error)) (T, error) {
+	return mount.In(ctx, d.host, func() (T, error) {
 		dir, err := mount.OpenDir(d.pav(stage))
 		if err != nil {
-			return err
+			var none T
+			return none, err
 		}
 		defer func() { _ = dir.Close() }()
 		return f(dir)

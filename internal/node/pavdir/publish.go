@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
@@ -20,7 +19,14 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 		if err != nil || mounted {
 			return err
 		}
+		// After a reboot, kubelet starts a pod again whose stage's directory is no mount any more.
+		if err := d.create(stage); err != nil {
+			return err
+		}
 		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return mount.BindShared(d.pav(stage), target)
@@ -28,28 +34,42 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 }
 
 // Unpublish takes a stage's directory away from target, whichever stage's it is, and returns the
-// stage's name; empty where nothing of a stage was there. What the pod mounted below /pav stays in
-// the stage's directory.
+// stage's name; empty where it cannot be told any more. What the pod mounted below /pav stays in the
+// stage's directory.
 func (d *Directories) Unpublish(ctx context.Context, target string) (stage string, err error) {
-	err = d.host.Do(ctx, func() error {
+	return mount.In(ctx, d.host, func() (string, error) {
 		source, err := d.sourceOf(target)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if source != "" {
-			stage = filepath.Base(filepath.Dir(source))
-			// Unmounting the target takes what is mounted below it away from all its peers, in every
-			// mount namespace. The source must be none of them any more.
-			if err := mount.Separate(source); err != nil {
-				return err
+		if source.Point != "" {
+			if err := d.part(source, target); err != nil {
+				return "", err
 			}
 		}
 		if err := mount.Unmount(ctx, target); err != nil {
-			return err
+			return "", err
 		}
-		return removeTarget(target)
+		return stageOf(source), removeTarget(target)
 	})
-	return stage, err
+}
+
+// part sees to it that unmounting the target, with what is mounted below it, takes nothing away from the
+// source. Where no other pod has the source, the source leaves the group, so that copies of the target
+// in other mount namespaces go with it. Otherwise the target leaves, lest the other pod be cut off.
+func (d *Directories) part(source mount.Mount, target string) error {
+	others, err := d.users(source)
+	if err != nil {
+		return err
+	}
+	if len(others) > 1 {
+		return mount.Isolate(target)
+	}
+	err = mount.Separate(source.Point)
+	if errors.Is(err, mount.ErrStacked) {
+		return nil // The pod mounted something over /pav itself, and takes it away with it.
+	}
+	return err
 }
 
 // removeTarget removes the directory that a pod's /pav was mounted on. It is empty, or not ours to delete.
@@ -60,37 +80,85 @@ func removeTarget(target string) error {
 	return nil
 }
 
-// sourceOf returns the stage's directory that is mounted at target, or nothing.
-func (d *Directories) sourceOf(target string) (string, error) {
-	at, err := mount.Mounts(target)
+// sourceOf returns the mount of the stage's directory that target is a copy of, or none.
+func (d *Directories) sourceOf(target string) (mount.Mount, error) {
+	targets, err := mount.At(target)
 	if err != nil {
-		return "", err
+		return mount.Mount{}, err
 	}
-	stages := filepath.Join(d.root(), "stages")
-	sources, err := mount.Mounts(stages)
+	groups := map[int]bool{}
+	for _, t := range targets {
+		groups[t.PeerGroup] = t.PeerGroup != 0
+	}
+	sources, err := mount.Mounts(d.stages())
 	if err != nil {
-		return "", err
+		return mount.Mount{}, err
 	}
-	for _, t := range at {
-		if t.Point != target {
+	for _, source := range sources {
+		if !groups[source.PeerGroup] {
 			continue
 		}
-		for _, s := range sources {
-			if s.PeerGroup != 0 && s.PeerGroup == t.PeerGroup && s.Point == d.pav(filepath.Base(filepath.Dir(s.Point))) {
-				return s.Point, nil
+		// The mount table has paths without links, so paths are compared by what is mounted at them.
+		own, err := mount.At(d.pav(stageOf(source)))
+		if err != nil {
+			return mount.Mount{}, err
+		}
+		for _, o := range own {
+			if o.ID == source.ID {
+				return source, nil
 			}
 		}
 	}
-	return "", nil
+	return mount.Mount{}, nil
 }
 
-// Published says whether /pav is still mounted for the pod.
-func (d *Directories) Published(ctx context.Context, pod types.UID) (bool, error) {
-	var published bool
-	err := d.host.Do(ctx, func() error {
-		mounts, err := mount.Mounts(filepath.Join(d.kubelet, "pods", string(pod), "volumes", "kubernetes.io~csi", "pav"))
-		published = len(mounts) > 0
-		return err
+// stageOf returns the name of the stage whose directory is mounted.
+func stageOf(source mount.Mount) string {
+	if source.Point == "" {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(source.Point))
+}
+
+// users returns the mounts outside PaV's folder that are copies of a stage's directory.
+func (d *Directories) users(source mount.Mount) ([]mount.Mount, error) {
+	ours, err := mount.Mounts(d.stages())
+	if err != nil {
+		return nil, err
+	}
+	own := map[int]bool{}
+	for _, m := range ours {
+		own[m.ID] = true
+	}
+	all, err := mount.Mounts("/")
+	if err != nil {
+		return nil, err
+	}
+	var users []mount.Mount
+	for _, m := range all {
+		if m.PeerGroup == source.PeerGroup && !own[m.ID] {
+			users = append(users, m)
+		}
+	}
+	return users, nil
+}
+
+// InUse says whether any pod, also one that the API server has forgotten, still has the stage's directory.
+func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) {
+		sources, err := mount.At(d.pav(stage))
+		if err != nil {
+			return false, err
+		}
+		for _, source := range sources {
+			if source.PeerGroup == 0 {
+				continue
+			}
+			users, err := d.users(source)
+			if err != nil || len(users) > 0 {
+				return true, err
+			}
+		}
+		return false, nil
 	})
-	return published, err
 }

@@ -29,12 +29,19 @@ func newWatcher(woken func(stage string)) (*watcher, error) {
 	return w, nil
 }
 
-// add must be called on a thread of the mount namespace that the directory is in.
+// add must be called on a thread of the mount namespace that the directory is in. It may be repeated.
 func (w *watcher) add(stage, dir string) error {
 	w.mu.Lock()
+	_, watched := w.stages[dir]
 	w.stages[dir] = stage
 	w.mu.Unlock()
+	if watched {
+		return nil
+	}
 	if err := w.inotify.Add(dir); err != nil {
+		w.mu.Lock()
+		delete(w.stages, dir)
+		w.mu.Unlock()
 		return fmt.Errorf("watching /pav of stage %q (see fs.inotify.max_user_watches): %w", stage, err)
 	}
 	return nil

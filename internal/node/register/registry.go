@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -137,10 +139,12 @@ func (r *Registry) Unregister(name string) error {
 	return err
 }
 
-// Prune takes away the sockets of an earlier agent whose drivers are not among the names.
+// Prune takes away the sockets of an earlier agent whose drivers are neither among the names nor registered.
 func (r *Registry) Prune(names []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	keep := map[string]bool{}
-	for _, name := range names {
+	for _, name := range slices.AppendSeq(slices.Clone(names), maps.Keys(r.drivers)) {
 		keep[r.socket(name)] = true
 		keep[r.registration(name)] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ import (
 
 // steps are the ways to take each step that is something to do.
 var steps = map[step]func(*task, context.Context) error{
+	stepYield:        (*task).yield,
+	stepSweep:        (*task).sweep,
 	stepRecord:       func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
 	stepReplace:      (*task).replace,
 	stepRunStaging:   (*task).runStaging,
@@ -34,6 +37,23 @@ var steps = map[step]func(*task, context.Context) error{
 	stepForget:       (*task).forget,
 }
 
+// yield ends the call where a PavStage that is on its way out is in the way of a new one.
+func (t *task) yield(context.Context) error {
+	return fmt.Errorf("%w: PavStage %q is being deleted, and is kept by finalizers %q", ErrBusy, t.stage.Name, t.stage.Finalizers)
+}
+
+// sweep removes what a PavStage that is gone has left on the node, so that nobody takes it for a new
+// one's: for example, a volume whose node was given up, and came back.
+func (t *task) sweep(ctx context.Context) error {
+	shared, exclusive := t.names(t.volume)
+	for _, name := range []string{shared, exclusive} {
+		if err := t.dirs.Remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // replace makes room for a new attempt where the record of a failed one is.
 func (t *task) replace(ctx context.Context) error {
 	attempt := t.stage.Status.Attempt
@@ -45,17 +65,24 @@ func (t *task) replace(ctx context.Context) error {
 
 // runStaging records the staging pod, then creates it.
 func (t *task) runStaging(ctx context.Context) error {
+	first := t.stage.Status.StagingPod == nil
 	pod, err := t.buildStaging(ctx)
 	if err == nil {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
 	if isDefinition(err) {
-		return t.failWithoutPod(ctx, err)
+		return t.failWithoutPod(ctx, err, first)
 	}
 	if err != nil {
 		return err
 	}
 
+	if first {
+		// What a pod of an earlier stage has left, such as /pav/ready, must not be taken for this one's.
+		if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
+			return err
+		}
+	}
 	if err := t.dirs.Prepare(ctx, t.stage.Name); err != nil {
 		return err
 	}
@@ -69,20 +96,31 @@ func (t *task) runStaging(ctx context.Context) error {
 	}
 	err = t.runner.Create(ctx, pod)
 	if errors.Is(err, workflow.ErrRefused) {
-		return t.failWithoutPod(ctx, err)
+		return t.failWithoutPod(ctx, err, first)
 	}
 	return err
 }
 
 func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
-	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
+	provisioner, err := t.liveProvisioner(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if provisioner == nil {
+	return t.build(ctx, pavv1.WorkflowStaging, "spec.volumeStaging.podTemplate", provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
+}
+
+// liveProvisioner returns the provisioner as the API server has it, after the PavStage was written: one
+// that is let go now has not seen the PavStage, and nobody would call again to take that away.
+func (t *task) liveProvisioner(ctx context.Context) (*pavv1.PavProvisioner, error) {
+	provisioner := &pavv1.PavProvisioner{}
+	err := t.client.Get(ctx, client.ObjectKey{Name: t.stage.Spec.Provisioner}, provisioner)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("getting PavProvisioner %q: %w", t.stage.Spec.Provisioner, err)
+	}
+	if err != nil || provisioner.DeletionTimestamp != nil && !slices.Contains(provisioner.Finalizers, pavv1.ProvisionerFinalizer) {
 		return nil, refused("PavProvisioner %q does not exist", t.stage.Spec.Provisioner)
 	}
-	return t.build(ctx, pavv1.WorkflowStaging, "spec.volumeStaging.podTemplate", provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
+	return provisioner, nil
 }
 
 // isDefinition says whether err is for the author of a definition to mend, so that trying again alone does not help.
@@ -111,7 +149,7 @@ func (t *task) confirm(ctx context.Context) error {
 		return err
 	}
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers are.
-	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
+	if state := workflow.Observe(t.stagingPod); state != workflow.Succeeded && state != workflow.Failed {
 		return nil
 	}
 	return t.runner.Release(ctx, t.stagingPod)
@@ -127,19 +165,21 @@ func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error
 	if pod != nil {
 		failure = workflow.Failure(pavv1.WorkflowStaging, pod, words)
 	}
-	return t.recordFailure(ctx, failure, true)
+	return t.recordFailure(ctx, failure, false)
 }
 
-// failWithoutPod records a failure before which no pod has run, so that nothing is to be reverted.
-func (t *task) failWithoutPod(ctx context.Context, reason error) error {
-	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: reason.Error(), Time: metav1.Now()}, false)
+// failWithoutPod records that no staging pod could be made. If it would have been the first, nothing is
+// to be reverted by an unstaging pod.
+func (t *task) failWithoutPod(ctx context.Context, reason error, first bool) error {
+	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: reason.Error(), Time: metav1.Now()}, first)
 }
 
-func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, podRan bool) error {
+func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
+	failure.Message = clip(failure.Message, maxMessage)
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure
-		if !podRan {
+		if nothingRan {
 			status.StagingPod = nil
 		}
 		setReady(t.stage, metav1.ConditionFalse, "StagingFailed", failure.Message)
@@ -152,7 +192,11 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 
 // podError returns what the pod, which has ended, wrote to /pav/error.
 func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
-	return t.dirs.PodError(ctx, t.stage.Name, pod.CreationTimestamp.Time)
+	began := pod.CreationTimestamp
+	if pod.Status.StartTime != nil {
+		began = *pod.Status.StartTime // by the node's own clock
+	}
+	return t.dirs.PodError(ctx, t.stage.Name, began.Time)
 }
 
 // update changes the status, and fails if somebody else has changed the object since it was read.
@@ -176,11 +220,26 @@ func (t *task) eventf(kind, reason, format string, args ...any) {
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",
 		Namespace: t.stage.Spec.ClaimRef.Namespace, Name: t.stage.Spec.ClaimRef.Name, UID: t.stage.Spec.ClaimRef.UID,
 	}
-	const limit = 1000 // the API server refuses messages of over 1024 bytes
-	note := fmt.Sprintf(format, args...)
-	if len(note) > limit {
-		note = strings.ToValidUTF8(note[:limit], "")
-	}
+	note := clip(fmt.Sprintf(format, args...), maxNote)
 	t.events.Event(claim, kind, reason, note)
 	t.events.Event(t.stage, kind, reason, note)
+}
+
+const (
+	// maxMessage keeps conditions well below the 32 KiB that the API server takes.
+	maxMessage = 4 << 10
+
+	// maxNote keeps events below the 1024 bytes that the API server takes.
+	maxNote = 1000
+)
+
+// clip shortens a text to at most limit bytes. The middle goes: the beginning says what failed, and the
+// end how to look at it.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const gap = " … "
+	half := (limit - len(gap)) / 2
+	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
 }

@@ -84,6 +84,7 @@ func (t *task) retryUnstaging(ctx context.Context) error {
 }
 
 func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
+	failure.Message = clip(failure.Message, maxMessage)
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure

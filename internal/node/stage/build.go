@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -126,13 +125,11 @@ func object(raw apiextensionsv1.JSON) (map[string]any, error) {
 	return template.Object("", value)
 }
 
-var errNoSuchClaim = errors.New("there is no such claim")
-
 // getPVC serves the template function get_pvc.
 func (s *Stager) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
 	raw, err := s.read(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: namespace, Name: name}, nil)
 	if apierrors.IsNotFound(err) {
-		return nil, errNoSuchClaim
+		return nil, template.ErrNoClaim
 	}
 	if err != nil {
 		return nil, err

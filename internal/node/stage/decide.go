@@ -10,6 +10,8 @@ import (
 // observation is what is, as far as the next step depends on it.
 type observation struct {
 	exists   bool             // there is a PavStage
+	going    bool             // there is one, but it is on its way out and holds nothing
+	leftover bool             // there is none, but the node has a folder of one
 	held     bool             // it has its finalizer
 	phase    pavv1.StagePhase // how far it is
 	thisBoot bool             // its mounts, if any, were made since the node's last boot
@@ -31,6 +33,8 @@ type step int
 
 const (
 	stepDone         step = iota // nothing is left to do
+	stepYield                    // somebody else has to act first
+	stepSweep                    // remove what a PavStage that is gone has left
 	stepWait                     // until something changes
 	stepRecord                   // write the PavStage
 	stepReplace                  // replace the record of a failed attempt by a new PavStage
@@ -50,13 +54,15 @@ const (
 // decideStage returns the next step towards a volume that is available on the node.
 func decideStage(o observation) step {
 	settled := o.phase == pavv1.StageFailed && !o.held
-	begun := o.exists && o.stagingIntended
 	switch {
-	case o.attached && (settled || !begun) && o.phase != pavv1.StageUnstaging:
-		// Whatever it is, no staging pod of this stage has made it.
-		return stepDetach
+	case o.leftover:
+		return stepSweep
+	case o.going:
+		return stepYield
 	case !o.exists:
 		return stepRecord
+	case o.attached && settled:
+		return stepDetach
 	case settled:
 		return stepReplace
 	case o.phase == pavv1.StageFailed || o.phase == pavv1.StageUnstaging:
@@ -69,8 +75,12 @@ func decideStage(o observation) step {
 }
 
 func decideStaging(o observation) step {
+	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 	switch {
-	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && o.stagingPod == workflow.Succeeded):
+	case o.attached && !o.stagingIntended:
+		// Whatever it is, no staging pod of this stage has made it.
+		return stepDetach
+	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && over):
 		return stepConfirm
 	case o.attached:
 		return stepDone
@@ -104,6 +114,10 @@ func decideUnstage(o observation) step {
 	begun := o.phase == pavv1.StageUnstaging
 	settled := !o.exists || o.phase == pavv1.StageFailed && !o.held
 	switch {
+	case o.leftover:
+		return stepSweep
+	case o.going:
+		return stepDone
 	case !settled && !begun && o.phase != pavv1.StageFailed:
 		return stepRevert
 	case o.attached:

@@ -19,7 +19,8 @@ func TestDecideStage(t *testing.T) {
 		want step
 	}{
 		"without a record, the record comes first":              {o: observation{}, want: stepRecord},
-		"what is mounted without a record is not trusted":       {o: observation{attached: true}, want: stepDetach},
+		"what a record that is gone has left is not trusted":    {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"a record on its way out is waited for by others":       {o: observation{going: true}, want: stepYield},
 		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, held: true, thisBoot: true, attached: true}, want: stepDetach},
 		"what is mounted after a failed attempt is not trusted": {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
 		"a new record has its staging pod run":                  {o: observation{exists: true, held: true, thisBoot: true}, want: stepRunStaging},
@@ -36,6 +37,9 @@ func TestDecideStage(t *testing.T) {
 		}), want: stepDone},
 		"a completed staging pod that is still held is released": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Succeeded, true
+		}), want: stepConfirm},
+		"a failed staging pod of a staged volume is released": {o: with(staging, func(o *observation) {
+			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
 		}), want: stepConfirm},
 		"a staged volume that is not mounted any more is mounted":     {o: with(staging, func(o *observation) { o.phase = pavv1.StageStaged }), want: stepAttach},
 		"a stage of an earlier boot is reverted":                      {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
@@ -66,7 +70,8 @@ func TestDecideUnstage(t *testing.T) {
 		want step
 	}{
 		"nothing is left to do without a record":                       {o: observation{}, want: stepDone},
-		"a mount without a record is taken away":                       {o: observation{attached: true}, want: stepDetach},
+		"a mount without a record is taken away":                       {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"a record on its way out is nothing to unstage":                {o: observation{going: true}, want: stepDone},
 		"a staged volume begins to be unstaged before it is unmounted": {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
 		"a volume that is still being staged is unstaged":              {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
 		"a record with nothing done is unstaged":                       {o: observation{exists: true, held: true, thisBoot: true}, want: stepRevert},

@@ -18,30 +18,22 @@ type Host struct {
 }
 
 // Mounted implements Mounter.
-func (h Host) Mounted(ctx context.Context, path string) (mounted bool, err error) {
-	err = h.Namespace.Do(ctx, func() error {
-		mounted, err = mount.IsMountPoint(path)
-		return err
-	})
-	return mounted, err
+func (h Host) Mounted(ctx context.Context, path string) (bool, error) {
+	return mount.In(ctx, h.Namespace, func() (bool, error) { return mount.IsMountPoint(path) })
 }
 
 // Options implements Mounter.
-func (h Host) Options(ctx context.Context, path string) (options mount.BindOptions, err error) {
-	err = h.Namespace.Do(ctx, func() error {
-		mounts, err := mount.Mounts(path)
+func (h Host) Options(ctx context.Context, path string) (mount.BindOptions, error) {
+	return mount.In(ctx, h.Namespace, func() (mount.BindOptions, error) {
+		mounts, err := mount.At(path)
 		if err != nil {
-			return err
+			return mount.BindOptions{}, err
 		}
-		for _, m := range mounts {
-			if m.Point == path {
-				options = m.Options
-				return nil
-			}
+		if len(mounts) != 1 {
+			return mount.BindOptions{}, fmt.Errorf("%d mounts at %s, want one", len(mounts), path)
 		}
-		return fmt.Errorf("%s: %w", path, mount.ErrNotMounted)
+		return mounts[0].Options, nil
 	})
-	return options, err
 }
 
 // Bind implements Mounter.
@@ -49,6 +41,9 @@ func (h Host) Bind(ctx context.Context, source, target string, options mount.Bin
 	return h.Namespace.Do(ctx, func() error {
 		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
 			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err // Nobody waits any more, so nothing may be mounted.
 		}
 		return mount.Bind(source, target, options)
 	})

@@ -18,7 +18,20 @@ func NewHub() *Hub {
 func (h *Hub) Wake(stage string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for waiter := range h.waiters[stage] {
+	wake(h.waiters[stage])
+}
+
+// WakeAll wakes everybody, where it cannot be told which stage has changed. It never blocks.
+func (h *Hub) WakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, waiters := range h.waiters {
+		wake(waiters)
+	}
+}
+
+func wake(waiters map[chan struct{}]struct{}) {
+	for waiter := range waiters {
 		select {
 		case waiter <- struct{}{}:
 		default: // It is about to look already.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,17 +15,18 @@ import (
 
 // observe gathers what the next step depends on, from the API server and the node itself.
 func (t *task) observe(ctx context.Context, shared, exclusive string) (observation, error) {
-	o := observation{}
 	if err := t.find(ctx, shared, exclusive); err != nil {
-		return o, err
+		return observation{}, err
 	}
 	var err error
 	if t.attached, err = t.attachedAs(ctx, shared, exclusive); err != nil {
-		return o, err
+		return observation{}, err
 	}
-	o.attached = t.attached != ""
-	if t.stage == nil {
-		return o, nil
+	o := observation{attached: t.attached != ""}
+	if t.stage == nil || going(t.stage) {
+		o.going = t.stage != nil
+		o.leftover, err = t.leftover(ctx, shared, exclusive)
+		return o, err
 	}
 
 	status := &t.stage.Status
@@ -39,16 +39,36 @@ func (t *task) observe(ctx context.Context, shared, exclusive string) (observati
 	if err := t.observePods(ctx, &o); err != nil {
 		return o, err
 	}
-	if o.stagingPod == workflow.Running && o.phase != pavv1.StageUnstaging {
-		if o.ready, err = t.dirs.Ready(ctx, t.stage.Name); err != nil {
-			return o, err
-		}
-	}
-	if o.phase == pavv1.StageUnstaging {
-		o.backoff = backoff(status, t.now())
+	return o, t.observeProgress(ctx, &o)
+}
+
+// observeProgress gathers what only some phases depend on.
+func (t *task) observeProgress(ctx context.Context, o *observation) error {
+	var err error
+	switch {
+	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
+		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
+	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
+		o.backoff = backoff(&t.stage.Status, t.now())
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
 	}
-	return o, err
+	return err
+}
+
+// going says whether a PavStage is being deleted and holds nothing any more: only somebody else's
+// finalizer keeps it.
+func going(stage *pavv1.PavStage) bool {
+	return stage.DeletionTimestamp != nil && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
+}
+
+// leftover says whether the node has a folder for one of the names, as where a PavStage was forced away.
+func (t *task) leftover(ctx context.Context, names ...string) (bool, error) {
+	for _, name := range names {
+		if exists, err := t.dirs.Exists(ctx, name); err != nil || exists {
+			return exists, err
+		}
+	}
+	return false, nil
 }
 
 // find reads the PavStage of the volume on this node. One of another node does not count: that the
@@ -102,16 +122,8 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 	if o.unstagingPod == workflow.Failed && t.unstagingPod.DeletionTimestamp != nil && !slices.Contains(t.unstagingPod.Finalizers, pavv1.PodFinalizer) {
 		o.unstagingPod = workflow.Stopping // Its failure is recorded, and it makes room for the next one.
 	}
-
-	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
-		if pod == nil || o.pavInUse {
-			continue
-		}
-		if o.pavInUse, err = t.dirs.Published(ctx, pod.UID); err != nil {
-			return err
-		}
-	}
-	return nil
+	o.pavInUse, err = t.dirs.InUse(ctx, t.stage.Name)
+	return err
 }
 
 // unstagingWanted says whether the provisioner, as it is now, has an unstaging pod.

@@ -52,6 +52,10 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 	if found.Spec.NodeName == t.node {
 		return nil // It has come in between: the next look finds it.
 	}
+	if going(found) {
+		t.stage = found
+		return t.yield(ctx)
+	}
 	if found.Status.Phase == pavv1.StageFailed && !slices.Contains(found.Finalizers, pavv1.StageFinalizer) {
 		err := t.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
