@@ -14,6 +14,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attachment"
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
@@ -99,6 +100,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&claim.Reconciler{Client: client, Live: live, Events: events},
 		&volume.Reconciler{Client: client, Live: live, Events: events},
 		&stage.Reconciler{Client: client, Live: live},
+		&attachment.Reconciler{Client: client, Live: live, Events: events},
 	}
 	for _, r := range reconcilers {
 		if err := r.Register(mgr, o.Workers); err != nil {

@@ -59,7 +59,7 @@ func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
 	namespace := start(t)
 	apply(t, namespace, documents(staticVolume("orphan", "no-such-provisioner", namespace, ""), clientPod("client", "data", "")))
 	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", "no-such-provisioner")
+		return wantDescribed(ctx, namespace, "client", "FailedMount", `spec.csi.driver of PersistentVolume "orphan" is "no-such-provisioner"`, "neither a PavProvisioner nor")
 	})
 }
 

@@ -38,6 +38,7 @@ const (
 	ProvisioningFailed    = "ProvisioningFailed"
 	VolumeFailedDelete    = "VolumeFailedDelete"
 	VolumeDeletionWaiting = "VolumeDeletionWaiting"
+	FailedMount           = "FailedMount"
 )
 
 // Provisioner returns the name of the provisioner that is to make the claim's volume, or "".

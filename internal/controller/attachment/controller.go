@@ -1,0 +1,113 @@
+package attachment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+)
+
+// Reconciler tells the pods that wait for a volume of a driver that does not exist.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+
+	// Live reads from the API server. It has what the cache has no business with: pods and CSINodes.
+	Live client.Reader
+
+	// Events are where it tells them.
+	Events record.EventRecorder
+}
+
+// Register adds the reconciler and its watch to the manager. PaV's own drivers need no attachment, so
+// on most clusters there is nothing to reconcile.
+func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	couldBeOurs := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		attachment, ok := object.(*storagev1.VolumeAttachment)
+		return ok && !attachment.Status.Attached && len(validation.IsDNS1123Label(attachment.Spec.Attacher)) == 0
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("attachment").
+		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(couldBeOurs)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	attachment := &storagev1.VolumeAttachment{}
+	if err := r.Client.Get(ctx, request.NamespacedName, attachment); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	known, err := r.known(ctx, attachment.Spec.Attacher, attachment.Spec.NodeName)
+	if err != nil || known || attachment.Spec.Source.PersistentVolumeName == nil {
+		return retry.Result(err)
+	}
+	return retry.Result(r.tell(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
+}
+
+// known says whether there is anything that a driver's name can stand for: also a driver that is
+// registered on the node without a CSIDriver.
+func (r *Reconciler) known(ctx context.Context, driver, node string) (bool, error) {
+	for _, object := range []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}} {
+		err := r.Live.Get(ctx, types.NamespacedName{Name: driver}, object)
+		if err == nil {
+			return true, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("looking for driver %q: %w", driver, err)
+		}
+	}
+	csiNode := &storagev1.CSINode{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: node}, csiNode); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("getting CSINode %q: %w", node, err)
+	}
+	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }), nil
+}
+
+// tell gives an event to the volume's claim and to the pods of the node that use it.
+func (r *Reconciler) tell(ctx context.Context, driver, volume, node string) error {
+	pv := &corev1.PersistentVolume{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: volume}, pv); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, client.InNamespace(ref.Namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return fmt.Errorf("looking up the pods of claim %q: %w", ref.Namespace+"/"+ref.Name, err)
+	}
+	const message = "spec.csi.driver of PersistentVolume %q is %q, but there is neither a PavProvisioner nor any other driver of that name; create the PavProvisioner, or correct the PersistentVolume"
+	r.Events.Eventf(ref, corev1.EventTypeWarning, protocol.FailedMount, message, volume, driver)
+	for i := range pods.Items {
+		if uses(&pods.Items[i], ref.Name) {
+			r.Events.Eventf(&pods.Items[i], corev1.EventTypeWarning, protocol.FailedMount, message, volume, driver)
+		}
+	}
+	return nil
+}
+
+func uses(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
+			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	})
+}
