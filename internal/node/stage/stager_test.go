@@ -1,0 +1,131 @@
+package stage
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T) {
+	f := newInflight()
+	endFirst, err := f.part("volume", "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endSecond, err := f.part("volume", "/b")
+	if err != nil {
+		t.Errorf("two targets of a volume exclude each other: %v", err)
+	}
+	if _, err := f.part("volume", "/a"); !errors.Is(err, ErrBusy) {
+		t.Errorf("one target twice: got %v, want ErrBusy", err)
+	}
+	if _, err := f.whole("volume"); !errors.Is(err, ErrBusy) {
+		t.Errorf("staging while publishing: got %v, want ErrBusy", err)
+	}
+	endOther, err := f.whole("other")
+	if err != nil {
+		t.Errorf("volumes exclude each other: %v", err)
+	}
+	endOther()
+
+	endFirst()
+	endSecond()
+	end, err := f.whole("volume")
+	if err != nil {
+		t.Fatalf("staging after publishing: %v", err)
+	}
+	if _, err := f.part("volume", "/a"); !errors.Is(err, ErrBusy) {
+		t.Errorf("publishing while staging: got %v, want ErrBusy", err)
+	}
+	end()
+	if len(f.exclusive)+len(f.shared) != 0 {
+		t.Errorf("claims are left: %v %v", f.exclusive, f.shared)
+	}
+}
+
+func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
+	hub := NewHub()
+	woken, end := hub.subscribe("a", "b")
+	hub.Wake("c")
+	select {
+	case <-woken:
+		t.Error("woken for another stage")
+	default:
+	}
+	for _, wake := range []func(){func() { hub.Wake("a") }, func() { hub.Wake("b") }, hub.WakeAll} {
+		wake()
+		wake() // must not block
+		select {
+		case <-woken:
+		default:
+			t.Error("not woken")
+		}
+	}
+	end()
+	if len(hub.waiters) != 0 {
+		t.Errorf("waiters are left: %v", hub.waiters)
+	}
+	hub.Wake("a")
+}
+
+func TestBackoff(t *testing.T) {
+	now := time.Now()
+	failed := func(attempt int32, ago time.Duration) *pavv1.PavStageStatus {
+		return &pavv1.PavStageStatus{UnstagingAttempt: attempt, UnstagingFailure: &pavv1.WorkflowFailure{Time: metav1.NewTime(now.Add(-ago))}}
+	}
+	tests := map[string]struct {
+		status *pavv1.PavStageStatus
+		want   time.Duration
+	}{
+		"nothing has failed":                        {status: &pavv1.PavStageStatus{UnstagingAttempt: 1}, want: 0},
+		"a second after the first failure":          {status: failed(2, 0), want: time.Second},
+		"doubled with each further one":             {status: failed(5, 0), want: 8 * time.Second},
+		"less what has gone by":                     {status: failed(5, 3*time.Second), want: 5 * time.Second},
+		"nothing when all has gone by":              {status: failed(5, time.Minute), want: 0},
+		"five minutes at most":                      {status: failed(12, 0), want: 5 * time.Minute},
+		"also after more failures than a shift has": {status: failed(2000, 0), want: 5 * time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := backoff(test.status, now); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestIsExclusive(t *testing.T) {
+	tests := map[string]struct {
+		modes []corev1.PersistentVolumeAccessMode
+		want  bool
+	}{
+		"one node":                  {modes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, want: true},
+		"one pod":                   {modes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, want: true},
+		"one node, or many to read": {modes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany}, want: false},
+		"many nodes":                {modes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, want: false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := isExclusive(test.modes); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestClip_KeepsBeginningAndEnd(t *testing.T) {
+	if got := clip("short", 10); got != "short" {
+		t.Errorf("got %q", got)
+	}
+	got := clip("what failed "+strings.Repeat("é", 3000)+" see kubectl logs", maxNote)
+	if len(got) > maxNote || !utf8.ValidString(got) || !strings.HasPrefix(got, "what failed ") || !strings.HasSuffix(got, " see kubectl logs") {
+		t.Errorf("got %d bytes: %q", len(got), got)
+	}
+}
