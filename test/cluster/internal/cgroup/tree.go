@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func delegate(folder string) error {
 	if err != nil {
 		return fmt.Errorf("reading a cgroup's controllers: %w", err)
 	}
-	for _, controller := range strings.Fields(string(controllers)) {
+	for controller := range strings.FieldsSeq(string(controllers)) {
 		if err := write(filepath.Join(folder, "cgroup.subtree_control"), "+"+controller); err != nil {
 			return err
 		}
@@ -155,11 +156,11 @@ func removeOnce(folder string) (bool, error) {
 		return false, fmt.Errorf("listing cgroups: %w", err)
 	}
 	done := true
-	for i := len(folders) - 1; i >= 0; i-- {
-		if err := killAll(folders[i]); err != nil {
+	for _, folder := range slices.Backward(folders) {
+		if err := killAll(folder); err != nil {
 			return false, err
 		}
-		err := os.Remove(folders[i])
+		err := os.Remove(folder)
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
 			done = false
 			continue
@@ -180,7 +181,7 @@ func killAll(folder string) error {
 	if err != nil {
 		return fmt.Errorf("listing a cgroup's processes: %w", err)
 	}
-	for _, field := range strings.Fields(string(content)) {
+	for field := range strings.FieldsSeq(string(content)) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			return fmt.Errorf("listing a cgroup's processes: %w", err)

@@ -23,8 +23,8 @@ func newBuild() *cobra.Command {
 		Use:   "build",
 		Short: "Compile the programs of a cluster into the cache, and print their folder",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			ctx, cancel := interruptible()
+		RunE: func(called *cobra.Command, _ []string) error {
+			ctx, cancel := interruptible(called)
 			defer cancel()
 			start := time.Now()
 			folder, _, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
@@ -32,8 +32,8 @@ func newBuild() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "the programs are ready after %.1f s\n", time.Since(start).Seconds())
-			fmt.Println(folder)
-			return nil
+			_, err = fmt.Fprintln(called.OutOrStdout(), folder)
+			return err
 		},
 	}
 	command.Flags().BoolVar(&all, "all", false, "also kubectl and agnhost, the program of an image of Kubernetes' end-to-end tests")

@@ -71,7 +71,7 @@ func TestImageIsMade(t *testing.T) {
 
 func TestExitCodesAreThoseOfAShell(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": 143} {
-		command := exec.Command("sh", "-c", script)
+		command := exec.CommandContext(t.Context(), "sh", "-c", script)
 		_ = command.Run() // the state says it all
 		if got := exitCode(command.ProcessState); got != want {
 			t.Errorf("%q: got %d, want %d", script, got, want)

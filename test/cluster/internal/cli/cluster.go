@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ func newUp(options *global) *cobra.Command {
 		Use:   "up",
 		Short: "Bring the cluster up and wait until it is ready",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return options.change(func(ctx context.Context, target cluster.Cluster) error {
+		RunE: func(called *cobra.Command, _ []string) error {
+			return options.change(called, func(ctx context.Context, target cluster.Cluster) error {
 				bin, images, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl()}, os.Stderr)
 				if err != nil {
 					return err
@@ -39,8 +40,8 @@ func newDown(options *global) *cobra.Command {
 		Use:   "down",
 		Short: "Remove the cluster and everything that it left on the machine",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return options.change(func(ctx context.Context, target cluster.Cluster) error { return target.Down(ctx) })
+		RunE: func(called *cobra.Command, _ []string) error {
+			return options.change(called, func(ctx context.Context, target cluster.Cluster) error { return target.Down(ctx) })
 		},
 	}
 }
@@ -51,8 +52,8 @@ func newLoad(options *global) *cobra.Command {
 		Use:   "load IMAGE.tar",
 		Short: "Load an image archive into all nodes, or one",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, arguments []string) error {
-			ctx, cancel := interruptible()
+		RunE: func(called *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible(called)
 			defer cancel()
 			target, err := options.open()
 			if err != nil {
@@ -71,11 +72,11 @@ func newStatus(options *global) *cobra.Command {
 		Use:   "status",
 		Short: "Show the nodes, their programs and where everything lies",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(called *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("unknown format %q: it is text or json", format)
 			}
-			ctx, cancel := interruptible()
+			ctx, cancel := interruptible(called)
 			defer cancel()
 			target, err := options.open()
 			if err != nil {
@@ -98,10 +99,10 @@ func newStatus(options *global) *cobra.Command {
 }
 
 func printStatus(output io.Writer, status cluster.Status) error {
-	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "phase\t%s\nstate\t%s\n", status.Phase, status.State)
+	var text strings.Builder
+	fmt.Fprintf(&text, "phase\t%s\nstate\t%s\n", status.Phase, status.State)
 	if status.Phase != "none" {
-		fmt.Fprintf(table, "kubeconfig\t%s\nserver\t%s\nprograms\t%s\n", status.Kubeconfig, status.Server, status.Bin)
+		fmt.Fprintf(&text, "kubeconfig\t%s\nserver\t%s\nprograms\t%s\n", status.Kubeconfig, status.Server, status.Bin)
 	}
 	for _, node := range status.Nodes {
 		state := "stopped"
@@ -111,14 +112,18 @@ func printStatus(output io.Writer, status cluster.Status) error {
 		case node.Running:
 			state = "running"
 		}
-		fmt.Fprintf(table, "\n%s\t%s\t%s\tpid %d\n", node.Name, state, node.Address, node.PID)
+		fmt.Fprintf(&text, "\n%s\t%s\t%s\tpid %d\n", node.Name, state, node.Address, node.PID)
 		for _, component := range node.Components {
 			state := "stopped"
 			if component.Running {
 				state = "running"
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%d start(s)\tpid %d\t%s\n", component.Name, state, component.Starts, component.HostPID, component.LastExit)
+			fmt.Fprintf(&text, "  %s\t%s\t%d start(s)\tpid %d\t%s\n", component.Name, state, component.Starts, component.HostPID, component.LastExit)
 		}
+	}
+	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, text.String()); err != nil {
+		return err
 	}
 	return table.Flush()
 }

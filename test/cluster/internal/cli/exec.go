@@ -24,13 +24,14 @@ func newExec(options *global) *cobra.Command {
 			"--network-only, it shares nothing but the network of node1 (or the node given) and stays " +
 			"otherwise where the caller is.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, arguments []string) error {
+		RunE: func(called *cobra.Command, arguments []string) error {
 			target, err := options.open()
 			if err != nil {
 				return err
 			}
 			wanted.Arguments = arguments
-			prepared, pid, kinds, err := target.Prepare(wanted)
+			// The context is not one that signals end, as they are passed on.
+			prepared, pid, kinds, err := target.Prepare(called.Context(), wanted)
 			if err != nil {
 				return err
 			}
@@ -64,8 +65,7 @@ func pass(command *exec.Cmd, pid int, kinds []namespace.Kind) error {
 		}
 	}()
 	err = wait()
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
+	if ended, found := errors.AsType[*exec.ExitError](err); found {
 		return exitError{code: exitCode(ended.ProcessState)}
 	}
 	return err

@@ -31,8 +31,8 @@ func newImage() *cobra.Command {
 		Use:   "shell OUT.tar [NAME...]",
 		Short: "Make an image of busybox and bash, named " + image.ShellName + " and further names",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, arguments []string) error {
-			ctx, cancel := interruptible()
+		RunE: func(called *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible(called)
 			defer cancel()
 			made, err := image.Shell(ctx)
 			if err != nil {

@@ -43,8 +43,8 @@ func newNode(options *global) *cobra.Command {
 	} {
 		command.AddCommand(&cobra.Command{
 			Use: verb.name + " NODE", Short: verb.short, Args: cobra.ExactArgs(1),
-			RunE: func(_ *cobra.Command, arguments []string) error {
-				return options.change(func(ctx context.Context, target cluster.Cluster) error {
+			RunE: func(called *cobra.Command, arguments []string) error {
+				return options.change(called, func(ctx context.Context, target cluster.Cluster) error {
 					return verb.action(ctx, target, arguments[0])
 				})
 			},
@@ -73,8 +73,8 @@ func newComponent(options *global, component string) *cobra.Command {
 		Use:   component + " start|stop|kill|restart NODE",
 		Short: "Start, stop, kill (it is started again after a second) or restart " + component + " of a node",
 		Args:  cobra.MatchAll(cobra.ExactArgs(2), oneOf(valid)),
-		RunE: func(_ *cobra.Command, arguments []string) error {
-			return options.change(func(ctx context.Context, target cluster.Cluster) error {
+		RunE: func(called *cobra.Command, arguments []string) error {
+			return options.change(called, func(ctx context.Context, target cluster.Cluster) error {
 				return target.Component(ctx, arguments[1], component, control.Operation(arguments[0]))
 			})
 		},

@@ -57,15 +57,15 @@ func newRoot() *cobra.Command {
 		newLoad(&options), newImage(), newNode(&options),
 		&cobra.Command{
 			Use: machine.Subcommand, Hidden: true, Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return machine.Main() },
+			RunE: func(called *cobra.Command, _ []string) error { return machine.Main(called.Context()) },
 		},
 	)
 	return root
 }
 
 // interruptible is for commands that clean up when they are told to end.
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func interruptible(called *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(called.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
 // open returns the cluster that the options name.
@@ -82,11 +82,11 @@ func (g *global) open() (cluster.Cluster, error) {
 }
 
 // change calls a function that changes the cluster, alone.
-func (g *global) change(action func(ctx context.Context, target cluster.Cluster) error) error {
+func (g *global) change(called *cobra.Command, action func(ctx context.Context, target cluster.Cluster) error) error {
 	if os.Geteuid() != 0 {
 		return errors.New("this needs root: the nodes are made of namespaces and mounts")
 	}
-	ctx, cancel := interruptible()
+	ctx, cancel := interruptible(called)
 	defer cancel()
 	target, err := g.open()
 	if err != nil {

@@ -45,7 +45,7 @@ func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity
 	if err != nil {
 		return process.Identity{}, err
 	}
-	launched, err := machine.Launch(spec, files.Log("init"), files.Identity())
+	launched, err := machine.Launch(ctx, spec, files.Log("init"), files.Identity())
 	if err != nil {
 		return process.Identity{}, fmt.Errorf("launching %s: %w", node.Name(), err)
 	}
@@ -125,7 +125,7 @@ func (c Cluster) startRuntime(ctx context.Context, node config.Node, first proce
 		return err
 	}
 	return c.until(ctx, "containerd on "+node.Name(), func() (bool, error) {
-		if connectable(first.PID, config.ContainerdSocket) {
+		if connectable(ctx, first.PID, config.ContainerdSocket) {
 			return true, nil
 		}
 		return false, healthy(ctx, node, first)

@@ -53,12 +53,12 @@ var (
 // Lock keeps other calls of this program from changing the cluster at the same time.
 func (c Cluster) Lock(ctx context.Context) (release func(), err error) {
 	file, err := process.Lock(ctx, filepath.Join(c.Cache, "locks", "cluster-"+c.State.ID()), func() {
-		fmt.Fprintln(c.Progress, "waiting for another command on the same cluster")
+		c.tellf("waiting for another command on the same cluster")
 	})
 	if err != nil {
 		return nil, err
 	}
-	return func() { file.Close() }, nil
+	return func() { _ = file.Close() }, nil
 }
 
 func (c Cluster) load() (record, error) {
@@ -148,6 +148,11 @@ func (c Cluster) step(title string, action func() error) error {
 	if err := action(); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Progress, "%-40s %5.1f s\n", title, time.Since(start).Seconds())
+	c.tellf("%-40s %5.1f s", title, time.Since(start).Seconds())
 	return nil
+}
+
+// tellf writes a line of progress. One that nobody can receive is no reason to stop.
+func (c Cluster) tellf(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(c.Progress, format+"\n", arguments...)
 }

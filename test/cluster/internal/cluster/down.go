@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
 	"github.com/albertofaria/pav/test/cluster/internal/config"
@@ -27,8 +28,8 @@ func (c Cluster) Down(ctx context.Context) error {
 	}
 	if remains {
 		// The first node goes last, so that the others lose nothing but themselves.
-		for i := len(folders) - 1; i >= 0; i-- {
-			if err := c.halt(ctx, filepath.Base(folders[i])); err != nil {
+		for _, folder := range slices.Backward(folders) {
+			if err := c.halt(ctx, filepath.Base(folder)); err != nil {
 				return err
 			}
 		}
@@ -56,14 +57,7 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 	place := loop.Place{Folder: files.Disk()}
 	var before []loop.Device
 	if err == nil && first.Running() {
-		// Without this, only devices with backing files on the node's disk are found.
-		if place.Filesystems, err = loop.PrivateFilesystems(first.PID); err != nil && first.Running() {
-			return err
-		}
-		if before, err = loop.Devices(); err != nil {
-			return err
-		}
-		if err := first.Kill(ctx); err != nil {
+		if place.Filesystems, before, err = kill(ctx, first); err != nil {
 			return fmt.Errorf("ending %s: %w", name, err)
 		}
 	}
@@ -77,6 +71,21 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 		return fmt.Errorf("forgetting the first process of %s: %w", name, err)
 	}
 	return nil
+}
+
+// kill ends a node's first process, and so all that is in the node. It returns what cannot be told
+// afterwards: the file systems that existed in the node only, and the loop devices before its end.
+func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device, error) {
+	// Without this, only devices with backing files on the node's disk are found.
+	filesystems, err := loop.PrivateFilesystems(first.PID)
+	if err != nil && first.Running() {
+		return nil, nil, err
+	}
+	devices, err := loop.Devices()
+	if err != nil {
+		return nil, nil, err
+	}
+	return filesystems, devices, first.Kill(ctx)
 }
 
 // detach detaches the loop devices of a node that has ended, given the devices before its end.
@@ -108,7 +117,7 @@ func (c Cluster) StartNode(ctx context.Context, name string) error {
 		return err
 	}
 	if _, err := identity(node); err == nil {
-		fmt.Fprintf(c.Progress, "%s is running already\n", name)
+		c.tellf("%s is running already", name)
 		return nil
 	}
 	return c.step("start "+node.Name(), func() error {

@@ -128,12 +128,12 @@ func ip(ctx context.Context, where process.Identity, arguments ...string) error 
 }
 
 // connectable says whether something listens on a unix socket within a node.
-func connectable(pid int, socket string) bool {
-	connection, err := net.Dial("unix", fmt.Sprintf("/proc/%d/root%s", pid, socket))
+func connectable(ctx context.Context, pid int, socket string) bool {
+	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", pid, socket))
 	if err != nil {
 		return false
 	}
-	connection.Close()
+	_ = connection.Close()
 	return true
 }
 

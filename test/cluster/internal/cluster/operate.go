@@ -48,7 +48,7 @@ func (c Cluster) Load(ctx context.Context, archive, nodeName string) error {
 	for _, node := range nodes {
 		first, err := identity(node)
 		if errors.Is(err, ErrNodeDown) && nodeName == "" {
-			fmt.Fprintf(c.Progress, "%s is not running and does not get the image\n", node.Name())
+			c.tellf("%s is not running and does not get the image", node.Name())
 			continue
 		}
 		if err != nil {
@@ -68,7 +68,7 @@ func importImages(ctx context.Context, node config.Node, first process.Identity,
 		if err != nil {
 			return fmt.Errorf("opening an image archive: %w", err)
 		}
-		defer archive.Close()
+		defer func() { _ = archive.Close() }()
 		command := exec.CommandContext(ctx, node.Bin+"/ctr", "--address", config.ContainerdSocket,
 			"--namespace", "k8s.io", "images", "import", "-")
 		var output bytes.Buffer
@@ -94,7 +94,8 @@ type Command struct {
 }
 
 // Prepare returns the command, the process whose namespaces it is to be started in and their kinds.
-func (c Cluster) Prepare(command Command) (*exec.Cmd, int, []namespace.Kind, error) {
+// The command is killed when the context ends.
+func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, []namespace.Kind, error) {
 	node, err := c.node(command.Node)
 	if err != nil {
 		return nil, 0, nil, err
@@ -104,7 +105,7 @@ func (c Cluster) Prepare(command Command) (*exec.Cmd, int, []namespace.Kind, err
 		return nil, 0, nil, err
 	}
 	// The search for the program has to happen in the node, which is easiest left to env.
-	prepared := exec.Command("/usr/bin/env", append([]string{"--"}, command.Arguments...)...)
+	prepared := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--"}, command.Arguments...)...)
 	prepared.Env = environment(os.Environ(), node.Bin, c.State.AdminKubeconfig())
 	if command.NetworkOnly {
 		return prepared, first.PID, []namespace.Kind{namespace.Network}, nil

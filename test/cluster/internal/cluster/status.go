@@ -95,9 +95,7 @@ func describe(ctx context.Context, node config.Node) NodeStatus {
 }
 
 // suspicious names the components of a node whose logs may say what is wrong.
-func suspicious(first process.Identity, node config.Node) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+func suspicious(ctx context.Context, first process.Identity, node config.Node) []string {
 	states, err := control.Call(ctx, first.PID, control.Request{Operation: control.Status})
 	if err != nil {
 		return []string{"init"}

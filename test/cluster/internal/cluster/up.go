@@ -40,7 +40,7 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 	}
 	if err == nil && c.complete(found) {
 		if found.Nodes == options.Nodes {
-			fmt.Fprintf(c.Progress, "the cluster is up already, with %d node(s)\n", found.Nodes)
+			c.tellf("the cluster is up already, with %d node(s)", found.Nodes)
 			return nil
 		}
 		return fmt.Errorf("a cluster with %d node(s) is up: take it down first", found.Nodes)
@@ -52,14 +52,14 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 	err = c.bringUp(ctx, options)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.explain(options)
+			c.explain(ctx, options)
 		}
 		// The context may be what ended it.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
-		return errors.Join(fmt.Errorf("bringing the cluster up: %w", err), c.Down(ctx))
+		return errors.Join(fmt.Errorf("bringing the cluster up: %w", err), c.Down(cleanUp))
 	}
-	fmt.Fprintf(c.Progress, "%-40s %5.1f s\n", "cluster is up, after", time.Since(start).Seconds())
+	c.tellf("%-40s %5.1f s", "cluster is up, after", time.Since(start).Seconds())
 	return nil
 }
 
@@ -184,16 +184,16 @@ func (c Cluster) startAll(ctx context.Context, nodes []config.Node, identities [
 }
 
 // explain shows the ends of the logs that are likely to say why the cluster did not come up.
-func (c Cluster) explain(options Options) {
+func (c Cluster) explain(ctx context.Context, options Options) {
 	for _, node := range c.nodes(record{Nodes: options.Nodes}) {
 		suspects := []string{"init"}
 		if first, err := identity(node); err == nil {
-			suspects = suspicious(first, node)
+			suspects = suspicious(ctx, first, node)
 		}
 		for _, name := range suspects {
 			path := node.Files().Log(name)
 			if text := tail(path, 15); text != "" {
-				fmt.Fprintf(c.Progress, "--- end of the log %s of %s:\n%s\n", filepath.Base(path), node.Name(), text)
+				c.tellf("--- end of the log %s of %s:\n%s", filepath.Base(path), node.Name(), text)
 			}
 		}
 	}

@@ -38,10 +38,10 @@ func (b Builder) Folder(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("reading the sources of the cluster's programs: %w", err)
 		}
-		fmt.Fprintf(sum, "%s %d\n%s", file, len(content), content)
+		sum.Write(fmt.Appendf(nil, "%s %d\n%s", file, len(content), content))
 	}
 	for _, program := range Plan(Selection{Kubectl: true, Agnhost: true}) {
-		fmt.Fprintln(sum, program.arguments(program.Name), program.environment())
+		sum.Write(fmt.Appendln(nil, program.arguments(program.Name), program.environment()))
 	}
 	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH")
 	command.Dir = filepath.Join(b.Source, containerdModule)
@@ -61,12 +61,12 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 		return "", err
 	}
 	lock, err := process.Lock(ctx, filepath.Join(b.Cache, "locks", filepath.Base(folder)), func() {
-		fmt.Fprintln(b.Progress, "waiting for another build of the same programs")
+		b.tellf("waiting for another build of the same programs")
 	})
 	if err != nil {
 		return "", fmt.Errorf("locking the build: %w", err)
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 
 	missing := Missing(folder, Plan(selected))
 	if len(missing) == 0 {
@@ -76,14 +76,19 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 		return "", fmt.Errorf("making the folder of programs: %w", err)
 	}
 	for i, program := range missing {
-		fmt.Fprintf(b.Progress, "[%2d/%d] compiling %s\n", i+1, len(missing), program.Name)
+		b.tellf("[%2d/%d] compiling %s", i+1, len(missing), program.Name)
 		start := time.Now()
 		if err := b.compile(ctx, folder, program); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(b.Progress, "[%2d/%d] compiled %s in %.1f s\n", i+1, len(missing), program.Name, time.Since(start).Seconds())
+		b.tellf("[%2d/%d] compiled %s in %.1f s", i+1, len(missing), program.Name, time.Since(start).Seconds())
 	}
 	return folder, nil
+}
+
+// tellf writes a line of progress. One that nobody can receive is no reason to stop.
+func (b Builder) tellf(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(b.Progress, format+"\n", arguments...)
 }
 
 // Missing returns those of the programs that a folder does not have.

@@ -89,11 +89,11 @@ func kubernetesVariables() []string {
 
 // arguments are those of the go command.
 func (p Program) arguments(output string) []string {
-	linker := "-s -w"
+	linker := []string{"-s", "-w"}
 	for _, variable := range p.Variables {
-		linker += " -X " + variable
+		linker = append(linker, "-X", variable)
 	}
-	arguments := []string{"build", "-trimpath", "-ldflags", linker, "-o", output}
+	arguments := []string{"build", "-trimpath", "-ldflags", strings.Join(linker, " "), "-o", output}
 	if p.Tags != "" {
 		arguments = append(arguments, "-tags", p.Tags)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/albertofaria/pav/test/cluster/internal/pki"
 )
@@ -92,12 +93,13 @@ func (n Node) Replaced() map[string]string {
 }
 
 func hosts() string {
-	text := "127.0.0.1 localhost\n::1 localhost\n"
+	var text strings.Builder
+	text.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for index := 1; index <= MaxNodes; index++ {
 		node := Node{Index: index}
-		text += fmt.Sprintf("%s %s\n", node.Address(), node.Name())
+		fmt.Fprintf(&text, "%s %s\n", node.Address(), node.Name())
 	}
-	return text
+	return text.String()
 }
 
 func (n Node) kubeletConfig() object {

@@ -79,7 +79,7 @@ func Call(ctx context.Context, pid int, request Request) ([]State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the node: %w", err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = connection.SetDeadline(deadline)
 	}
@@ -104,7 +104,7 @@ func Serve(listener net.Listener, handle func(Request) Answer) error {
 			return fmt.Errorf("accepting a connection: %w", err)
 		}
 		go func() {
-			defer connection.Close()
+			defer func() { _ = connection.Close() }()
 			_ = connection.SetDeadline(time.Now().Add(answerTime))
 			var request Request
 			if err := json.NewDecoder(connection).Decode(&request); err != nil {

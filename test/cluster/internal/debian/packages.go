@@ -70,7 +70,8 @@ func Ensure(ctx context.Context, progress io.Writer) error {
 		return fmt.Errorf("this machine lacks what these Debian packages contain; run as root: "+
 			"apt-get update && apt-get install --yes --no-install-recommends %s", strings.Join(packages, " "))
 	}
-	fmt.Fprintf(progress, "installing Debian packages: %s\n", strings.Join(packages, " "))
+	// Progress that nobody can receive is no reason to stop.
+	_, _ = fmt.Fprintf(progress, "installing Debian packages: %s\n", strings.Join(packages, " "))
 	if _, err := install(ctx, packages); err == nil {
 		return nil
 	}

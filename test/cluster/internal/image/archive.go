@@ -56,7 +56,7 @@ func (i Image) Write(output string, names []string) error {
 	if err != nil {
 		return fmt.Errorf("making a temporary folder: %w", err)
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }() // its content has been used or is of no use
 	index, err := layout.Write(folder, empty.Index)
 	if err != nil {
 		return fmt.Errorf("starting an image layout: %w", err)
@@ -149,8 +149,9 @@ func pack(folder, output string) error {
 	if err != nil {
 		return fmt.Errorf("writing an image: %w", err)
 	}
-	defer os.Remove(temporary)
-	defer file.Close()
+	// Both are for when something fails: otherwise the file is closed and has its final name.
+	defer func() { _ = os.Remove(temporary) }()
+	defer func() { _ = file.Close() }()
 	archive := tar.NewWriter(file)
 	if err := archive.AddFS(os.DirFS(folder)); err != nil {
 		return fmt.Errorf("writing an image: %w", err)

@@ -69,11 +69,11 @@ func open(number int) (*os.File, error) {
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("inspecting loop device %d: %w", number, err)
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || stat.Rdev != unix.Mkdev(major, uint32(number)) {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("/dev/loop%d is another device", number)
 	}
 	return file, nil
@@ -84,7 +84,7 @@ func inspect(number int) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	info, err := unix.IoctlLoopGetStatus64(int(file.Fd()))
 	if err != nil {
 		return Device{}, fmt.Errorf("inspecting loop device %d: %w", number, err)
@@ -121,7 +121,7 @@ func detachOnce(device Device) (bool, error) {
 		return false, err
 	}
 	err = unix.IoctlSetInt(int(file.Fd()), unix.LOOP_CLR_FD, 0)
-	file.Close()
+	_ = file.Close()
 	if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.EBUSY) {
 		return false, err
 	}

@@ -60,20 +60,11 @@ func mountFolders(spec Spec) error {
 		if err != nil {
 			return fmt.Errorf("copying the mount of %q: %w", path, err)
 		}
-		defer unix.Close(tree)
+		defer func() { _ = unix.Close(tree) }()
 		kept[i] = tree
 	}
-	for _, folder := range own {
-		if info, err := os.Lstat(folder.path); err != nil || !info.IsDir() {
-			continue
-		}
-		source := filepath.Join(spec.Disk, strings.ReplaceAll(folder.path[1:], "/", "-"))
-		if err := makeFolder(source, folder.mode); err != nil {
-			return err
-		}
-		if err := mount(source, folder.path, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
+	if err := mountOwn(spec.Disk); err != nil {
+		return err
 	}
 	for i, path := range spec.Keep {
 		if !hidden(path) {
@@ -91,6 +82,23 @@ func mountFolders(spec Spec) error {
 	}
 	// Like on a real node, this one is empty after each start.
 	return mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
+}
+
+// mountOwn mounts the node's own folders, which are on its disk, over the machine's.
+func mountOwn(disk string) error {
+	for _, folder := range own {
+		if info, err := os.Lstat(folder.path); err != nil || !info.IsDir() {
+			continue
+		}
+		source := filepath.Join(disk, strings.ReplaceAll(folder.path[1:], "/", "-"))
+		if err := makeFolder(source, folder.mode); err != nil {
+			return err
+		}
+		if err := mount(source, folder.path, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hidden says whether a path lies in a folder that the node has its own of.
@@ -140,7 +148,7 @@ func mountSystem(spec Spec) error {
 	if err := mount("sysfs", "/sys", "sysfs", flags, ""); err != nil {
 		return err
 	}
-	if !(len(spec.Hierarchies) == 1 && spec.Hierarchies[0].Mountpoint == cgroup.Root) {
+	if len(spec.Hierarchies) != 1 || spec.Hierarchies[0].Mountpoint != cgroup.Root {
 		if err := mount("tmpfs", cgroup.Root, "tmpfs", flags, "mode=755"); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -12,27 +13,27 @@ import (
 )
 
 // run is the node's first process from when it is in all its namespaces.
-func run(spec Spec) error {
+func run(ctx context.Context, spec Spec) error {
 	if err := mountAll(spec); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
 		return fmt.Errorf("setting the host name: %w", err)
 	}
-	if err := setUpNetwork(spec); err != nil {
+	if err := setUpNetwork(ctx, spec); err != nil {
 		return err
 	}
 	// From here on all children are reaped in one place, so no command may be run the ordinary way.
 	supervisor := newSupervisor()
 	go supervisor.reap()
-	listener, err := net.Listen("unix", control.Socket)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", control.Socket)
 	if err != nil {
 		return fmt.Errorf("listening for requests: %w", err)
 	}
 	return control.Serve(listener, supervisor.handle)
 }
 
-func setUpNetwork(spec Spec) error {
+func setUpNetwork(ctx context.Context, spec Spec) error {
 	for _, arguments := range [][]string{
 		{"link", "set", "lo", "up"},
 		// A bridge without an address of its own takes that of some port, and changes it as ports
@@ -42,7 +43,7 @@ func setUpNetwork(spec Spec) error {
 		{"link", "set", spec.Bridge, "up"},
 		{"route", "add", "default", "dev", spec.Bridge},
 	} {
-		if output, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(ctx, "ip", arguments...).CombinedOutput(); err != nil {
 			return fmt.Errorf("setting up the network (ip %v): %w: %s", arguments, err, output)
 		}
 	}

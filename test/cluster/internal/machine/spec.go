@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,19 +43,19 @@ type Spec struct {
 }
 
 // Launch starts a node's first process. The process does nothing until the spec is handed over, so
-// a caller that ends before it noted the identity leaves nothing behind.
-func Launch(spec Spec, log, identity string) (*Launched, error) {
+// a caller that ends before it noted the identity leaves nothing behind. It outlives the context.
+func Launch(ctx context.Context, spec Spec, log, identity string) (*Launched, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of a node: %w", err)
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	defer writer.Close()
-	command := exec.Command("/proc/self/exe", Subcommand)
+	defer func() { _ = writer.Close() }()
+	command := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", Subcommand)
 	command.Args[0] = "pav-cluster-" + spec.Hostname
 	command.Dir, command.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	command.Stdout, command.Stderr = output, output
@@ -65,7 +66,7 @@ func Launch(spec Spec, log, identity string) (*Launched, error) {
 			unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 	}
 	err = command.Start()
-	reader.Close()
+	_ = reader.Close()
 	if err != nil {
 		return nil, fmt.Errorf("starting the first process of a node: %w", err)
 	}
@@ -98,7 +99,7 @@ type Launched struct {
 func (l *Launched) Ended() <-chan struct{} { return l.ended }
 
 // Main is the node's first process. It returns only with an error.
-func Main() error {
+func Main(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the first process of a node, not a command to call")
 	}
@@ -107,14 +108,14 @@ func Main() error {
 		if err := json.Unmarshal([]byte(encoded), &spec); err != nil {
 			return fmt.Errorf("decoding the spec: %w", err)
 		}
-		return run(spec)
+		return run(ctx, spec)
 	}
 	var spec Spec
 	pipe := os.NewFile(specDescriptor, "spec")
 	if err := json.NewDecoder(pipe).Decode(&spec); err != nil {
 		return fmt.Errorf("receiving the spec: %w", err)
 	}
-	pipe.Close()
+	_ = pipe.Close()
 	return enterCgroups(spec)
 }
 

@@ -113,12 +113,12 @@ func spawn(spec control.Component) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("opening the log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, fmt.Errorf("opening the input: %w", err)
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	process, err := syscall.ForkExec(spec.Command[0], spec.Command, &syscall.ProcAttr{
 		Dir: "/", Env: spec.Environment,
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},

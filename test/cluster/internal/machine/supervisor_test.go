@@ -10,19 +10,19 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// await waits until a component's state is as wanted.
-func await(t *testing.T, s *supervisor, name string, wanted func(control.State) bool) control.State {
+// await waits until the state of the component "sleeper" is as wanted.
+func await(t *testing.T, s *supervisor, wanted func(control.State) bool) control.State {
 	t.Helper()
 	var state control.State
 	err := process.Until(t.Context(), 5*time.Millisecond, func() (bool, error) {
-		index := slices.IndexFunc(s.states(), func(state control.State) bool { return state.Name == name })
+		index := slices.IndexFunc(s.states(), func(state control.State) bool { return state.Name == "sleeper" })
 		if index >= 0 {
 			state = s.states()[index]
 		}
 		return index >= 0 && wanted(state), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for %s: %v; it is %+v", name, err, state)
+		t.Fatalf("waiting for the component: %v; it is %+v", err, state)
 	}
 	return state
 }
@@ -45,26 +45,26 @@ func TestSupervisor(t *testing.T) {
 		Name: "sleeper", Command: []string{"/bin/sleep", "1000"}, Log: filepath.Join(t.TempDir(), "log"),
 	}
 	request(t, s, control.Start, sleeper)
-	first := await(t, s, "sleeper", func(state control.State) bool { return state.Running })
+	first := await(t, s, func(state control.State) bool { return state.Running })
 
 	request(t, s, control.Start, nil)
-	if again := await(t, s, "sleeper", func(state control.State) bool { return state.Running }); again.PID != first.PID {
+	if again := await(t, s, func(state control.State) bool { return state.Running }); again.PID != first.PID {
 		t.Errorf("a running component was started again: %+v", again)
 	}
 
 	request(t, s, control.Kill, nil)
-	second := await(t, s, "sleeper", func(state control.State) bool { return state.Running && state.PID != first.PID })
+	second := await(t, s, func(state control.State) bool { return state.Running && state.PID != first.PID })
 	if second.Starts != 2 || second.LastExit != "signal 9 (killed)" {
 		t.Errorf("after a crash, it is %+v", second)
 	}
 
 	request(t, s, control.Stop, nil)
-	if stopped := await(t, s, "sleeper", func(state control.State) bool { return true }); stopped.Running {
+	if stopped := await(t, s, func(control.State) bool { return true }); stopped.Running {
 		t.Errorf("after a stop, it is %+v", stopped)
 	}
 	request(t, s, control.Kill, nil)
 	request(t, s, control.Restart, nil)
-	if third := await(t, s, "sleeper", func(state control.State) bool { return state.Running }); third.Starts != 3 {
+	if third := await(t, s, func(state control.State) bool { return state.Running }); third.Starts != 3 {
 		t.Errorf("after a restart, it is %+v", third)
 	}
 	request(t, s, control.Stop, nil)

@@ -99,7 +99,7 @@ func enter(pid int, kinds []Kind) error {
 	files := make([]*os.File, 0, len(kinds))
 	defer func() {
 		for _, file := range files {
-			file.Close()
+			_ = file.Close()
 		}
 	}()
 	// All are opened before any is entered, for the same reason as the order of All.

@@ -73,7 +73,7 @@ func moduleOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		if module, found := strings.CutPrefix(lines.Text(), "module "); found {

@@ -104,7 +104,7 @@ func (i Identity) Kill(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening process %d: %w", i.PID, err)
 	}
-	defer unix.Close(handle)
+	defer func() { _ = unix.Close(handle) }()
 	// The comparison comes after the handle was opened, so that the number cannot change its owner.
 	if !i.Running() {
 		return nil

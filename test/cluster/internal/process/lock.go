@@ -37,7 +37,7 @@ func Lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 		return err == nil, err
 	})
 	if err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("taking the lock %q: %w", path, err)
 	}
 	return file, nil

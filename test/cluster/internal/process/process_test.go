@@ -25,7 +25,7 @@ func TestParseStatWithDifficultNames(t *testing.T) {
 }
 
 func TestKillEndsExactlyTheIdentifiedProcess(t *testing.T) {
-	command := exec.Command("sleep", "1000")
+	command := exec.CommandContext(t.Context(), "sleep", "1000")
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +78,16 @@ func TestLockIsExclusiveAndIsReleased(t *testing.T) {
 	if _, err := Lock(ctx, path, func() { waited = true }); !errors.Is(err, context.DeadlineExceeded) || !waited {
 		t.Errorf("got %v (told: %v), want the deadline", err, waited)
 	}
-	first.Close()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
 	second, err := Lock(t.Context(), path, func() { t.Error("a released lock was waited for") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	second.Close()
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestInnermost(t *testing.T) {
