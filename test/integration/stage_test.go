@@ -36,7 +36,7 @@ func stageOf(pv *corev1.PersistentVolume, name, node string) *pavv1.PavStage {
 func stagingPodOf(stage *pavv1.PavStage) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "pod-of-" + stage.Name, Finalizers: []string{pavv1.PodFinalizer},
+			Namespace: workflow.DefaultNamespace, Name: "pod-of-" + stage.Name, Finalizers: []string{pavv1.PodFinalizer},
 			Labels:      map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging, pavv1.StageLabel: stage.Name},
 			Annotations: map[string]string{pavv1.NodeAnnotation: stage.Spec.NodeName},
 		},
