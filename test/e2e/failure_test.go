@@ -113,7 +113,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 	_, err := kubectl(t.Context(), "", strings.Fields(strings.TrimPrefix(hint, "kubectl "))...)
 	must(t, err)
 	waitRunning(t, namespace, "client")
-	pods, err := workflowPods(t.Context(), "elsewhere", pavv1.WorkflowStaging)
+	pods, err := stagingPods(t.Context(), "elsewhere")
 	must(t, err)
 	if len(pods) != 1 || pods[0].Namespace != namespace {
 		t.Errorf("got %d staging pods, want one in %s", len(pods), namespace)

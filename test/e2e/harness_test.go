@@ -107,14 +107,18 @@ func eventually(t *testing.T, within time.Duration, what string, condition func(
 func poll(ctx context.Context, condition func(ctx context.Context) error) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := condition(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil || last == nil {
+			last = err // What fails because ctx has ended says nothing.
+		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+			return errors.Join(ctx.Err(), last)
 		case <-ticker.C:
 		}
 	}
@@ -155,10 +159,10 @@ func waitRunning(t *testing.T, namespace string, pods ...string) {
 	}
 }
 
-// workflowPods returns the workflow pods of a provisioner and workflow.
-func workflowPods(ctx context.Context, provisioner, workflow string) ([]corev1.Pod, error) {
+// stagingPods returns the staging pods of a provisioner.
+func stagingPods(ctx context.Context, provisioner string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := kube.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: workflow})
+	err := kube.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: pavv1.WorkflowStaging})
 	return list.Items, err
 }
 

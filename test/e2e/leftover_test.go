@@ -96,7 +96,7 @@ func leftOnNode(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range strings.Fields(files) {
+	for file := range strings.FieldsSeq(files) {
 		if !expectedFile(file) {
 			return fmt.Errorf("on %s, %s is left", node, file)
 		}

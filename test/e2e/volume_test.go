@@ -45,7 +45,7 @@ func TestDynamicVolume_TwoPodsOnEachOfTwoNodes_OneStagingPodEach(t *testing.T) {
 			t.Errorf("pod %s reads %q, want %q", pod, got, want)
 		}
 	}
-	pods, err := workflowPods(t.Context(), "shared", pavv1.WorkflowStaging)
+	pods, err := stagingPods(t.Context(), "shared")
 	must(t, err)
 	if len(pods) != 2 {
 		t.Errorf("%d staging pods have run, want one a node", len(pods))
@@ -118,7 +118,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 	apply(t, namespace, documents(claim("data", "mounting", "ReadWriteMany"), clientPod("first", "data", "node1")))
 	waitRunning(t, namespace, "first")
 
-	pods, err := workflowPods(t.Context(), "mounting", pavv1.WorkflowStaging)
+	pods, err := stagingPods(t.Context(), "mounting")
 	must(t, err)
 	if len(pods) != 1 {
 		t.Fatalf("%d staging pods", len(pods))
@@ -165,7 +165,7 @@ func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
 	if _, err := inPod(t.Context(), namespace, "client", "grep ' /data tmpfs' /proc/mounts"); err != nil {
 		t.Error(err)
 	}
-	pods, err := workflowPods(t.Context(), "running", pavv1.WorkflowStaging)
+	pods, err := stagingPods(t.Context(), "running")
 	must(t, err)
 	if len(pods) != 1 || pods[0].Status.Phase != corev1.PodRunning {
 		t.Errorf("got %d staging pods, want one that runs", len(pods))

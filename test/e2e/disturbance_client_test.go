@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The provisioners of volumes in use: their staging pods mount a tmpfs, and one's completes while the
+// other's is ready and runs on. Their scripts work after a reboot, too, which takes all mounts away.
+const (
+	completing = "completing"
+	running    = "running"
+
+	stageCompleting = "mkdir -p /pav/volume; mount -t tmpfs -o size=8m pav-e2e /pav/volume"
+	stageRunning    = stageCompleting + "; touch /pav/ready; trap 'umount /pav/volume; exit 0' TERM; sleep infinity & wait"
+	unstageBoth     = "if grep ' /pav/volume ' /proc/mounts; then umount /pav/volume; fi"
+)
+
+// busyPod returns a pod that writes records to its claims and reads them back, and earlier ones too,
+// for ever. It ends, with an error, at the first that fails or is not as it was written. Its counter
+// is in a folder of its own, where it can be read from the node also while no kubelet and no API
+// server runs.
+func busyPod(name, node, restartPolicy string, claims ...string) string {
+	var mounts, volumes strings.Builder
+	for _, claim := range claims {
+		fmt.Fprintf(&mounts, "        - {name: %[1]s, mountPath: /data/%[1]s}\n", claim)
+		fmt.Fprintf(&volumes, "    - {name: %[1]s, persistentVolumeClaim: {claimName: %[1]s}}\n", claim)
+	}
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+spec:
+  nodeSelector: {%s}
+  restartPolicy: %s
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: main
+      image: busybox:1.37.0
+      command: [bash, -uc]
+      args:
+        - |
+%s
+      volumeMounts:
+        - {name: progress, mountPath: /progress}
+%s
+  volumes:
+    - {name: progress, emptyDir: {}}
+%s`, name, selector(node), restartPolicy, indent(busyScript, 10), mounts.String(), volumes.String())
+}
+
+// busyScript keeps the last 40 records of each volume, and reads the one of 30 rounds ago again. It
+// uses what is built into bash, so that it hardly disturbs a small machine.
+const busyScript = `
+fail() { echo "round $round on $volume: $1" >&2; exit 1; }
+check() {
+  read -r got < "$volume/$HOSTNAME/$(($1 % 40))" || fail "reading record $1"
+  test "$got" = "record $1 of $HOSTNAME" || fail "record $1 is '$got'"
+}
+round=0
+for volume in /data/*; do mkdir -p "$volume/$HOSTNAME" || fail "making a folder"; done
+while true; do
+  round=$((round + 1))
+  for volume in /data/*; do
+    echo "record $round of $HOSTNAME" > "$volume/$HOSTNAME/$((round % 40))" || fail "writing"
+    check $round
+    test $round -le 30 || check $((round - 30))
+  done
+  echo $round > /progress/rounds || fail "counting"
+  sleep 0.1
+done
+`
+
+// usage is two volumes in use: on each of some nodes, by one client that never ends.
+type usage struct {
+	namespace string
+	clients   map[string]corev1.Pod // by node, as they were in the beginning
+	staging   map[types.UID]string  // the staging pods' names in the beginning
+}
+
+// useVolumes makes the two volumes, and a client of both on each of the nodes, and waits until they are busy.
+func useVolumes(t *testing.T, namespace string, on ...string) *usage {
+	t.Helper()
+	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{}}
+	apply(t, namespace, documents(
+		provisioner(completing, stageCompleting, unstageBoth), storageClass(completing), claim(completing, completing, "ReadWriteMany"),
+		provisioner(running, stageRunning, unstageBoth), storageClass(running), claim(running, running, "ReadWriteMany")))
+	for _, node := range on {
+		apply(t, namespace, busyPod("busy-"+node, node, "Never", completing, running))
+	}
+	for _, node := range on {
+		waitRunning(t, namespace, "busy-"+node)
+		pod := corev1.Pod{}
+		must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "busy-" + node}, &pod))
+		u.clients[node] = pod
+	}
+	u.checkProgress(t)
+	var err error
+	u.staging, err = u.stagingPods(t.Context())
+	must(t, err)
+	if len(u.staging) != 2*len(on) {
+		t.Fatalf("%d staging pods on %d nodes, want two a node", len(u.staging), len(on))
+	}
+	return u
+}
+
+// stagingPods returns the names of the staging pods of the volumes in use, with their restarts.
+func (u *usage) stagingPods(ctx context.Context) (map[types.UID]string, error) {
+	found := map[types.UID]string{}
+	for _, provisioner := range []string{completing, running} {
+		pods, err := stagingPods(ctx, provisioner)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			found[pods[i].UID] = fmt.Sprintf("%s, restarted %d times", pods[i].Name, restarts(&pods[i]))
+		}
+	}
+	return found, nil
+}
+
+func restarts(pod *corev1.Pod) int32 {
+	var n int32
+	for i := range pod.Status.ContainerStatuses {
+		n += pod.Status.ContainerStatuses[i].RestartCount
+	}
+	return n
+}
+
+// checkProgress fails the test unless every client does more rounds. It asks neither kubelet nor the API server.
+func (u *usage) checkProgress(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for node := range u.clients {
+		pod := u.clients[node]
+		before := 0 // Its first round may be under way.
+		if err := poll(ctx, func(ctx context.Context) error {
+			rounds, err := rounds(ctx, &pod)
+			if err != nil {
+				return err
+			}
+			if before == 0 {
+				before = rounds
+			}
+			if rounds < before+5 {
+				return fmt.Errorf("%d rounds, and %d at first", rounds, before)
+			}
+			return nil
+		}); err != nil {
+			log, logErr := onNode(t.Context(), node, "tail", fmt.Sprintf("/var/log/pods/%s_%s_%s/main/0.log", pod.Namespace, pod.Name, pod.UID))
+			t.Fatalf("the client on %s does not go on: %v; its log (%v): %s", node, err, logErr, log)
+		}
+	}
+}
+
+// rounds returns how far a busy pod is, as seen from its node.
+func rounds(ctx context.Context, pod *corev1.Pod) (int, error) {
+	text, err := onNode(ctx, pod.Spec.NodeName, "cat", fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~empty-dir/progress/rounds", kubeletDir, pod.UID))
+	if err != nil {
+		return 0, err
+	}
+	rounds, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("the counter is being written: %w", err)
+	}
+	return rounds, nil
+}
+
+// checkUndisturbed fails the test unless every client goes on as the process that it was in the
+// beginning, and no staging pod has been replaced, repeated or restarted.
+func (u *usage) checkUndisturbed(t *testing.T) {
+	t.Helper()
+	for node, before := range u.clients {
+		pod := &corev1.Pod{}
+		must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(&before), pod))
+		if diff := cmp.Diff(identity(&before), identity(pod)); diff != "" {
+			t.Errorf("the client on %s was disturbed (-before +after):\n%s", node, diff)
+		}
+	}
+	staging, err := u.stagingPods(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(u.staging, staging); diff != "" {
+		t.Errorf("the staging pods of volumes in use were disturbed (-before +after):\n%s", diff)
+	}
+	u.checkProgress(t)
+}
+
+// identity is what stays of a pod whose containers run without interruption.
+func identity(pod *corev1.Pod) map[string]string {
+	id := map[string]string{"uid": string(pod.UID), "phase": string(pod.Status.Phase)}
+	for i := range pod.Status.ContainerStatuses {
+		id["container "+pod.Status.ContainerStatuses[i].Name] = pod.Status.ContainerStatuses[i].ContainerID
+	}
+	return id
+}
+
+// pause waits for a while in which something is to be out of order, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

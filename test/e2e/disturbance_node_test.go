@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// marking returns a provisioner like another one, whose pods also write a line each, "stage" or
+// "unstage", to a file of its name in a folder of the node's disk.
+func marking(name, stage, folder string) string {
+	mark := func(word string) string {
+		return "echo " + word + " >> /marks/" + name + "; sync /marks/" + name + "; "
+	}
+	yaml := provisioner(name, mark("stage")+stage, mark("unstage")+unstageBoth)
+	yaml = strings.ReplaceAll(yaml, "            securityContext:", "            volumeMounts: [{name: marks, mountPath: /marks}]\n            securityContext:")
+	return strings.ReplaceAll(yaml, "        containers:", "        volumes: [{name: marks, hostPath: {path: "+folder+", type: DirectoryOrCreate}}]\n        containers:")
+}
+
+// wantMarks objects unless the pods of a marking provisioner have run in this order.
+func wantMarks(ctx context.Context, node, folder, provisioner string, want ...string) error {
+	got, err := onNode(ctx, node, "cat", folder+"/"+provisioner)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(want, strings.Fields(got)); diff != "" {
+		return fmt.Errorf("the pods of %s that have run (-want +got):\n%s", provisioner, diff)
+	}
+	return nil
+}
+
+// onlyStagingPod returns the staging pod of a provisioner, of which there is to be but one.
+func onlyStagingPod(ctx context.Context, provisioner string) (*corev1.Pod, error) {
+	pods, err := stagingPods(ctx, provisioner)
+	if err == nil && len(pods) != 1 {
+		err = fmt.Errorf("there are %d staging pods of %s, want one", len(pods), provisioner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &pods[0], nil
+}
+
+// A reboot takes all mounts away, but nothing else that staging did: each volume is unstaged once, for
+// the sake of that, and then staged anew.
+func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
+	namespace := start(t)
+	folder := "/srv/marks-" + namespace
+	t.Cleanup(func() { removeMarks(t, "node2", folder) })
+	provisioners := []string{completing, running}
+	apply(t, namespace, documents(
+		marking(completing, stageCompleting, folder), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
+		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany")))
+	apply(t, namespace, busyPod("client", "node2", "Always", provisioners...))
+	waitRunning(t, namespace, "client")
+	before := &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")}
+	must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(before), before))
+	staging := map[string]types.UID{}
+	for _, provisioner := range provisioners {
+		pod, err := onlyStagingPod(t.Context(), provisioner)
+		must(t, err)
+		staging[provisioner] = pod.UID
+		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage"))
+	}
+
+	t.Cleanup(func() { onCluster(t, "node", "start", "node2") }) // In case the reboot is left half done.
+	onCluster(t, "node", "reboot", "node2")
+	eventually(t, 3*time.Minute, "the client runs again", func(ctx context.Context) error { return runsAgain(ctx, before) })
+	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{"node2": *before}}
+	u.checkProgress(t)
+	for _, provisioner := range provisioners {
+		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage", "unstage", "stage"))
+		eventually(t, time.Minute, "only the new staging pod is left", func(ctx context.Context) error {
+			pod, err := onlyStagingPod(ctx, provisioner)
+			if err == nil && pod.UID == staging[provisioner] {
+				err = fmt.Errorf("the old staging pod of %s still exists", provisioner)
+			}
+			return err
+		})
+	}
+
+	remove(t, before)
+	for _, provisioner := range provisioners {
+		eventually(t, time.Minute, "the volume is unstaged", func(ctx context.Context) error {
+			return wantMarks(ctx, "node2", folder, provisioner, "stage", "unstage", "stage", "unstage")
+		})
+	}
+	waitAgents(t, "")
+}
+
+// runsAgain objects until a pod runs in another container than before.
+func runsAgain(ctx context.Context, before *corev1.Pod) error {
+	pod := &corev1.Pod{}
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(before), pod); err != nil {
+		return err
+	}
+	status := pod.Status.ContainerStatuses
+	if pod.UID != before.UID || len(status) != 1 {
+		return fmt.Errorf("it is another pod, or has %d containers", len(status))
+	}
+	if status[0].State.Running == nil || status[0].ContainerID == before.Status.ContainerStatuses[0].ContainerID {
+		return fmt.Errorf("its container is %+v", status[0].State)
+	}
+	return nil
+}
+
+func removeMarks(t *testing.T, node, folder string) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	if _, err := onNode(ctx, node, "rm", "-rf", "--one-file-system", folder); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node is taken away for good, as far as anybody can tell: its volumes are let go. Then it comes back.
+func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
+	namespace := start(t)
+	apply(t, namespace, documents(
+		provisioner(completing, stageCompleting, unstageBoth), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
+		provisioner(running, stageRunning, unstageBoth), storageClass(running), claim(running, running, "ReadWriteMany")))
+	apply(t, namespace, busyPod("lost", "node2", "Never", completing, running))
+	waitRunning(t, namespace, "lost")
+	lost := &corev1.Pod{ObjectMeta: objectMeta(namespace, "lost")}
+	must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
+
+	t.Cleanup(func() { onCluster(t, "node", "start", "node2") })
+	onCluster(t, "node", "stop", "node2")
+	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
+	eventually(t, time.Minute, "the PavStages are let go", func(ctx context.Context) error {
+		stages := &pavv1.PavStageList{}
+		if err := kube.List(ctx, stages); err != nil {
+			return err
+		}
+		if len(stages.Items) > 0 {
+			return fmt.Errorf("there are %d PavStages", len(stages.Items))
+		}
+		return nil
+	})
+	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
+	must(t, client.IgnoreNotFound(kube.Delete(t.Context(), lost, client.GracePeriodSeconds(0))))
+	for _, name := range []string{completing, running} {
+		remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)})
+		eventually(t, time.Minute, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
+	}
+
+	onCluster(t, "node", "start", "node2")
+	eventually(t, time.Minute, "node2 is ready again", nodeReady)
+	waitAgents(t, "")
+	eventually(t, 2*time.Minute, "nothing of the lost pod is left on its node", func(ctx context.Context) error {
+		pods, err := onNode(ctx, "node2", "ls", kubeletDir+"/pods")
+		if err == nil && strings.Contains(pods, string(lost.UID)) {
+			err = fmt.Errorf("the folder of pod %s is left", lost.UID)
+		}
+		return err
+	})
+
+	// It serves volumes like before.
+	apply(t, namespace, documents(claim("anew", completing, "ReadWriteOnce"), busyPod("found", "node2", "Never", "anew")))
+	waitRunning(t, namespace, "found")
+}
+
+func nodeReady(ctx context.Context) error {
+	node := &corev1.Node{}
+	if err := kube.Get(ctx, client.ObjectKey{Name: "node2"}, node); err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("node2 is not ready: %+v", node.Status.Conditions)
+}
