@@ -148,7 +148,7 @@ func refusePavClashes(field string, spec *corev1.PodSpec) error {
 func refuseMounts(field string, containers []corev1.Container) error {
 	for i, container := range containers {
 		for j, mount := range container.VolumeMounts {
-			if path.Clean(mount.MountPath) == pavPath {
+			if path.Clean("/"+mount.MountPath) == pavPath {
 				return fmt.Errorf("%s[%d].volumeMounts[%d].mountPath: %s %w", field, i, j, pavPath, errClash)
 			}
 		}

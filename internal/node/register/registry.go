@@ -8,9 +8,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
@@ -69,6 +70,9 @@ const (
 	suffix = ".sock"
 )
 
+// ours matches the names of PaV's sockets and of no other driver's, also before they are served.
+var ours = regexp.MustCompile(`^\.?(pav-)?[0-9a-f]{20}\.sock$`)
+
 // staging is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
 func staging(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
@@ -82,7 +86,11 @@ func (r *Registry) Register(name string, services csi.Services) error {
 		return nil
 	}
 
-	d := &driver{server: grpc.NewServer(grpc.UnaryInterceptor(csi.Log(r.log, name)))}
+	d := &driver{server: grpc.NewServer(
+		grpc.UnaryInterceptor(csi.Log(r.log, name)),
+		// Stopping the server waits for connections that have said nothing yet.
+		grpc.ConnectionTimeout(2*time.Second),
+	)}
 	services(d.server)
 	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name)})
 	for _, path := range []string{r.socket(name), r.registration(name)} {
@@ -155,10 +163,8 @@ func (r *Registry) Prune(names []string) error {
 			return fmt.Errorf("listing sockets: %w", err)
 		}
 		for _, entry := range entries {
-			name := strings.TrimPrefix(entry.Name(), ".")
 			path := filepath.Join(dir, entry.Name())
-			ours := strings.HasSuffix(name, suffix) && (dir == r.socketDir || strings.HasPrefix(name, prefix))
-			if ours && !keep[path] {
+			if ours.MatchString(entry.Name()) && !keep[path] {
 				errs = append(errs, remove(path))
 			}
 		}

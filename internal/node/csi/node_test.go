@@ -1,0 +1,241 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/stage"
+)
+
+// recorder is a Stager that records what it is asked for and answers with err.
+type recorder struct {
+	calls    []call
+	deadline time.Time // of the last call's context
+	err      error
+}
+
+type call struct {
+	Method string
+	Volume stage.Volume
+	Target string
+	Bind   mount.BindOptions
+}
+
+func (r *recorder) record(ctx context.Context, c call) error {
+	r.deadline, _ = ctx.Deadline()
+	r.calls = append(r.calls, c)
+	return r.err
+}
+
+func (r *recorder) Stage(ctx context.Context, v stage.Volume) error {
+	return r.record(ctx, call{Method: "Stage", Volume: v})
+}
+
+func (r *recorder) Unstage(ctx context.Context, v stage.Volume) error {
+	return r.record(ctx, call{Method: "Unstage", Volume: v})
+}
+
+func (r *recorder) Publish(ctx context.Context, v stage.Volume, p stage.Publication) error {
+	return r.record(ctx, call{Method: "Publish", Volume: v, Target: p.Target, Bind: p.Options})
+}
+
+func (r *recorder) Unpublish(ctx context.Context, v stage.Volume, target string) error {
+	return r.record(ctx, call{Method: "Unpublish", Volume: v, Target: target})
+}
+
+// capability returns a capability of the mode Filesystem.
+func capability(mode csi.VolumeCapability_AccessMode_Mode, flags ...string) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: flags}},
+	}
+}
+
+const writer = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+
+// calls makes each call with these fields.
+func calls(id, staging, target string, c *csi.VolumeCapability) map[string]func(context.Context, *node) error {
+	return map[string]func(context.Context, *node) error{
+		"Stage": func(ctx context.Context, s *node) error {
+			_, err := s.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging, VolumeCapability: c})
+			return err
+		},
+		"Unstage": func(ctx context.Context, s *node) error {
+			_, err := s.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging})
+			return err
+		},
+		"Publish": func(ctx context.Context, s *node) error {
+			_, err := s.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: c})
+			return err
+		},
+		"Unpublish": func(ctx context.Context, s *node) error {
+			_, err := s.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
+			return err
+		},
+	}
+}
+
+func TestEachCallReachesTheDomain_AndItsErrorHasACode(t *testing.T) {
+	volume := stage.Volume{Driver: "driver", Handle: "id"}
+	want := map[string]call{
+		"Stage":     {Method: "Stage", Volume: volume},
+		"Unstage":   {Method: "Unstage", Volume: volume},
+		"Publish":   {Method: "Publish", Volume: volume, Target: "/target"},
+		"Unpublish": {Method: "Unpublish", Volume: volume, Target: "/target"},
+	}
+	for method, do := range calls("id", "/staging", "/target", capability(writer)) {
+		t.Run(method, func(t *testing.T) {
+			r := &recorder{}
+			if err := do(t.Context(), &node{driver: "driver", stager: r}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]call{want[method]}, r.calls); diff != "" {
+				t.Errorf("calls of the domain (-want +got):\n%s", diff)
+			}
+			r.err = stage.ErrBusy
+			if err := do(t.Context(), &node{driver: "driver", stager: r}); status.Code(err) != codes.Aborted {
+				t.Errorf("got %v, want the code Aborted", err)
+			}
+		})
+	}
+}
+
+func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T) {
+	all := []string{"Stage", "Unstage", "Publish", "Unpublish"}
+	good := capability(writer)
+	for name, test := range map[string]struct {
+		id, staging, target string
+		capability          *csi.VolumeCapability
+		words               string
+		methods             []string // that are refused
+	}{
+		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", all},
+		"without a staging path":           {"id", "", "/t", good, "staging_target_path is missing", []string{"Stage", "Unstage", "Publish"}},
+		"without a target path":            {"id", "/s", "", good, "target_path is missing", []string{"Publish", "Unpublish"}},
+		"with a relative staging path":     {"id", "s", "/t", good, "staging_target_path is no absolute path", []string{"Stage", "Unstage", "Publish"}},
+		"with a relative target path":      {"id", "/s", "t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
+		"with a target that climbs":        {"id", "/s", "/a/../t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
+		"with a slash behind the target":   {"id", "/s", "/t/", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
+		"without a capability":             {"id", "/s", "/t", nil, "volume_capability is missing", []string{"Stage", "Publish"}},
+		"without an access type":           {"id", "/s", "/t", &csi.VolumeCapability{AccessMode: good.GetAccessMode()}, "no access type", []string{"Stage", "Publish"}},
+		"without an access mode":           {"id", "/s", "/t", &csi.VolumeCapability{AccessType: good.GetAccessType()}, "no access mode", []string{"Stage", "Publish"}},
+		"with the access mode 'unknown'":   {"id", "/s", "/t", capability(csi.VolumeCapability_AccessMode_UNKNOWN), "no access mode", []string{"Stage", "Publish"}},
+		"for a volume of the mode 'Block'": {"id", "/s", "/t", &csi.VolumeCapability{AccessMode: good.GetAccessMode(), AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}, "mode Block", []string{"Stage", "Publish"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			does := calls(test.id, test.staging, test.target, test.capability)
+			for _, method := range test.methods {
+				r := &recorder{}
+				err := does[method](t.Context(), &node{driver: "driver", stager: r})
+				if status.Code(err) != codes.InvalidArgument || !strings.Contains(status.Convert(err).Message(), test.words) {
+					t.Errorf("%s: got %v, want the code InvalidArgument with %q", method, err, test.words)
+				}
+				if len(r.calls) > 0 {
+					t.Errorf("%s: the domain was called: %+v", method, r.calls)
+				}
+			}
+		})
+	}
+}
+
+func TestBindOptions(t *testing.T) {
+	for name, test := range map[string]struct {
+		readOnly bool
+		mode     csi.VolumeCapability_AccessMode_Mode
+		flags    []string
+		want     mount.BindOptions
+	}{
+		"an ordinary client may write":                  {mode: writer},
+		"a pod may ask for less":                        {readOnly: true, mode: writer, want: mount.BindOptions{ReadOnly: true}},
+		"a single writer may write":                     {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER},
+		"ReadWriteOnce may write":                       {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		"readers of many nodes may not write":           {mode: csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, want: mount.BindOptions{ReadOnly: true}},
+		"readers of one node may not write":             {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, want: mount.BindOptions{ReadOnly: true}},
+		"the mount option ro makes it read-only":        {mode: writer, flags: []string{"ro"}, want: mount.BindOptions{ReadOnly: true}},
+		"the mount option rw does not lift a readOnly":  {readOnly: true, mode: writer, flags: []string{"rw"}, want: mount.BindOptions{ReadOnly: true}},
+		"all mount options that a bind can carry":       {mode: writer, flags: []string{"nosuid", "nodev", "noexec", "noatime"}, want: mount.BindOptions{NoSuid: true, NoDev: true, NoExec: true, NoAtime: true}},
+		"mount options for the staging pod are no bind": {mode: writer, flags: []string{"vers=4.2", "hard", "NOSUID", "nosuid,nodev"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := bindOptions(&csi.NodePublishVolumeRequest{Readonly: test.readOnly, VolumeCapability: capability(test.mode, test.flags...)})
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithMargin_EndsTheWorkBeforeTheCallersPatience(t *testing.T) {
+	for name, test := range map[string]struct {
+		patience, want time.Duration
+	}{
+		"two minutes, as kubelet's":        {2 * time.Minute, 2*time.Minute - 3*time.Second},
+		"a little more than four margins":  {12*time.Second + time.Second/2, 9*time.Second + time.Second/2},
+		"too little to take anything away": {11 * time.Second, 11 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			outer, stop := context.WithDeadline(t.Context(), began.Add(test.patience))
+			defer stop()
+			ctx, cancel := withMargin(outer)
+			defer cancel()
+			deadline, _ := ctx.Deadline()
+			if got := deadline.Sub(began); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+	ctx, cancel := withMargin(t.Context())
+	if _, limited := ctx.Deadline(); limited {
+		t.Error("a call without a deadline gets one")
+	}
+	cancel()
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		t.Error("the work goes on after its call")
+	}
+}
+
+func TestOnlyStagingAndUnstagingHaveAMargin(t *testing.T) {
+	want := time.Now().Add(time.Minute)
+	ctx, cancel := context.WithDeadline(t.Context(), want)
+	defer cancel()
+	for method, do := range calls("id", "/staging", "/target", capability(writer)) {
+		r := &recorder{}
+		if err := do(ctx, &node{driver: "driver", stager: r}); err != nil {
+			t.Fatal(err)
+		}
+		if waits := method == "Stage" || method == "Unstage"; r.deadline.Equal(want) == waits {
+			t.Errorf("%s ends %s before the call", method, want.Sub(r.deadline))
+		}
+	}
+}
+
+func TestWhatTheServicesSayOfThemselves(t *testing.T) {
+	s := &node{driver: "driver", nodeID: "node1"}
+	info, err := s.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+	if err != nil || info.GetNodeId() != "node1" || info.GetMaxVolumesPerNode() != 0 || info.GetAccessibleTopology() != nil {
+		t.Errorf("NodeGetInfo: %v, %v", info, err)
+	}
+	capabilities, err := s.NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
+	var got []string
+	for _, c := range capabilities.GetCapabilities() {
+		got = append(got, c.GetRpc().GetType().String())
+	}
+	if diff := cmp.Diff([]string{"STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER"}, got); err != nil || diff != "" {
+		t.Errorf("NodeGetCapabilities: %v, (-want +got):\n%s", err, diff)
+	}
+	id := &identity{driver: "driver", version: "1.2.3"}
+	plugin, err := id.GetPluginInfo(t.Context(), &csi.GetPluginInfoRequest{})
+	if err != nil || plugin.GetName() != "driver" || plugin.GetVendorVersion() != "1.2.3" {
+		t.Errorf("GetPluginInfo: %v, %v", plugin, err)
+	}
+}

@@ -1,0 +1,181 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// inNamespace marks the test binary that runs in a mount namespace of its own.
+const inNamespace = "PAV_TEST_MOUNT_NAMESPACE"
+
+// TestMain runs the tests in a new mount namespace that sends nothing back, so that real mounts can be made.
+func TestMain(m *testing.M) {
+	if os.Getenv(inNamespace) == "" {
+		os.Exit(reExecute())
+	}
+	os.Exit(m.Run())
+}
+
+// reExecute runs this binary again. The unsharing of os/exec makes / private.
+func reExecute() int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "FAIL: these tests make real mounts and must run as root")
+		return 1
+	}
+	again := &exec.Cmd{
+		Path:        "/proc/self/exe",
+		Args:        os.Args,
+		Env:         append(os.Environ(), inNamespace+"=1"),
+		Stdin:       os.Stdin,
+		Stdout:      os.Stdout,
+		Stderr:      os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS},
+	}
+	err := again.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: running the tests in a mount namespace:", err)
+		return 1
+	}
+	return 0
+}
+
+// host is a node: a kubelet folder, which is shared as on a real one, and PaV's directories below it.
+type host struct {
+	*Directories
+	kubelet string
+	woken   chan string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{kubelet: t.TempDir(), woken: make(chan string, 100)}
+	must(t, unix.Mount("kubelet", h.kubelet, "tmpfs", 0, "mode=755"))
+	must(t, unix.Mount("", h.kubelet, "", unix.MS_SHARED, ""))
+	must(t, os.Mkdir(h.kubelet+"/plugins", 0o755))
+	namespace, err := mount.Open("/proc/self/ns/mnt")
+	must(t, err)
+	h.Directories, err = New(namespace, h.kubelet, func(stage string) { h.woken <- stage })
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, h.Close())
+		must(t, namespace.Close())
+		if left := h.mounts(t, h.kubelet); len(left) > 0 {
+			t.Errorf("mounts are left: %s", left)
+		}
+		must(t, unix.Unmount(h.kubelet, unix.MNT_DETACH))
+	})
+	return h
+}
+
+// mounts returns what is mounted below a path, relative to it.
+func (h *host) mounts(t *testing.T, path string) []string {
+	t.Helper()
+	all, err := mount.Mounts(path)
+	must(t, err)
+	below := []string{}
+	for _, m := range all {
+		if name, ok := strings.CutPrefix(m.Point, path+"/"); ok {
+			below = append(below, name)
+		}
+	}
+	slices.Sort(below)
+	return below
+}
+
+func (h *host) wantMounts(t *testing.T, path string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), h.mounts(t, path)); diff != "" {
+		t.Errorf("mounts below %s (-want +got):\n%s", path, diff)
+	}
+}
+
+// target returns where kubelet asks for the /pav of a pod.
+func (h *host) target(t *testing.T, pod string) string {
+	t.Helper()
+	volume := filepath.Join(h.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pav")
+	must(t, os.MkdirAll(volume, 0o750))
+	return volume + "/mount"
+}
+
+// container runs a shell script as a privileged container does: in a mount namespace of its own, to and
+// from which mounts propagate.
+func container(t *testing.T, script string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "unshare", append([]string{"--mount", "--propagation", "unchanged", "sh", "-euc", script, "sh"}, args...)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("in a container: %v: %s", err, out)
+	}
+}
+
+// wantWoken waits until somebody is woken for the stage.
+func (h *host) wantWoken(t *testing.T, stage string) {
+	t.Helper()
+	select {
+	case got := <-h.woken:
+		if got != stage {
+			t.Errorf("woken for stage %q, want %q", got, stage)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nobody was woken for stage %q", stage)
+	}
+}
+
+func mustSay[T comparable](t *testing.T, want T) func(got T, err error) {
+	t.Helper()
+	return func(got T, err error) {
+		t.Helper()
+		if err != nil || got != want {
+			t.Errorf("got %v, %v; want %v", got, err, want)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s has %q, %v; want %q", path, got, err, want)
+	}
+}
+
+func tmpfs(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.MkdirAll(path, 0o755))
+	must(t, unix.Mount("test", path, "tmpfs", 0, "mode=755"))
+}
+
+// canceled returns a context that has ended.
+func canceled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,327 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	csiapi "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr/testr"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/csi"
+)
+
+// kubelet makes a kubelet folder, and the working directory of the test: paths of sockets must be
+// short, and a test's folder has the test's name.
+func kubelet(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	must(t, os.MkdirAll("plugins_registry", 0o755))
+}
+
+func newRegistry(t *testing.T) *Registry {
+	t.Helper()
+	r, err := New(".", testr.New(t))
+	must(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// services are those of a PavProvisioner of the version.
+func services(name, version string) csi.Services {
+	return csi.ForProvisioner(name, "node1", version, nil)
+}
+
+// call runs a function on a connection to a socket.
+func call(t *testing.T, path string, f func(context.Context, *grpc.ClientConn) error) error {
+	t.Helper()
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return f(ctx, conn)
+}
+
+// version asks the driver behind a socket for its name and version.
+func version(t *testing.T, path string) (answer string, err error) {
+	t.Helper()
+	err = call(t, path, func(ctx context.Context, conn *grpc.ClientConn) error {
+		info, err := csiapi.NewIdentityClient(conn).GetPluginInfo(ctx, &csiapi.GetPluginInfoRequest{})
+		answer = info.GetName() + " " + info.GetVendorVersion()
+		return err
+	})
+	return answer, err
+}
+
+func wantVersion(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := version(t, path); err != nil || got != want {
+		t.Errorf("%s answers %q, %v; want %q", path, got, err, want)
+	}
+}
+
+// files returns what is in the folders of sockets.
+func files(t *testing.T, r *Registry) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, dir := range []string{r.socketDir, r.registryDir} {
+		entries, err := os.ReadDir(dir)
+		must(t, err)
+		for _, entry := range entries {
+			found[filepath.Join(dir, entry.Name())] = true
+		}
+	}
+	return found
+}
+
+func wantFiles(t *testing.T, r *Registry, paths ...string) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, path := range paths {
+		want[path] = true
+	}
+	if diff := cmp.Diff(want, files(t, r)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func TestARegisteredDriverAnswersKubelet(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Register("driver", services("driver", "1")))
+	socket, registration := r.socket("driver"), r.registration("driver")
+	wantFiles(t, r, socket, registration)
+	must(t, call(t, registration, func(ctx context.Context, conn *grpc.ClientConn) error {
+		kubelet := registerapi.NewRegistrationClient(conn)
+		info, err := kubelet.GetInfo(ctx, &registerapi.InfoRequest{})
+		must(t, err)
+		if info.GetType() != "CSIPlugin" || info.GetName() != "driver" || info.GetEndpoint() != socket || len(info.GetSupportedVersions()) == 0 {
+			t.Errorf("GetInfo answers %v", info)
+		}
+		for _, registered := range []bool{true, false} {
+			if _, err := kubelet.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: registered, Error: "why"}); err != nil {
+				t.Errorf("kubelet cannot tell that it is registered: %t: %v", registered, err)
+			}
+		}
+		return nil
+	}))
+	wantVersion(t, socket, "driver 1")
+	for _, path := range []string{socket, registration} {
+		info, err := os.Lstat(path)
+		must(t, err)
+		if info.Mode() != os.ModeSocket|0o600 {
+			t.Errorf("%s has the mode %s", path, info.Mode())
+		}
+	}
+}
+
+func TestRegisteringAgainChangesNothing(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Register("driver", services("driver", "1")))
+	must(t, r.Register("driver", services("driver", "2")))
+	wantVersion(t, r.socket("driver"), "driver 1")
+}
+
+func TestDriversAreRegisteredSideBySide_AndOneGoesWithoutTheOther(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	if !r.Empty() {
+		t.Error("a new registry has drivers")
+	}
+	long := strings.Repeat("long-", 12) + "long"
+	must(t, r.Register(long, services(long, "1")))
+	must(t, r.Register("other", services("other", "1")))
+	must(t, r.Unregister(long))
+	wantFiles(t, r, r.socket("other"), r.registration("other"))
+	wantVersion(t, r.socket("other"), "other 1")
+	must(t, r.Unregister(long)) // It may be repeated.
+	must(t, r.Unregister("other"))
+	wantFiles(t, r)
+	if !r.Empty() {
+		t.Error("an unregistered driver is counted")
+	}
+	must(t, r.Register("other", services("other", "2")))
+	wantVersion(t, r.socket("other"), "other 2")
+}
+
+func TestSocketsOutliveTheAgent_AndTheNextOneRemovesThem(t *testing.T) {
+	kubelet(t)
+	first := newRegistry(t)
+	must(t, first.Register("driver", services("driver", "1")))
+	first.Close()
+	wantFiles(t, first, first.socket("driver"), first.registration("driver"))
+	if _, err := version(t, first.socket("driver")); err == nil {
+		t.Error("a driver answers whose agent has ended")
+	}
+	next := newRegistry(t)
+	must(t, next.Unregister("driver"))
+	wantFiles(t, next)
+}
+
+// Kubelet unregisters a driver, and its pods fail, whenever the socket is away for a moment.
+func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Register("driver", services("driver", "first")))
+	paths := []string{r.socket("driver"), r.registration("driver")}
+
+	stop, missing := make(chan struct{}), make(chan string, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, path := range paths {
+				if _, err := os.Lstat(path); err != nil {
+					missing <- err.Error()
+					return
+				}
+			}
+		}
+	})
+	for range 100 {
+		r.Close()
+		r = newRegistry(t)
+		must(t, r.Register("driver", services("driver", "next")))
+	}
+	close(stop)
+	watching.Wait()
+	select {
+	case why := <-missing:
+		t.Error(why)
+	default:
+	}
+	wantVersion(t, r.socket("driver"), "driver next")
+	wantFiles(t, r, paths...)
+}
+
+func TestAnAgentThatWasKilledWhileItRegistered_IsNoObstacle(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	for _, path := range []string{staging(r.socket("driver")), staging(r.registration("driver")), r.socket("driver")} {
+		must(t, os.WriteFile(path, nil, 0o600))
+	}
+	must(t, r.Register("driver", services("driver", "1")))
+	wantFiles(t, r, r.socket("driver"), r.registration("driver"))
+	wantVersion(t, r.socket("driver"), "driver 1")
+}
+
+func TestADriverThatCannotBeServedLeavesNothing(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	// A folder that is not empty gives way to no socket.
+	must(t, os.MkdirAll(filepath.Join(r.registration("driver"), "file"), 0o755))
+	if err := r.Register("driver", services("driver", "1")); err == nil || !strings.Contains(err.Error(), `"driver"`) {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := os.Lstat(r.socket("driver")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its CSI socket is left: %v", err)
+	}
+	if !r.Empty() {
+		t.Error("it counts as registered")
+	}
+	must(t, os.RemoveAll(r.registration("driver")))
+	must(t, r.Register("driver", services("driver", "2")))
+	wantVersion(t, r.socket("driver"), "driver 2")
+}
+
+func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Register("registered", services("registered", "1")))
+	var stay []string
+	for _, name := range []string{"registered", "listed", pavv1.Driver} {
+		stay = append(stay, r.socket(name), r.registration(name))
+	}
+	for _, name := range []string{
+		"other.example.org-reg.sock", ".hidden.sock", "pav.txt", "pav-notes",
+		// The registration socket of somebody else's driver, as node-driver-registrar names it, and one like it.
+		"pav-nfs-reg.sock", "pav-nfs.sock",
+	} {
+		stay = append(stay, filepath.Join(r.registryDir, name))
+	}
+	leave := []string{r.socket("gone"), r.registration("gone"), staging(r.socket("gone")), staging(r.registration("gone")), staging(r.socket("listed"))}
+	for _, path := range slices.Concat(stay[2:], leave) {
+		must(t, os.WriteFile(path, nil, 0o600))
+	}
+	must(t, r.Prune([]string{"listed", pavv1.Driver}))
+	wantFiles(t, r, stay...)
+	wantVersion(t, r.socket("registered"), "registered 1")
+}
+
+func TestAKubeletFolderThatIsTooLongIsRefused(t *testing.T) {
+	kubelet(t)
+	long := strings.Repeat("x", 60)
+	if _, err := New(long, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestNothingRunsOnAfterClose(t *testing.T) {
+	kubelet(t)
+	before := runtime.NumGoroutine()
+	r := newRegistry(t)
+	for _, name := range []string{"one", "two", "three"} {
+		must(t, r.Register(name, services(name, "1")))
+		wantVersion(t, r.socket(name), name+" 1")
+	}
+	r.Close()
+	r.Close() // It may be repeated.
+	deadline, ticker := time.After(10*time.Second), time.NewTicker(10*time.Millisecond)
+	defer ticker.Stop()
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("goroutines are left:\n%s", stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// A client that connects and then says nothing, such as a kubelet that is stopped, must not hold up the agent's end.
+func TestUnregisteringWaitsForNoClient(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Register("driver", services("driver", "1")))
+	idle, err := (&net.Dialer{}).DialContext(t.Context(), "unix", r.socket("driver"))
+	must(t, err)
+	// The server greets first, so that it is known to have accepted the connection.
+	if _, err := idle.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Unregister("driver") }()
+	select {
+	case err := <-ended:
+		must(t, errors.Join(err, idle.Close()))
+	case <-time.After(10 * time.Second):
+		must(t, idle.Close())
+		t.Errorf("it went on only when the client had gone: %v", <-ended)
+	}
+}

@@ -1,0 +1,173 @@
+package workflow
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestObserve(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		phase     corev1.PodPhase
+		deleted   bool
+		unbound   bool
+		condition corev1.PodConditionType
+		want      State
+	}{
+		"a pod that is not scheduled yet may run yet":                      {phase: corev1.PodPending, unbound: true, want: Running},
+		"a pod that is not started yet may run yet":                        {phase: corev1.PodPending, want: Running},
+		"a pod without a phase may run yet":                                {want: Running},
+		"a running pod runs":                                               {phase: corev1.PodRunning, want: Running},
+		"a pod whose node is lost may still run":                           {phase: corev1.PodUnknown, want: Running},
+		"a pod that ended well has succeeded":                              {phase: corev1.PodSucceeded, want: Succeeded},
+		"a pod that ended badly has failed":                                {phase: corev1.PodFailed, want: Failed},
+		"a deleted pod that runs is stopping":                              {phase: corev1.PodRunning, deleted: true, want: Stopping},
+		"a deleted pod that is bound may still be started":                 {phase: corev1.PodPending, deleted: true, want: Stopping},
+		"a deleted pod whose node is lost may still run":                   {phase: corev1.PodUnknown, deleted: true, want: Stopping},
+		"a deleted pod that was never bound has not run, and has failed":   {phase: corev1.PodPending, deleted: true, unbound: true, want: Failed},
+		"a deleted pod has failed, also if it made an exit code 0 of that": {phase: corev1.PodSucceeded, deleted: true, want: Failed},
+		"a deleted pod that ended badly has failed":                        {phase: corev1.PodFailed, deleted: true, want: Failed},
+		"a pod that is to be disrupted runs until it is deleted":           {phase: corev1.PodRunning, condition: corev1.DisruptionTarget, want: Running},
+		"a pod that was disrupted has failed":                              {phase: corev1.PodFailed, condition: corev1.DisruptionTarget, want: Failed},
+		"a pod that ended well before it was disrupted has succeeded":      {phase: corev1.PodSucceeded, condition: corev1.DisruptionTarget, want: Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node"}, Status: corev1.PodStatus{Phase: test.phase}}
+			if test.deleted {
+				pod.DeletionTimestamp = &now
+			}
+			if test.unbound {
+				pod.Spec.NodeName = ""
+			}
+			if test.condition != "" {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: test.condition, Status: corev1.ConditionTrue}}
+			}
+			if got := Observe(pod); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+	if got := Observe(nil); got != Absent {
+		t.Errorf("a pod that does not exist is %d, want %d", got, Absent)
+	}
+}
+
+// ended returns the status of a container that ended.
+func ended(name string, code int32, reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message},
+	}}
+}
+
+func TestFailure(t *testing.T) {
+	const logs = "; see kubectl logs -n ns stage-1 --all-containers"
+	for name, test := range map[string]struct {
+		status   corev1.PodStatus
+		podError string
+		want     string
+		code     *int32
+	}{
+		"where nothing is known": {want: "pod ns/stage-1 failed" + logs},
+		"where the pod was evicted": {
+			status: corev1.PodStatus{Reason: "Evicted", Message: "The node was low on memory."},
+			want:   "pod ns/stage-1 failed: Evicted The node was low on memory." + logs,
+		},
+		"where a reason has no message": {status: corev1.PodStatus{Reason: "Evicted"}, want: "pod ns/stage-1 failed: Evicted" + logs},
+		"where the pod said why": {
+			status:   corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 3, "Error", "last line")}},
+			podError: " the backend is on fire\n",
+			want:     `pod ns/stage-1 failed: container "main" ended with exit code 3: the backend is on fire` + logs, code: new(int32(3)),
+		},
+		"where there is only a log": {
+			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", "one\ntwo\r\n\nthree\n")}},
+			want:   `pod ns/stage-1 failed: container "main" ended with exit code 1: one | two | three` + logs, code: new(int32(1)),
+		},
+		"where the container was killed": {
+			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 137, "OOMKilled", "")}},
+			want:   `pod ns/stage-1 failed: container "main" ended with exit code 137 (OOMKilled)` + logs, code: new(int32(137)),
+		},
+		"where an init container failed, which comes first": {
+			status: corev1.PodStatus{
+				InitContainerStatuses: []corev1.ContainerStatus{ended("init-1", 0, "Completed", ""), ended("init-2", 2, "Error", "")},
+				ContainerStatuses:     []corev1.ContainerStatus{ended("main", 1, "Error", "")},
+			},
+			want: `pod ns/stage-1 failed: container "init-2" ended with exit code 2` + logs, code: new(int32(2)),
+		},
+		"where one of two containers failed": {
+			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("fine", 0, "Completed", "not this"), ended("main", 4, "Error", "this")}},
+			want:   `pod ns/stage-1 failed: container "main" ended with exit code 4: this` + logs, code: new(int32(4)),
+		},
+		"where a stopped pod made an exit code 0 of that": {
+			status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{ended("main", 0, "Completed", "")}},
+			want:   "pod ns/stage-1 failed" + logs,
+		},
+		"where the pod said why although no container failed": {podError: "why", want: "pod ns/stage-1 failed: why" + logs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stage-1"}, Status: test.status}
+			want := &pavv1.WorkflowFailure{Workflow: "stage", PodNamespace: "ns", PodName: "stage-1", ExitCode: test.code, Message: test.want}
+			got := Failure("stage", pod, test.podError)
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(pavv1.WorkflowFailure{}, "Time")); diff != "" {
+				t.Errorf("the failure (-want +got):\n%s", diff)
+			}
+			if age := time.Since(got.Time.Time); age < 0 || age > time.Minute {
+				t.Errorf("it is %s old", age)
+			}
+		})
+	}
+}
+
+func TestFailure_KeepsTheEndOfALongLog_AndItIsValid(t *testing.T) {
+	for name, log := range map[string]string{
+		"a long line":            strings.Repeat("x", 4000) + "the end",
+		"characters of 3 bytes":  strings.Repeat("€", 2000) + "the end",
+		"bytes that are no text": strings.Repeat("\xffx", 2000) + "the end",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", log)}}}
+			message := Failure("stage", pod, "").Message
+			if !strings.Contains(message, "the end; see kubectl logs") || !strings.Contains(message, ": …") {
+				t.Errorf("got %q", message)
+			}
+			if len(message) > 700 || strings.ToValidUTF8(message, "") != message {
+				t.Errorf("%d bytes, valid: %t", len(message), strings.ToValidUTF8(message, "") == message)
+			}
+		})
+	}
+}
+
+// waiting returns the status of a container that waits.
+func waiting(reason, message string) []corev1.ContainerStatus {
+	return []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+}
+
+func TestWaiting(t *testing.T) {
+	unscheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"}
+	for name, test := range map[string]struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		"nothing keeps a running pod":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}, ""},
+		"being created is no obstacle":      {corev1.PodStatus{ContainerStatuses: waiting("ContainerCreating", "")}, ""},
+		"waiting for init containers isn't": {corev1.PodStatus{ContainerStatuses: waiting("PodInitializing", "")}, ""},
+		"a pod that fits no node":           {corev1.PodStatus{Conditions: []corev1.PodCondition{unscheduled}}, "pod ns/stage-1 is not scheduled: 0/2 nodes are available"},
+		"an image that cannot be pulled":    {corev1.PodStatus{ContainerStatuses: waiting("ImagePullBackOff", "no such image")}, `pod ns/stage-1, container "main": ImagePullBackOff: no such image`},
+		"a reason without a message":        {corev1.PodStatus{InitContainerStatuses: waiting("CrashLoopBackOff", "")}, `pod ns/stage-1, container "main": CrashLoopBackOff`},
+		"a pod that is scheduled":           {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stage-1"}, Status: test.status}
+			if got := Waiting(pod); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
