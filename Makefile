@@ -64,7 +64,7 @@ demo-down: $(CLUSTER) ## Take the demo's cluster away
 
 .PHONY: kubectl
 kubectl: $(CLUSTER) ## Run kubectl in the demo's cluster: make kubectl ARGS="get pods -A"
-	@$(CLUSTER) exec -- kubectl $(ARGS)
+	@$(CLUSTER) exec --network-only -- kubectl $(ARGS)
 
 ##@ Check
 
