@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/albertofaria/pav/internal/controller"
@@ -13,36 +17,30 @@ import (
 
 func controllerCommand() *cobra.Command {
 	options := controller.DefaultOptions()
-	logging := observe.LogOptions{}
-	command := &cobra.Command{
-		Use:   "controller",
-		Short: "Run the controller agent: provisions and deletes volumes",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := logging.Validate(); err != nil {
-				return err
-			}
-			config, err := ctrl.GetConfig()
-			if err != nil {
-				return err
-			}
-			log := observe.NewLogger(os.Stderr, logging)
-			observe.InstallLogger(log)
-			return controller.Run(command.Context(), config, options, log)
-		},
-	}
-	options.AddFlags(command.Flags())
-	logging.AddFlags(command.Flags())
-	return command
+	return agentCommand("controller", "Run the controller agent: provisions and deletes volumes", &options,
+		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
+			return controller.Run(ctx, config, options, log)
+		})
 }
 
 func nodeCommand() *cobra.Command {
 	options := node.DefaultOptions()
 	options.Version = version
+	return agentCommand("node", "Run the node agent: stages and publishes the volumes of its node", &options,
+		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
+			return node.Run(ctx, config, options, log)
+		})
+}
+
+// agentCommand returns the command of an agent with its options. Run reads the options itself, once
+// they are parsed.
+func agentCommand(use, short string, options interface{ AddFlags(flags *pflag.FlagSet) },
+	run func(context.Context, *rest.Config, logr.Logger) error,
+) *cobra.Command {
 	logging := observe.LogOptions{}
 	command := &cobra.Command{
-		Use:   "node",
-		Short: "Run the node agent: stages and publishes the volumes of its node",
+		Use:   use,
+		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := logging.Validate(); err != nil {
@@ -54,7 +52,7 @@ func nodeCommand() *cobra.Command {
 			}
 			log := observe.NewLogger(os.Stderr, logging)
 			observe.InstallLogger(log)
-			return node.Run(command.Context(), config, options, log)
+			return run(command.Context(), config, log)
 		},
 	}
 	options.AddFlags(command.Flags())

@@ -70,8 +70,11 @@ const (
 	suffix = ".sock"
 )
 
-// ours matches the names of PaV's sockets and of no other driver's, also before they are served.
-var ours = regexp.MustCompile(`^\.?(pav-)?[0-9a-f]{20}\.sock$`)
+// The names of PaV's sockets and of no other driver's, also before they are served.
+var (
+	ourSocket       = regexp.MustCompile(`^\.?[0-9a-f]{20}\.sock$`)
+	ourRegistration = regexp.MustCompile(`^\.?` + prefix + `[0-9a-f]{20}\.sock$`)
+)
 
 // staging is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
 func staging(path string) string {
@@ -157,7 +160,7 @@ func (r *Registry) Prune(names []string) error {
 		keep[r.registration(name)] = true
 	}
 	var errs []error
-	for _, dir := range []string{r.registryDir, r.socketDir} {
+	for dir, ours := range map[string]*regexp.Regexp{r.registryDir: ourRegistration, r.socketDir: ourSocket} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return fmt.Errorf("listing sockets: %w", err)
