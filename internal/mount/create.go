@@ -74,3 +74,12 @@ func setMode(file *os.File, mode fs.FileMode) error {
 	}
 	return nil
 }
+
+// RemoveDir removes an empty directory; a path that does not exist is no error.
+// One that is not empty stays, with what is in it: it is not ours to delete.
+func RemoveDir(path string) error {
+	if err := unix.Rmdir(path); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("removing directory %q: %w", path, err)
+	}
+	return nil
+}

@@ -199,12 +199,12 @@ func (d *Directories) Remove(ctx context.Context, stage string) error {
 func (d *Directories) RemoveRoot(ctx context.Context) error {
 	return d.host.Do(ctx, func() error {
 		for _, dir := range []string{d.stages(), filepath.Join(d.root(), "csi"), d.root()} {
-			err := unix.Rmdir(dir)
+			err := mount.RemoveDir(dir)
 			if errors.Is(err, unix.ENOTEMPTY) {
 				return nil
 			}
-			if err != nil && !errors.Is(err, unix.ENOENT) {
-				return fmt.Errorf("removing %q: %w", dir, err)
+			if err != nil {
+				return err
 			}
 		}
 		return nil

@@ -3,10 +3,7 @@ package pavdir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
@@ -50,7 +47,7 @@ func (d *Directories) Unpublish(ctx context.Context, target string) (stage strin
 		if err := mount.Unmount(ctx, target); err != nil {
 			return "", err
 		}
-		return stageOf(source), removeTarget(target)
+		return stageOf(source), mount.RemoveDir(target)
 	})
 }
 
@@ -70,14 +67,6 @@ func (d *Directories) part(source mount.Mount, target string) error {
 		return nil // The pod mounted something over /pav itself, and takes it away with it.
 	}
 	return err
-}
-
-// removeTarget removes the directory that a pod's /pav was mounted on. It is empty, or not ours to delete.
-func removeTarget(target string) error {
-	if err := unix.Rmdir(target); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("removing %q: %w", target, err)
-	}
-	return nil
 }
 
 // sourceOf returns the mount of the stage's directory that target is a copy of, or none.

@@ -2,11 +2,8 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
@@ -56,10 +53,5 @@ func (h Host) Unmount(ctx context.Context, path string) error {
 
 // Remove implements Mounter.
 func (h Host) Remove(ctx context.Context, path string) error {
-	return h.Namespace.Do(ctx, func() error {
-		if err := unix.Rmdir(path); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("removing %q: %w", path, err)
-		}
-		return nil
-	})
+	return h.Namespace.Do(ctx, func() error { return mount.RemoveDir(path) })
 }
