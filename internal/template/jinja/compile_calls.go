@@ -1,0 +1,260 @@
+package jinja
+
+import (
+	"slices"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/internal/template/jinja/syntax"
+)
+
+// argsCode are compiled arguments.
+type argsCode struct {
+	pos, named     []expr
+	names          []string
+	star, starStar *expr
+}
+
+func (c *compiler) args(from syntax.Args, f *frame) (*argsCode, error) {
+	code := &argsCode{}
+	var err error
+	if code.pos, err = c.expressions(from.Pos, f); err != nil {
+		return nil, err
+	}
+	for _, arg := range from.Named {
+		value, err := c.expression(arg.Value, f)
+		if err != nil {
+			return nil, err
+		}
+		code.named = append(code.named, value)
+		code.names = append(code.names, arg.Name)
+	}
+	for _, extra := range []struct {
+		from syntax.Expr
+		to   **expr
+	}{{from.Star, &code.star}, {from.StarStar, &code.starStar}} {
+		if extra.from == nil {
+			continue
+		}
+		value, err := c.expression(extra.from, f)
+		if err != nil {
+			return nil, err
+		}
+		*extra.to = &value
+	}
+	return code, nil
+}
+
+// repeated returns a name that stands there twice, or nothing.
+func (a *argsCode) repeated() string {
+	for i, name := range a.names {
+		if slices.Contains(a.names[:i], name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// all returns every expression of the arguments.
+func (a *argsCode) all() []expr {
+	parts := append(slices.Clone(a.pos), a.named...)
+	for _, extra := range []*expr{a.star, a.starStar} {
+		if extra != nil {
+			parts = append(parts, *extra)
+		}
+	}
+	return parts
+}
+
+// evaluate returns the arguments of one call. Value evaluates one of the expressions.
+func (a *argsCode) evaluate(s *state, value func(e expr) (py.Value, error)) (py.Args, error) {
+	var args py.Args
+	if len(a.pos) > 0 {
+		args.Pos = make([]py.Value, len(a.pos))
+	}
+	for i, part := range a.pos {
+		var err error
+		if args.Pos[i], err = value(part); err != nil {
+			return args, err
+		}
+	}
+	if a.star != nil {
+		list, err := value(*a.star)
+		if err != nil {
+			return args, err
+		}
+		more, err := py.Collect(s.budget, list)
+		if err != nil {
+			return args, err
+		}
+		args.Pos = append(args.Pos, more...)
+	}
+	for i, part := range a.named {
+		named, err := value(part)
+		if err != nil {
+			return args, err
+		}
+		args.Named = append(args.Named, py.NamedArg{Name: a.names[i], Value: named})
+	}
+	if a.starStar == nil {
+		return args, nil
+	}
+	mapping, err := value(*a.starStar)
+	if err != nil {
+		return args, err
+	}
+	return withMapping(s, args, mapping)
+}
+
+// withMapping adds the entries of a **mapping.
+func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
+	dict, ok := mapping.(*py.Dict)
+	if undefined, is := mapping.(*py.Undefined); is {
+		return args, undefined.Err()
+	}
+	if !ok {
+		return args, raisef("TypeError", "the argument after ** must be a mapping, not %s", mapping.TypeName())
+	}
+	if err := s.budget.Alloc(valueSize * dict.Len()); err != nil {
+		return args, err
+	}
+	for i := range dict.Len() {
+		key, value := dict.Entry(i)
+		name, ok := textOf(key)
+		if !ok {
+			return args, raisef("TypeError", "keywords must be strings")
+		}
+		if slices.ContainsFunc(args.Named, func(arg py.NamedArg) bool { return arg.Name == name }) {
+			return args, raisef("TypeError", "got multiple values for a keyword argument")
+		}
+		args.Named = append(args.Named, py.NamedArg{Name: name, Value: value})
+	}
+	return args, nil
+}
+
+// callExpression compiles a call. Caller is the body of a call block, which is passed on, or nil.
+func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (eval, error) {
+	function, err := c.expression(e.Function, f)
+	if err != nil {
+		return nil, err
+	}
+	args, err := c.args(e.Args, f)
+	if err != nil {
+		return nil, err
+	}
+	if caller != nil {
+		args.names = append(args.names, "caller")
+		args.named = append(args.named, expr{eval: func(r *run) (py.Value, error) { return caller.bind(r), nil }})
+	}
+	if name := args.repeated(); name != "" {
+		return nil, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "the argument '" + name + "' stands there twice"}
+	}
+	return func(r *run) (py.Value, error) {
+		value, err := function.eval(r)
+		if err != nil {
+			return nil, err
+		}
+		given, err := args.evaluate(r.state, func(e expr) (py.Value, error) { return e.eval(r) })
+		if err != nil {
+			return nil, at(e.Pos, err)
+		}
+		result, err := r.call(value, given)
+		if err != nil {
+			return nil, at(e.Pos, err)
+		}
+		return result, nil
+	}, nil
+}
+
+func (c *compiler) filter(e *syntax.Filter, f *frame) (expr, error) {
+	input := expr{eval: func(r *run) (py.Value, error) { return r.collected, nil }}
+	var err error
+	if e.Input != nil {
+		if input, err = c.expression(e.Input, f); err != nil {
+			return expr{}, err
+		}
+	}
+	apply, known := c.env.filters[e.Name]
+	if !known {
+		if err := c.unknown(e.Pos, f, "filter", e.Name, suggest(e.Name, c.env.filters)); err != nil {
+			return expr{}, err
+		}
+		apply = func(s *state, _ py.Value, _ py.Args) (py.Value, error) {
+			_, err := s.filterNamed(e.Name)
+			return nil, err
+		}
+	}
+	return c.applied(e.Pos, input, e.Args, f, known && !needsContext[e.Name], apply)
+}
+
+func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
+	input, err := c.expression(e.Input, f)
+	if err != nil {
+		return expr{}, err
+	}
+	holds, known := c.env.tests[e.Name]
+	if !known {
+		if err := c.unknown(e.Pos, f, "test", e.Name, suggest(e.Name, c.env.tests)); err != nil {
+			return expr{}, err
+		}
+		holds = func(s *state, _ py.Value, _ py.Args) (bool, error) {
+			_, err := s.testNamed(e.Name)
+			return false, err
+		}
+	}
+	return c.applied(e.Pos, input, e.Args, f, known, func(s *state, value py.Value, args py.Args) (py.Value, error) {
+		result, err := holds(s, value, args)
+		return py.Bool(result), err
+	})
+}
+
+// needsContext are the filters that Jinja never evaluates before a render.
+var needsContext = map[string]bool{"map": true, "select": true, "reject": true, "selectattr": true, "rejectattr": true, "random": true}
+
+// unknown reports a filter or test that does not exist: at once, or where Jinja would only find it in a render, as a problem.
+func (c *compiler) unknown(pos syntax.Pos, f *frame, what, name, similar string) error {
+	wrong := &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: "there is no " + what + " '" + name + "'" + similar}
+	if !f.soft {
+		return wrong
+	}
+	c.problems = append(c.problems, wrong)
+	return nil
+}
+
+// applied compiles the application of a filter or test to input.
+func (c *compiler) applied(pos syntax.Pos, input expr, from syntax.Args, f *frame, foldable bool, apply filter) (expr, error) {
+	args, err := c.args(from, f)
+	if err != nil {
+		return expr{}, err
+	}
+	once := func(s *state, value func(e expr) (py.Value, error)) (py.Value, error) {
+		in, err := value(input)
+		if err != nil {
+			return nil, err
+		}
+		given, err := args.evaluate(s, value)
+		if err != nil {
+			return nil, at(pos, err)
+		}
+		if err := s.budget.Step(1); err != nil {
+			return nil, at(pos, err)
+		}
+		result, err := apply(s, in, given)
+		if err != nil {
+			return nil, at(pos, err)
+		}
+		return result, nil
+	}
+	evaluate := func(r *run) (py.Value, error) {
+		return once(r.state, func(e expr) (py.Value, error) { return e.eval(r) })
+	}
+	folded := expr{eval: evaluate}
+	if foldable {
+		folded = c.fold(append(args.all(), input), func(s *state) (py.Value, error) {
+			return once(s, func(e expr) (py.Value, error) { return e.constant, nil })
+		}, evaluate)
+	}
+	if name := args.repeated(); name != "" && folded.constant == nil {
+		return expr{}, &Error{Kind: py.Other, Line: pos.Line, Column: pos.Column, Message: "the argument '" + name + "' stands there twice"}
+	}
+	return folded, nil
+}

@@ -1,0 +1,372 @@
+package jinja
+
+import (
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/internal/template/jinja/syntax"
+)
+
+// expression compiles one expression.
+func (c *compiler) expression(node syntax.Expr, f *frame) (expr, error) { //nolint:gocyclo // one case an expression
+	switch e := node.(type) {
+	case *syntax.Const:
+		return expr{constant: e.Value, eval: replay(e.Value, nil)}, nil
+	case *syntax.Name:
+		return c.name(e, f)
+	case *syntax.Tuple:
+		return c.sequence(e.Items, f, func(items []py.Value) py.Value { return &py.Tuple{Items: items} })
+	case *syntax.List:
+		return c.sequence(e.Items, f, func(items []py.Value) py.Value { return &py.List{Items: items} })
+	case *syntax.Dict:
+		return c.dict(e, f)
+	case *syntax.Cond:
+		return c.cond(e, f)
+	case *syntax.Logic:
+		return c.logic(e, f)
+	case *syntax.Not:
+		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
+			truth, err := py.Truth(s.budget, v[0])
+			return py.Bool(!truth), err
+		}, e.Operand)
+	case *syntax.Compare:
+		return c.compare(e, f)
+	case *syntax.Binary:
+		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
+			return py.Binary(s.budget, e.Op, v[0], v[1])
+		}, e.Left, e.Right)
+	case *syntax.Unary:
+		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
+			if e.Negative {
+				return py.Negative(s.budget, v[0])
+			}
+			return py.Positive(s.budget, v[0])
+		}, e.Operand)
+	case *syntax.Concat:
+		return c.concat(e, f)
+	case *syntax.Attribute:
+		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
+			return s.attribute(v[0], e.Name)
+		}, e.Object)
+	case *syntax.Item:
+		return c.item(e, f)
+	case *syntax.Call:
+		call, err := c.callExpression(e, f, nil)
+		return expr{eval: call}, err
+	case *syntax.Filter:
+		return c.filter(e, f)
+	case *syntax.Test:
+		return c.test(e, f)
+	}
+	return expr{}, syntaxError(node.Position(), "this expression does not belong here")
+}
+
+// expressions compiles several, without those that are nil.
+func (c *compiler) expressions(nodes []syntax.Expr, f *frame) ([]expr, error) {
+	compiled := make([]expr, 0, len(nodes))
+	for _, node := range nodes {
+		if node == nil {
+			continue
+		}
+		one, err := c.expression(node, f)
+		if err != nil {
+			return nil, err
+		}
+		compiled = append(compiled, one)
+	}
+	return compiled, nil
+}
+
+// operation compiles what computes of the values of its operands; pos is the place of its errors.
+func (c *compiler) operation(pos syntax.Pos, f *frame, compute func(s *state, values []py.Value) (py.Value, error), operands ...syntax.Expr) (expr, error) {
+	parts, err := c.expressions(operands, f)
+	if err != nil {
+		return expr{}, err
+	}
+	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
+		value, err := compute(s, values)
+		if err != nil {
+			return nil, at(pos, err)
+		}
+		return value, nil
+	}), nil
+}
+
+func (c *compiler) name(e *syntax.Name, f *frame) (expr, error) {
+	id, ok := f.symbols.find(e.Name)
+	if !ok {
+		// The filters of a set block are the one place where Jinja does not look for names.
+		return expr{}, &Error{
+			Kind: py.Other, Line: e.Line, Column: e.Column,
+			Message: "the filter of a set block cannot use the variable '" + e.Name + "' unless the template uses it elsewhere, too; assign it first, or use a filter block",
+		}
+	}
+	if f.load(id).kind == loadContext {
+		c.reads = append(c.reads, Read{e.Pos, e.Name})
+	}
+	ref := f.reference(id)
+	return expr{eval: func(r *run) (py.Value, error) {
+		if value := *ref.in(r.frame); value != nil {
+			return value, nil
+		}
+		return r.undefinedVariable(e.Name), nil
+	}}, nil
+}
+
+// undefinedVariable is the value of a variable that is not there.
+func (r *run) undefinedVariable(name string) py.Value {
+	undefined := &py.Undefined{Name: name}
+	if similar := suggest(name, r.scope.variables); similar != "" {
+		undefined.Hint = "'" + name + "' is undefined" + similar
+	}
+	return undefined
+}
+
+func (c *compiler) sequence(items []syntax.Expr, f *frame, join func(items []py.Value) py.Value) (expr, error) {
+	parts, err := c.expressions(items, f)
+	if err != nil {
+		return expr{}, err
+	}
+	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
+		if err := s.budget.Alloc(valueSize * (len(values) + 1)); err != nil {
+			return nil, err
+		}
+		return join(values), nil
+	}), nil
+}
+
+func (c *compiler) dict(e *syntax.Dict, f *frame) (expr, error) {
+	pairs := make([]syntax.Expr, 0, 2*len(e.Keys))
+	for i := range e.Keys {
+		pairs = append(pairs, e.Keys[i], e.Values[i])
+	}
+	return c.operation(e.Pos, f, func(s *state, values []py.Value) (py.Value, error) {
+		if err := s.budget.Alloc(2 * valueSize * (len(values) + 1)); err != nil {
+			return nil, err
+		}
+		dict := py.NewDict()
+		for i := 0; i < len(values); i += 2 {
+			if err := dict.Set(values[i], values[i+1]); err != nil {
+				return nil, err
+			}
+		}
+		return dict, nil
+	}, pairs...)
+}
+
+func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
+	f = f.softened()
+	test, err := c.expression(e.Test, f)
+	if err != nil {
+		return expr{}, err
+	}
+	then, err := c.expression(e.Then, f)
+	if err != nil {
+		return expr{}, err
+	}
+	otherwise := expr{eval: func(*run) (py.Value, error) {
+		return &py.Undefined{Hint: "the inline if-expression evaluated to false and no else section was defined"}, nil
+	}}
+	if e.Else != nil {
+		if otherwise, err = c.expression(e.Else, f); err != nil {
+			return expr{}, err
+		}
+	}
+	if test.constant != nil && !c.volatile {
+		if holds, err := py.Truth(c.folding.budget, test.constant); err == nil && holds && then.constant != nil {
+			return then, nil
+		} else if err == nil && !holds && otherwise.constant != nil {
+			return otherwise, nil
+		}
+	}
+	return expr{eval: func(r *run) (py.Value, error) {
+		value, err := test.eval(r)
+		if err != nil {
+			return nil, err
+		}
+		holds, err := py.Truth(r.budget, value)
+		if err != nil {
+			return nil, at(e.Pos, err)
+		}
+		if holds {
+			return then.eval(r)
+		}
+		return otherwise.eval(r)
+	}}, nil
+}
+
+func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
+	left, err := c.expression(e.Left, f)
+	if err != nil {
+		return expr{}, err
+	}
+	if left.constant != nil && !c.volatile {
+		if truth, err := py.Truth(c.folding.budget, left.constant); err == nil && truth != e.And {
+			return left, nil
+		}
+	}
+	right, err := c.expression(e.Right, f)
+	if err != nil {
+		return expr{}, err
+	}
+	if left.constant != nil && right.constant != nil && !c.volatile {
+		return right, nil
+	}
+	return expr{eval: func(r *run) (py.Value, error) {
+		value, err := left.eval(r)
+		if err != nil {
+			return nil, err
+		}
+		truth, err := py.Truth(r.budget, value)
+		if err != nil {
+			return nil, at(e.Pos, err)
+		}
+		if truth != e.And {
+			return value, nil
+		}
+		return right.eval(r)
+	}}, nil
+}
+
+func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
+	parts, err := c.expressions(append([]syntax.Expr{e.First}, e.Rest...), f)
+	if err != nil {
+		return expr{}, err
+	}
+	// A chain ends with the first comparison that does not hold: what comes after is not evaluated.
+	chain := func(s *state, value func(i int) (py.Value, error)) (py.Value, error) {
+		left, err := value(0)
+		if err != nil {
+			return nil, err
+		}
+		for i, op := range e.Ops {
+			right, err := value(i + 1)
+			if err != nil {
+				return nil, err
+			}
+			holds, err := compareOnce(s, op, left, right)
+			if err != nil {
+				return nil, at(e.Pos, err)
+			}
+			if !holds {
+				return py.Bool(false), nil
+			}
+			left = right
+		}
+		return py.Bool(true), nil
+	}
+	return c.fold(parts,
+		func(s *state) (py.Value, error) {
+			return chain(s, func(i int) (py.Value, error) { return parts[i].constant, nil })
+		},
+		func(r *run) (py.Value, error) {
+			return chain(r.state, func(i int) (py.Value, error) { return parts[i].eval(r) })
+		}), nil
+}
+
+func compareOnce(s *state, op syntax.CompareOp, left, right py.Value) (bool, error) {
+	if op.In || op.NotIn {
+		contained, err := py.Contains(s.budget, right, left)
+		return contained == op.In, err
+	}
+	return py.Compare(s.budget, op.Op, left, right)
+}
+
+func (c *compiler) concat(e *syntax.Concat, f *frame) (expr, error) {
+	escape := c.autoescape && !c.volatile
+	return c.operation(e.Pos, f, func(s *state, values []py.Value) (py.Value, error) {
+		if escape {
+			return markupJoin(s, values)
+		}
+		return textJoin(s, values)
+	}, e.Parts...)
+}
+
+func textJoin(s *state, values []py.Value) (py.Value, error) {
+	var joined strings.Builder
+	for _, value := range values {
+		text, err := py.ToStr(s.budget, value)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.budget.Append(joined.Len(), len(text)); err != nil {
+			return nil, err
+		}
+		joined.WriteString(text)
+	}
+	return py.Str(joined.String()), nil
+}
+
+// markupJoin is textJoin for where output is escaped: one value that is Markup makes all of them Markup.
+func markupJoin(s *state, values []py.Value) (py.Value, error) {
+	anyMarkup := false
+	for _, value := range values {
+		_, markup := value.(py.Markup)
+		anyMarkup = anyMarkup || markup
+	}
+	if !anyMarkup {
+		return textJoin(s, values)
+	}
+	escaped := make([]py.Value, len(values))
+	for i, value := range values {
+		text, err := py.Escape(s.budget, value)
+		if err != nil {
+			return nil, err
+		}
+		escaped[i] = text
+	}
+	joined, err := textJoin(s, escaped)
+	if text, ok := joined.(py.Str); ok {
+		return py.Markup(text), nil
+	}
+	return joined, err
+}
+
+func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {
+	if slice, ok := e.Key.(*syntax.Slice); ok {
+		object, err := c.expression(e.Object, f)
+		if err != nil {
+			return expr{}, err
+		}
+		return c.slice(e, object, slice, f)
+	}
+	if keys, ok := e.Key.(*syntax.Tuple); ok {
+		for _, key := range keys.Items {
+			if _, ok := key.(*syntax.Slice); ok {
+				return expr{}, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "a slice stands alone in its brackets"}
+			}
+		}
+	}
+	return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
+		return s.item(v[0], v[1])
+	}, e.Object, e.Key)
+}
+
+func (c *compiler) slice(e *syntax.Item, object expr, slice *syntax.Slice, f *frame) (expr, error) {
+	parts := []expr{object}
+	for _, part := range []syntax.Expr{slice.Start, slice.Stop, slice.Step} {
+		bound := constantOf(py.None{})
+		if part != nil {
+			var err error
+			if bound, err = c.expression(part, f); err != nil {
+				return expr{}, err
+			}
+		}
+		parts = append(parts, bound)
+	}
+	key := func(v []py.Value) py.Value { return &py.SliceKey{Start: v[1], Stop: v[2], Step: v[3]} }
+	return c.fold(parts,
+		// Jinja looks a constant slice up as it does any item, which may be undefined; in a render it is an error.
+		func(s *state) (py.Value, error) { return s.item(parts[0].constant, key(constants(parts))) },
+		func(r *run) (py.Value, error) {
+			values, err := evaluateAll(r, parts)
+			if err != nil {
+				return nil, err
+			}
+			value, err := py.Item(r.budget, values[0], key(values))
+			if err != nil {
+				return nil, at(e.Pos, err)
+			}
+			return value, nil
+		}), nil
+}

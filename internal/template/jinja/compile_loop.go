@@ -1,0 +1,268 @@
+package jinja
+
+import (
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/internal/template/jinja/syntax"
+)
+
+// loopCode is a compiled for statement.
+type loopCode struct {
+	pos  syntax.Pos
+	unit *unit // of a recursive loop, or nil
+
+	iterable eval
+	// keep returns the items that pass the test, or is nil.
+	keep   func(r *run, items py.Iterator) py.Iterator
+	target target
+	// special is where the variable loop is, if the loop's body uses it.
+	special *reference
+
+	enter, body, leave              exec
+	elseEnter, otherwise, elseLeave exec
+	hasElse                         bool
+	escaping                        func(r *run) bool
+}
+
+func (c *compiler) forLoop(s *syntax.For, f *frame) (exec, error) {
+	code, loopFrame, err := c.loopHead(s, f)
+	if err != nil {
+		return nil, err
+	}
+	if name := loopAssigned(s); name != nil {
+		return nil, syntaxError(name.Pos, "cannot assign to the special variable 'loop' inside a for loop")
+	}
+	elseFrame := *loopFrame
+	elseFrame.symbols = newSymbols(f.symbols)
+	elseFrame.symbols.stmts(s.Else)
+
+	if code.target, err = c.target(s.Target, loopFrame); err != nil {
+		return nil, err
+	}
+	iterable, err := c.expression(s.Iter, f)
+	if err != nil {
+		return nil, err
+	}
+	code.iterable = at1(s.Iter.Position(), iterable)
+	code.enter = c.enter(loopFrame)
+	if code.body, err = c.body(s.Body, loopFrame); err != nil {
+		return nil, err
+	}
+	code.leave = c.leave(loopFrame)
+	if len(s.Else) > 0 {
+		code.hasElse = true
+		code.elseEnter = c.enter(&elseFrame)
+		if code.otherwise, err = c.body(s.Else, &elseFrame); err != nil {
+			return nil, err
+		}
+		code.elseLeave = c.leave(&elseFrame)
+	}
+	if s.Recursive {
+		return code.recursive, nil
+	}
+	return code.once, nil
+}
+
+// loopHead compiles what comes before the body, and returns the frame of the body.
+func (c *compiler) loopHead(s *syntax.For, f *frame) (*loopCode, *frame, error) {
+	code := &loopCode{pos: s.Pos, escaping: c.escaping()}
+	inner := f.inner()
+	if s.Recursive {
+		inner = f.innerUnit()
+		code.unit = inner.unit
+	}
+	if s.Recursive || undeclared(s.Body, "loop")["loop"] || hasScopedBlock(s) {
+		ref := inner.reference(inner.symbols.parameter("loop"))
+		code.special = &ref
+	}
+	inner.symbols.params(s.Target)
+	inner.symbols.stmts(s.Body)
+
+	if s.Test == nil {
+		return code, inner, nil
+	}
+	keep, err := c.loopTest(s, f)
+	code.keep = keep
+	return code, inner, err
+}
+
+// loopTest compiles the test of a loop, which has an activation of its own: it may be run ahead of the body.
+func (c *compiler) loopTest(s *syntax.For, f *frame) (func(r *run, items py.Iterator) py.Iterator, error) {
+	inner := f.innerUnit()
+	inner.symbols.params(s.Target)
+	inner.symbols.visit(s.Test)
+	to, err := c.target(s.Target, inner)
+	if err != nil {
+		return nil, err
+	}
+	test, err := c.expression(s.Test, inner)
+	if err != nil {
+		return nil, err
+	}
+	enter, holds, pos := c.enter(inner), at1(s.Test.Position(), test), s.Pos
+	return func(r *run, items py.Iterator) py.Iterator {
+		own := *r
+		entered := false
+		return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) {
+			if !entered {
+				entered = true
+				own.frame = inner.unit.activate(r.frame)
+				if err := run0(enter, &own); err != nil {
+					return nil, false, err
+				}
+			}
+			for {
+				item, ok, err := items.Next(b)
+				if err != nil || !ok {
+					return nil, false, err
+				}
+				if err := at0(pos, to.set(&own, item)); err != nil {
+					return nil, false, err
+				}
+				value, err := holds(&own)
+				if err != nil {
+					return nil, false, err
+				}
+				if passes, err := py.Truth(b, value); err != nil || passes {
+					return item, err == nil, err
+				}
+				if err := b.Step(1); err != nil {
+					return nil, false, err
+				}
+			}
+		}}
+	}, nil
+}
+
+// loopAssigned returns a name loop that anything in s assigns to, or nil.
+func loopAssigned(node syntax.Node) *syntax.Name {
+	if name, ok := node.(*syntax.Name); ok && name.Use == syntax.Store && name.Name == "loop" {
+		return name
+	}
+	for _, child := range node.Children() {
+		if name := loopAssigned(child); name != nil {
+			return name
+		}
+	}
+	return nil
+}
+
+func hasScopedBlock(node syntax.Node) bool {
+	if block, ok := node.(*syntax.Block); ok && block.Scoped {
+		return true
+	}
+	for _, child := range node.Children() {
+		if hasScopedBlock(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// once executes a loop that is not recursive.
+func (l *loopCode) once(r *run) error {
+	items, err := l.iterable(r)
+	if err != nil {
+		return err
+	}
+	return l.iterate(r, items, nil, 0)
+}
+
+// recursive executes a loop that its body can call.
+func (l *loopCode) recursive(r *run) error {
+	items, err := l.iterable(r)
+	if err != nil {
+		return err
+	}
+	value, err := l.call(r, items, 0)
+	if err != nil {
+		return at(l.pos, err)
+	}
+	return at0(l.pos, r.printRaw(value))
+}
+
+// call executes a recursive loop over items and returns what it prints. R is where the loop stands.
+func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
+	if err := r.budget.Enter(); err != nil {
+		return nil, err
+	}
+	defer r.budget.Leave()
+	inner := *r
+	inner.frame = l.unit.activate(r.frame)
+	inner.out = &output{}
+	recurse := func(_ *py.Budget, items py.Value, depth int) (py.Value, error) { return l.call(r, items, depth) }
+	if err := l.iterate(&inner, items, recurse, depth); err != nil {
+		return nil, err
+	}
+	text := inner.out.text.String()
+	if l.escaping(r) {
+		return py.Markup(text), nil
+	}
+	return py.Str(text), nil
+}
+
+// iterate executes the body for each of items, or else the else.
+func (l *loopCode) iterate(r *run, items py.Value, recurse recursion, depth int) error {
+	source, err := l.source(r, items)
+	if err != nil {
+		return at(l.pos, err)
+	}
+	next := source.Next
+	var special *loopContext
+	if l.special != nil {
+		special = newLoopContext(items, source, l.keep != nil, recurse, depth)
+		next = special.Next
+	}
+	empty := true
+	for {
+		item, ok, err := next(r.budget)
+		if err != nil {
+			return at(l.pos, err)
+		}
+		if !ok {
+			break
+		}
+		empty = false
+		if err := l.one(r, item, special); err != nil {
+			return err
+		}
+	}
+	if err := run0(l.leave, r); err != nil {
+		return err
+	}
+	if !empty || !l.hasElse {
+		return nil
+	}
+	if err := run0(l.elseEnter, r); err != nil {
+		return err
+	}
+	if err := l.otherwise(r); err != nil {
+		return err
+	}
+	return run0(l.elseLeave, r)
+}
+
+// source returns the items that pass the loop's test.
+func (l *loopCode) source(r *run, items py.Value) (py.Iterator, error) {
+	source, err := py.Iterate(r.budget, items)
+	if err != nil || l.keep == nil {
+		return source, err
+	}
+	return l.keep(r, source), nil
+}
+
+// one executes the body for item.
+func (l *loopCode) one(r *run, item py.Value, special *loopContext) error {
+	if err := r.budget.Step(1); err != nil {
+		return err
+	}
+	if err := at0(l.pos, l.target.set(r, item)); err != nil {
+		return err
+	}
+	if special != nil {
+		*l.special.in(r.frame) = special
+	}
+	if err := run0(l.enter, r); err != nil {
+		return err
+	}
+	return l.body(r)
+}

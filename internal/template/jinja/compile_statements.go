@@ -1,0 +1,239 @@
+package jinja
+
+import (
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/internal/template/jinja/syntax"
+)
+
+func (c *compiler) ifElse(s *syntax.If, f *frame) (exec, error) {
+	type branch struct {
+		test eval
+		body exec
+	}
+	f = f.softened()
+	branches := make([]branch, len(s.Branches))
+	for i, from := range s.Branches {
+		test, err := c.expression(from.Test, f)
+		if err != nil {
+			return nil, err
+		}
+		body, err := c.body(from.Body, f)
+		if err != nil {
+			return nil, err
+		}
+		branches[i] = branch{at1(from.Test.Position(), test), body}
+	}
+	otherwise, err := c.body(s.Else, f)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *run) error {
+		for _, branch := range branches {
+			value, err := branch.test(r)
+			if err != nil {
+				return err
+			}
+			if holds, err := py.Truth(r.budget, value); err != nil {
+				return at(s.Pos, err)
+			} else if holds {
+				return branch.body(r)
+			}
+		}
+		return otherwise(r)
+	}, nil
+}
+
+// at1 returns what evaluates value, with its place in its errors.
+func at1(pos syntax.Pos, value expr) eval {
+	inner := value.eval
+	return func(r *run) (py.Value, error) {
+		result, err := inner(r)
+		if err != nil {
+			return nil, at(pos, err)
+		}
+		return result, nil
+	}
+}
+
+func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
+	target, err := c.target(s.Target, f)
+	if err != nil {
+		return nil, err
+	}
+	value, err := c.expression(s.Value, f)
+	if err != nil {
+		return nil, err
+	}
+	source := at1(s.Value.Position(), value)
+	return func(r *run) error {
+		if err := target.check(r); err != nil {
+			return at(s.Pos, err)
+		}
+		value, err := source(r)
+		if err != nil {
+			return err
+		}
+		return at0(s.Pos, target.set(r, value))
+	}, nil
+}
+
+// at0 is at for what may not have failed.
+func at0(pos syntax.Pos, err error) error {
+	if err == nil {
+		return nil
+	}
+	return at(pos, err)
+}
+
+func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
+	inner := f.inner()
+	inner.captures = true
+	inner.symbols.stmts(s.Body)
+	body, err := c.scope(inner, s.Body)
+	if err != nil {
+		return nil, err
+	}
+	target, err := c.target(s.Target, f)
+	if err != nil {
+		return nil, err
+	}
+	filtered, err := c.captured(s.Filter, inner)
+	if err != nil {
+		return nil, err
+	}
+	leave := c.leave(inner)
+	return func(r *run) error {
+		text, err := r.capture(body)
+		if err != nil {
+			return err
+		}
+		if err := target.check(r); err != nil {
+			return at(s.Pos, err)
+		}
+		value, err := filtered(r, py.Str(text))
+		if err != nil {
+			return at(s.Pos, err)
+		}
+		if value, err = r.markup(value); err != nil {
+			return at(s.Pos, err)
+		}
+		if err := target.set(r, value); err != nil {
+			return at(s.Pos, err)
+		}
+		return run0(leave, r)
+	}, nil
+}
+
+func run0(statement exec, r *run) error {
+	if statement == nil {
+		return nil
+	}
+	return statement(r)
+}
+
+// markup returns value, or what Markup makes of it where output is escaped.
+func (r *run) markup(value py.Value) (py.Value, error) {
+	if !r.autoescape {
+		return value, nil
+	}
+	text, err := py.ToStr(r.budget, value)
+	return py.Markup(text), err
+}
+
+func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
+	inner := f.inner()
+	inner.symbols.all(s.Children())
+	body, err := c.scope(inner, s.Body)
+	if err != nil {
+		return nil, err
+	}
+	filtered, err := c.captured(s.Filter, inner)
+	if err != nil {
+		return nil, err
+	}
+	leave := c.leave(inner)
+	return func(r *run) error {
+		text, err := r.capture(body)
+		if err != nil {
+			return err
+		}
+		value, err := filtered(r, py.Str(text))
+		if err != nil {
+			return at(s.Pos, err)
+		}
+		if err := r.printRaw(value); err != nil {
+			return at(s.Pos, err)
+		}
+		return run0(leave, r)
+	}, nil
+}
+
+// printRaw prints what a filter block, a call block or a recursive loop yields, which is not finalized; it must be text.
+func (r *run) printRaw(value py.Value) error {
+	switch text := value.(type) {
+	case py.Str:
+		return r.print(string(text))
+	case py.Markup:
+		return r.print(string(text))
+	}
+	return raisef("TypeError", "expected text to print, got %s", value.TypeName())
+}
+
+// captured compiles a chain of filters over what a statement has collected; filter may be nil.
+func (c *compiler) captured(filter syntax.Expr, f *frame) (func(r *run, collected py.Value) (py.Value, error), error) {
+	if filter == nil {
+		return func(_ *run, collected py.Value) (py.Value, error) { return collected, nil }, nil
+	}
+	value, err := c.expression(filter, f)
+	if err != nil {
+		return nil, err
+	}
+	escaping := c.escaping()
+	return func(r *run, collected py.Value) (py.Value, error) {
+		if text, ok := collected.(py.Str); ok && escaping(r) {
+			collected = py.Markup(text)
+		}
+		inner := *r
+		inner.collected = collected
+		return value.eval(&inner)
+	}, nil
+}
+
+func (c *compiler) with(s *syntax.With, f *frame) (exec, error) {
+	inner := f.inner()
+	inner.symbols.all(exprNodes(s.Targets))
+	inner.symbols.stmts(s.Body)
+	var bind []exec
+	for i, target := range s.Targets {
+		to, err := c.target(target, inner)
+		if err != nil {
+			return nil, err
+		}
+		value, err := c.expression(s.Values[i], f)
+		if err != nil {
+			return nil, err
+		}
+		from := at1(s.Values[i].Position(), value)
+		bind = append(bind, func(r *run) error {
+			value, err := from(r)
+			if err != nil {
+				return err
+			}
+			return at0(target.Position(), to.set(r, value))
+		})
+	}
+	enter := c.enter(inner)
+	body, err := c.body(s.Body, inner)
+	if err != nil {
+		return nil, err
+	}
+	return sequence([]exec{enter, sequence(bind), body, c.leave(inner)}), nil
+}
+
+func exprNodes(items []syntax.Expr) []syntax.Node {
+	nodes := make([]syntax.Node, len(items))
+	for i, item := range items {
+		nodes[i] = item
+	}
+	return nodes
+}

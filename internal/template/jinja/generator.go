@@ -1,0 +1,33 @@
+package jinja
+
+import "github.com/albertofaria/pav/internal/template/jinja/py"
+
+// nextItem gives the items of a generator one by one, until ok is false.
+type nextItem func(b *py.Budget) (value py.Value, ok bool, err error)
+
+// nothing has no items.
+func nothing(*py.Budget) (py.Value, bool, error) { return nil, false, nil }
+
+// lazily makes a generator that begins when its first item is wanted, as Python's generators do, so
+// that this is when its errors come up, if it is used at all.
+func lazily(begin func(b *py.Budget) (nextItem, error)) *py.Generator {
+	var next nextItem
+	return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) {
+		if next == nil {
+			first, err := begin(b)
+			if err != nil {
+				next = nothing
+				return nil, false, err
+			}
+			next = first
+		}
+		if err := b.Step(1); err != nil {
+			return nil, false, err
+		}
+		value, ok, err := next(b)
+		if !ok || err != nil {
+			next = nothing
+		}
+		return value, ok, err
+	}}
+}

@@ -1,0 +1,179 @@
+package py
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// bytesMethods are the methods of bytes. Most are those of str done to a text that stands for the bytes.
+var bytesMethods = func() map[string]method {
+	methods := map[string]method{
+		"decode":    {params: codecParams, run: bytesDecode},
+		"fromhex":   {params: []Param{required("string")}, run: bytesFromHex},
+		"hex":       {params: []Param{byName("sep", absent{}), byName("bytes_per_sep", Int{small: 1})}, run: bytesHex},
+		"isascii":   {run: bytesIsASCII},
+		"maketrans": {params: []Param{required("from"), required("to")}, run: bytesMakeTrans},
+		"translate": {params: []Param{required("table"), byName("delete", Bytes(""))}, run: bytesTranslate},
+	}
+	for _, name := range []string{
+		"capitalize", "center", "count", "endswith", "expandtabs", "find", "index", "isalnum", "isalpha",
+		"isdigit", "islower", "isspace", "istitle", "isupper", "join", "ljust", "lower", "lstrip", "partition",
+		"removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split",
+		"splitlines", "startswith", "strip", "swapcase", "title", "upper", "zfill",
+	} {
+		m := bytesMethod{of: strMethods[name], special: separators}
+		switch name {
+		case "count", "find", "index", "rfind", "rindex":
+			m.takesByte = true
+		case "splitlines":
+			m.special += "\v\f"
+		}
+		methods[name] = m.method()
+	}
+	return methods
+}()
+
+// privateUse is where the code points begin that stand for bytes that would have a meaning in text that they do not have
+// as bytes.
+const privateUse = 0xf700
+
+// separators are the control characters that are white space in text alone. Every byte above ASCII goes with them.
+const separators = "\x1c\x1d\x1e\x1f"
+
+func toText(data, special string) string {
+	if isASCII(data) && !strings.ContainsAny(data, special) {
+		return data
+	}
+	var text strings.Builder
+	for i := range len(data) {
+		if data[i] >= utf8.RuneSelf || strings.IndexByte(special, data[i]) >= 0 {
+			text.WriteRune(privateUse + rune(data[i]))
+		} else {
+			text.WriteByte(data[i])
+		}
+	}
+	return text.String()
+}
+
+func fromText(text string) Bytes {
+	if isASCII(text) {
+		return Bytes(text)
+	}
+	var data strings.Builder
+	for _, r := range text {
+		data.WriteByte(byte(r))
+	}
+	return Bytes(data.String())
+}
+
+// bytesMethod is a method of str that is done to bytes.
+type bytesMethod struct {
+	of      method
+	special string
+	// takesByte says that a byte can be looked for by its number.
+	takesByte bool
+}
+
+func (m bytesMethod) method() method {
+	params := slices.Clone(m.of.params)
+	for i, param := range params {
+		if fill, ok := param.Default.(Str); ok {
+			params[i].Default = Bytes(fill)
+		}
+	}
+	return method{params: params, run: m.run}
+}
+
+func (m bytesMethod) run(b *Budget, self Value, args []Value) (Value, error) {
+	data, _ := self.(Bytes)
+	if err := room(b, 0, len(data), utf8.UTFMax); err != nil {
+		return nil, err
+	}
+	texts := make([]Value, len(args))
+	for i, arg := range args {
+		var err error
+		if texts[i], err = m.argument(b, arg, m.of.params[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	result, err := m.of.run(b, Str(toText(string(data), m.special)), texts)
+	if err != nil {
+		return nil, err
+	}
+	return bytesResult(result), nil
+}
+
+// argument is an argument of a method of bytes as that of the method of str.
+func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
+	_, isTuple := v.(*Tuple)
+	switch {
+	case param == "iterable" || isTuple:
+		return m.items(b, v)
+	case m.takesByte && param == "sub":
+		return m.byteOrBytes(b, v)
+	}
+	switch v := v.(type) {
+	case Str, Markup:
+		return nil, typeError("a bytes-like object is required, not '%s'", v.TypeName())
+	case Bytes:
+		return Str(toText(string(v), m.special)), b.Alloc(len(v))
+	default:
+		return v, nil
+	}
+}
+
+// byteOrBytes is what can be looked for in bytes: bytes, or the number of one.
+func (m bytesMethod) byteOrBytes(b *Budget, v Value) (Value, error) {
+	data, ok := v.(Bytes)
+	if !ok {
+		n, err := Index(v)
+		if err != nil {
+			return nil, typeError("argument should be integer or bytes-like object, not '%s'", v.TypeName())
+		}
+		code, ok := n.Int64()
+		if !ok || code < 0 || code > math.MaxUint8 {
+			return nil, valueError("byte must be in range(0, 256)")
+		}
+		data = Bytes([]byte{byte(code)})
+	}
+	return Str(toText(string(data), m.special)), b.Alloc(len(data))
+}
+
+func (m bytesMethod) items(b *Budget, v Value) (Value, error) {
+	items, err := Collect(b, v)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]Value, len(items))
+	for i, item := range items {
+		data, ok := item.(Bytes)
+		if !ok {
+			return nil, typeError("expected a bytes-like object, %s found", item.TypeName())
+		}
+		texts[i] = Str(toText(string(data), m.special))
+	}
+	return &Tuple{Items: texts}, nil
+}
+
+func bytesResult(v Value) Value {
+	switch v := v.(type) {
+	case Str:
+		return fromText(string(v))
+	case *List:
+		for i, item := range v.Items {
+			v.Items[i] = bytesResult(item)
+		}
+	case *Tuple:
+		for i, item := range v.Items {
+			v.Items[i] = bytesResult(item)
+		}
+	}
+	return v
+}
+
+func bytesIsASCII(_ *Budget, self Value, _ []Value) (Value, error) {
+	data, _ := self.(Bytes)
+	return Bool(isASCII(string(data))), nil
+}

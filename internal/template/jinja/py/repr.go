@@ -1,0 +1,257 @@
+package py
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ToStr is str(v). What is not there is an empty text.
+func ToStr(b *Budget, v Value) (string, error) {
+	if text, ok := textOf(v); ok {
+		return text, nil
+	}
+	if _, ok := v.(*Undefined); ok {
+		return "", nil
+	}
+	return Repr(b, v)
+}
+
+// Repr is repr(v).
+func Repr(b *Budget, v Value) (string, error) {
+	w := &reprWriter{budget: b}
+	if err := w.value(v); err != nil {
+		return "", err
+	}
+	return w.text.String(), nil
+}
+
+// reprWriter collects the text of nested values.
+type reprWriter struct {
+	budget *Budget
+	text   strings.Builder
+	// open are the containers that are being written: inside themselves, they are only hinted at.
+	open []Value
+}
+
+func (w *reprWriter) write(text string) error {
+	if err := w.budget.Append(w.text.Len(), len(text)); err != nil {
+		return err
+	}
+	w.text.WriteString(text)
+	return nil
+}
+
+func (w *reprWriter) value(v Value) error {
+	if text, ok := simpleRepr(v); ok {
+		return w.write(text)
+	}
+	switch v := v.(type) {
+	case Str:
+		return w.quoted(string(v))
+	case Markup:
+		return w.enclosed("Markup(", ")", func() error { return w.quoted(string(v)) })
+	case Bytes:
+		return w.write(bytesRepr(string(v)))
+	case Int:
+		return w.integer(v)
+	case *List:
+		return w.container(v, "[", "]", func() error { return w.items(len(v.Items), func(i int) Value { return v.Items[i] }) })
+	case *Tuple:
+		return w.container(v, "(", ")", func() error { return w.tuple(v) })
+	case *Dict:
+		return w.container(v, "{", "}", func() error { return w.dict(v) })
+	case *DictView:
+		return w.container(v, v.Kind+"([", "])", func() error { return w.items(v.Dict.Len(), v.at) })
+	}
+	return w.write(objectRepr(v))
+}
+
+// simpleRepr is the text of a value without parts.
+func simpleRepr(v Value) (string, bool) {
+	switch v := v.(type) {
+	case None:
+		return "None", true
+	case Bool:
+		if v {
+			return "True", true
+		}
+		return "False", true
+	case Float:
+		return FloatText(float64(v)), true
+	case *Undefined:
+		return "Undefined", true
+	case *Range:
+		if v.Step == 1 {
+			return fmt.Sprintf("range(%d, %d)", v.Start, v.Stop), true
+		}
+		return fmt.Sprintf("range(%d, %d, %d)", v.Start, v.Stop, v.Step), true
+	}
+	return "", false
+}
+
+// objectRepr is the text of what has no other: it never has an address in it, so that output is deterministic.
+func objectRepr(v Value) string {
+	if f, ok := v.(*Func); ok {
+		if f.Type == "type" {
+			return "<class '" + f.Name + "'>"
+		}
+		return "<" + strings.ReplaceAll(f.Type, "_", " ") + " " + f.Name + ">"
+	}
+	return "<" + v.TypeName() + " object>"
+}
+
+func (w *reprWriter) integer(i Int) error {
+	if n, ok := i.Int64(); ok {
+		return w.write(strconv.FormatInt(n, 10))
+	}
+	const bitsPerDigit = 3.32
+	if float64(i.bits()) > maxDigits*bitsPerDigit+bitsPerDigit {
+		return tooManyDigits()
+	}
+	text := i.large.String()
+	if len(strings.TrimPrefix(text, "-")) > maxDigits {
+		return tooManyDigits()
+	}
+	return w.write(text)
+}
+
+func tooManyDigits() error {
+	return valueError("exceeds the limit (%d digits) for integer string conversion", maxDigits)
+}
+
+func (w *reprWriter) enclosed(open, closing string, inside func() error) error {
+	if err := w.write(open); err != nil {
+		return err
+	}
+	if err := inside(); err != nil {
+		return err
+	}
+	return w.write(closing)
+}
+
+// container writes what has values inside.
+func (w *reprWriter) container(v Value, open, closing string, inside func() error) error {
+	for _, outer := range w.open {
+		if outer == v {
+			return w.write(open + "..." + closing)
+		}
+	}
+	if err := w.budget.Enter(); err != nil {
+		return err
+	}
+	defer w.budget.Leave()
+	w.open = append(w.open, v)
+	defer func() { w.open = w.open[:len(w.open)-1] }()
+	return w.enclosed(open, closing, inside)
+}
+
+func (w *reprWriter) items(n int, at func(i int) Value) error {
+	for i := range n {
+		if i > 0 {
+			if err := w.write(", "); err != nil {
+				return err
+			}
+		}
+		if err := w.value(at(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *reprWriter) tuple(t *Tuple) error {
+	if err := w.items(len(t.Items), func(i int) Value { return t.Items[i] }); err != nil {
+		return err
+	}
+	if len(t.Items) == 1 {
+		return w.write(",")
+	}
+	return nil
+}
+
+func (w *reprWriter) dict(d *Dict) error {
+	for i := range d.Len() {
+		key, value := d.Entry(i)
+		if i > 0 {
+			if err := w.write(", "); err != nil {
+				return err
+			}
+		}
+		if err := w.value(key); err != nil {
+			return err
+		}
+		if err := w.write(": "); err != nil {
+			return err
+		}
+		if err := w.value(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *reprWriter) quoted(text string) error {
+	if err := w.budget.Text(len(text)); err != nil {
+		return err
+	}
+	return w.write(textRepr(text))
+}
+
+// reprEscapes are the characters that repr writes in a way of their own.
+var reprEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+
+// textRepr quotes text as Python does: with ', unless only that is in it.
+func textRepr(text string) string {
+	quote := '\''
+	if strings.Contains(text, "'") && !strings.Contains(text, `"`) {
+		quote = '"'
+	}
+	var out strings.Builder
+	out.WriteRune(quote)
+	for _, r := range text {
+		escaped, special := reprEscapes[r]
+		switch {
+		case special:
+			out.WriteString(escaped)
+		case r == quote:
+			out.WriteString(`\` + string(r))
+		case isPrintable(r):
+			out.WriteRune(r)
+		case r <= 0xff:
+			fmt.Fprintf(&out, `\x%02x`, r)
+		case r <= 0xffff:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&out, `\U%08x`, r)
+		}
+	}
+	out.WriteRune(quote)
+	return out.String()
+}
+
+// bytesRepr quotes bytes: what is not ASCII is written as its code.
+func bytesRepr(text string) string {
+	quote := byte('\'')
+	if strings.Contains(text, "'") && !strings.Contains(text, `"`) {
+		quote = '"'
+	}
+	var out strings.Builder
+	out.WriteString("b" + string(quote))
+	for i := range len(text) {
+		c := text[i]
+		escaped, special := reprEscapes[rune(c)]
+		switch {
+		case special:
+			out.WriteString(escaped)
+		case c == quote:
+			out.WriteString(`\` + string(c))
+		case ' ' <= c && c <= '~':
+			out.WriteByte(c)
+		default:
+			fmt.Fprintf(&out, `\x%02x`, c)
+		}
+	}
+	out.WriteByte(quote)
+	return out.String()
+}

@@ -1,0 +1,93 @@
+package py
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// SandboxAttr is obj.name in a template: the attribute, else the item of that name, else Undefined.
+// What the sandbox refuses is an Undefined whose every use is a security error.
+func SandboxAttr(b *Budget, obj Value, name string) (Value, error) {
+	value, found, safe, err := Attr(b, obj, name)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return sandboxed(obj, name, value, safe), nil
+	}
+	value, err = Item(b, obj, Str(name))
+	if err == nil || !isLookupFailure(err) {
+		return value, err
+	}
+	return missing(obj, Str(name)), nil
+}
+
+// SandboxItem is obj[key] in a template: the item, else the attribute of that name, else Undefined.
+func SandboxItem(b *Budget, obj, key Value) (Value, error) {
+	value, err := Item(b, obj, key)
+	if err == nil || !isLookupFailure(err) {
+		return value, err
+	}
+	name, isText := textOf(key)
+	if !isText {
+		return missing(obj, key), nil
+	}
+	value, found, safe, err := Attr(b, obj, name)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return sandboxed(obj, name, value, safe), nil
+	}
+	return missing(obj, key), nil
+}
+
+// isLookupFailure reports whether err is one that looking something up hides: TypeError or LookupError.
+func isLookupFailure(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Kind == Type || isLookupError(e)
+}
+
+func isLookupError(e *Error) bool {
+	return slices.Contains([]string{"LookupError", "KeyError", "IndexError"}, e.Exception)
+}
+
+func sandboxed(obj Value, name string, value Value, safe bool) Value {
+	if !safe {
+		return &Undefined{
+			Name:   name,
+			Object: obj,
+			Hint:   fmt.Sprintf("access to attribute '%s' of '%s' object is unsafe.", name, obj.TypeName()),
+			Unsafe: true,
+		}
+	}
+	return value
+}
+
+// missing is what a look-up without a result gives. A key that is no text is named by its type, as it may be secret.
+func missing(obj, key Value) *Undefined {
+	if name, ok := textOf(key); ok {
+		return &Undefined{Name: name, Object: obj}
+	}
+	return &Undefined{
+		Object: obj,
+		Hint:   fmt.Sprintf("%s has no element of this %s", strings.TrimPrefix(obj.TypeName(), "_"), key.TypeName()),
+	}
+}
+
+// textOf returns the text of a str, which a Markup is, too.
+func textOf(v Value) (string, bool) {
+	switch v := v.(type) {
+	case Str:
+		return string(v), true
+	case Markup:
+		return string(v), true
+	default:
+		return "", false
+	}
+}

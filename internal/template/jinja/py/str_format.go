@@ -1,0 +1,224 @@
+package py
+
+import (
+	"strconv"
+	"strings"
+)
+
+// isStrFormat reports whether name is one of the two methods of str that look at attributes.
+func isStrFormat(v Value, name string) bool {
+	_, isText := textOf(v)
+	return isText && (name == "format" || name == "format_map")
+}
+
+// strFormatMethod is format or format_map of the text v, which keep to the sandbox.
+func strFormatMethod(v Value, name string) *Func {
+	fn := func(b *Budget, args Args) (Value, error) { return StrFormat(b, v, args) }
+	if name == "format_map" {
+		fn = func(b *Budget, args Args) (Value, error) { return strFormatMap(b, v, args) }
+	}
+	return &Func{Name: name, Type: "function", Fn: fn}
+}
+
+// StrFormat is format.format(*args, **kwargs) as the sandbox has it: fields look up attributes and items as templates
+// do. A Markup escapes what it formats.
+func StrFormat(b *Budget, format Value, args Args) (Value, error) {
+	named := func(b *Budget, name string) (Value, error) {
+		for _, arg := range args.Named {
+			if arg.Name == name {
+				return arg.Value, nil
+			}
+		}
+		return nil, exception("KeyError", "there is no argument of this name")
+	}
+	return formatFields(b, format, args.Pos, named)
+}
+
+func strFormatMap(b *Budget, format Value, args Args) (Value, error) {
+	if len(args.Named) > 0 {
+		return nil, typeError("format_map() takes no keyword arguments")
+	}
+	if len(args.Pos) != 1 {
+		return nil, typeError("format_map() takes exactly one argument (%d given)", len(args.Pos))
+	}
+	named := func(b *Budget, name string) (Value, error) { return Item(b, args.Pos[0], Str(name)) }
+	return formatFields(b, format, nil, named)
+}
+
+func formatFields(
+	b *Budget, format Value, items []Value, named func(b *Budget, name string) (Value, error),
+) (Value, error) {
+	text, ok := textOf(format)
+	if !ok {
+		return nil, typeError("format() needs a str, not '%s'", format.TypeName())
+	}
+	_, markup := format.(Markup)
+	f := &fieldFormatter{b: b, items: items, named: named, markup: markup}
+	result, err := f.format(text, fieldNesting)
+	if err != nil {
+		return nil, err
+	}
+	if markup {
+		return Markup(result), nil
+	}
+	return Str(result), nil
+}
+
+// fieldNesting is how deep fields may be in the format specifications of others.
+const fieldNesting = 2
+
+// fieldFormatter is where the formatting of a text by str.format has got to.
+type fieldFormatter struct {
+	b      *Budget
+	items  []Value
+	named  func(b *Budget, name string) (Value, error)
+	markup bool
+	// counted is how many fields have had the number of their argument from counting; numbered says that some have
+	// had one of their own, which does not go together.
+	counted  int
+	numbered bool
+}
+
+// format formats text, which may nest so many times.
+func (f *fieldFormatter) format(text string, nesting int) (string, error) {
+	if nesting < 0 {
+		return "", valueError("Max string recursion exceeded")
+	}
+	var result strings.Builder
+	for text != "" {
+		part, rest, err := nextField(text)
+		if err != nil {
+			return "", err
+		}
+		text = rest
+		value := ""
+		if part.isField {
+			if value, err = f.field(part, nesting); err != nil {
+				return "", err
+			}
+		}
+		if err := f.b.Alloc(len(part.literal) + len(value)); err != nil {
+			return "", err
+		}
+		result.WriteString(part.literal)
+		result.WriteString(value)
+	}
+	return result.String(), f.b.Text(result.Len())
+}
+
+// field is the text of one replacement field.
+func (f *fieldFormatter) field(part formatField, nesting int) (string, error) {
+	name, err := f.numberedName(part.name)
+	if err != nil {
+		return "", err
+	}
+	v, err := f.lookUp(name)
+	if err != nil {
+		return "", err
+	}
+	if v, err = f.convert(v, part.conversion); err != nil {
+		return "", err
+	}
+	spec, err := f.format(part.spec, nesting-1)
+	if err != nil {
+		return "", err
+	}
+	if f.markup {
+		return f.formatMarkup(v, spec)
+	}
+	return Format(f.b, v, spec)
+}
+
+// numberedName gives a field without a name the next number.
+func (f *fieldFormatter) numberedName(name string) (string, error) {
+	switch {
+	case name == "" && f.numbered:
+		return "", valueError("cannot switch from manual field specification to automatic field numbering")
+	case name == "":
+		f.counted++
+		return strconv.Itoa(f.counted - 1), nil
+	case all(name, isDigit) && f.counted > 0:
+		return "", valueError("cannot switch from manual field specification to automatic field numbering")
+	case all(name, isDigit):
+		f.numbered = true
+	}
+	return name, nil
+}
+
+func (f *fieldFormatter) convert(v Value, conversion rune) (Value, error) {
+	var text string
+	var err error
+	switch conversion {
+	case noConversion:
+		return v, nil
+	case 's':
+		text, err = ToStr(f.b, v)
+	case 'r':
+		text, err = Repr(f.b, v)
+	case 'a':
+		if text, err = Repr(f.b, v); err == nil {
+			text, err = toASCII(f.b, text)
+		}
+	default:
+		return nil, valueError("Unknown conversion specifier")
+	}
+	return Str(text), err
+}
+
+// formatMarkup is how the formatter of markupsafe formats: what is HTML has no specifications.
+func (f *fieldFormatter) formatMarkup(v Value, spec string) (string, error) {
+	html, ok, err := htmlOf(f.b, v)
+	if err != nil {
+		return "", err
+	}
+	if ok && spec != "" {
+		return "", valueError("Unsupported format specification for Markup.")
+	}
+	if ok {
+		return string(html), nil
+	}
+	text, err := Format(f.b, v, spec)
+	if err != nil {
+		return "", err
+	}
+	html, err = Escape(f.b, Str(text))
+	return string(html), err
+}
+
+// lookUp finds what the name of a field says: an argument, and then attributes and items.
+func (f *fieldFormatter) lookUp(name string) (Value, error) {
+	path := fieldPath{rest: name}
+	v, err := f.argument(path.first())
+	for err == nil {
+		var step pathStep
+		var more bool
+		if step, more, err = path.next(); err != nil || !more {
+			break
+		}
+		switch number, isNumber, bad := fieldNumber(step.name); {
+		case step.isAttribute:
+			v, err = SandboxAttr(f.b, v, step.name)
+		case bad != nil:
+			err = bad
+		case isNumber:
+			v, err = SandboxItem(f.b, v, Int{small: int64(number)})
+		default:
+			v, err = SandboxItem(f.b, v, Str(step.name))
+		}
+	}
+	return v, err
+}
+
+func (f *fieldFormatter) argument(name string) (Value, error) {
+	number, isNumber, err := fieldNumber(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !isNumber:
+		return f.named(f.b, name)
+	case number >= len(f.items):
+		return nil, exception("IndexError", "Replacement index %d out of range for positional args tuple", number)
+	default:
+		return f.items[number], nil
+	}
+}

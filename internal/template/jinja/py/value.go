@@ -1,0 +1,129 @@
+package py
+
+import "math/big"
+
+// Value is one of the kinds of this package, or an object of the interpreter that uses it.
+type Value interface {
+	// TypeName is what Python's type(x).__name__ gives, as it stands in error messages.
+	TypeName() string
+}
+
+// The values without parts. A Str holds valid UTF-8, and is indexed by code point; a Markup is a Str
+// that is known to be HTML; Bytes holds any bytes.
+type (
+	None   struct{}
+	Bool   bool
+	Float  float64
+	Str    string
+	Markup string
+	Bytes  string
+)
+
+// Int is an integer of any size.
+type Int struct {
+	small int64
+	// large is nil where the integer fits into small; it is never changed.
+	large *big.Int
+}
+
+// List is a mutable sequence.
+type List struct{ Items []Value }
+
+// Tuple is an immutable sequence; one with Fields is a named tuple.
+type Tuple struct {
+	Items  []Value
+	Fields []string
+}
+
+// Undefined stands for what is not there. It can be tested, compared and iterated; every other use is
+// an error, which its fields explain.
+type Undefined struct {
+	// Name is the variable, attribute or key that was looked for.
+	Name string
+	// Object is what it was looked for in, or nil for a variable.
+	Object Value
+	// Hint replaces the message, if there is one.
+	Hint string
+	// Unsafe says that it is there but may not be used: every use is a security error.
+	Unsafe bool
+}
+
+// Args are the arguments of a call.
+type Args struct {
+	Pos   []Value
+	Named []NamedArg
+}
+
+// NamedArg is a keyword argument.
+type NamedArg struct {
+	Name  string
+	Value Value
+}
+
+// Callable is a Value that can be called.
+type Callable interface {
+	Value
+	Call(b *Budget, args Args) (Value, error)
+}
+
+// Attributed is a Value with attributes of its own. Found is false where it has none of that name.
+type Attributed interface {
+	Value
+	Attr(b *Budget, name string) (value Value, found bool, err error)
+}
+
+// Iterable is a Value that can be iterated, besides the kinds of this package.
+type Iterable interface {
+	Value
+	Iter(b *Budget) (Iterator, error)
+}
+
+// Iterator yields values, one a call, until ok is false.
+type Iterator interface {
+	Next(b *Budget) (value Value, ok bool, err error)
+}
+
+// Func is a function of the host. Type is what TypeName says: function, type, method.
+type Func struct {
+	Name string
+	Type string
+	Fn   func(b *Budget, args Args) (Value, error)
+}
+
+// Generator is an iterator as a value: whatever has been taken from it is gone.
+type Generator struct {
+	// Type is what TypeName says: generator, list_reverseiterator, ….
+	Type string
+	Fn   func(b *Budget) (value Value, ok bool, err error)
+}
+
+func (None) TypeName() string       { return "NoneType" }
+func (Bool) TypeName() string       { return "bool" }
+func (Int) TypeName() string        { return "int" }
+func (Float) TypeName() string      { return "float" }
+func (Str) TypeName() string        { return "str" }
+func (Markup) TypeName() string     { return "Markup" }
+func (Bytes) TypeName() string      { return "bytes" }
+func (*List) TypeName() string      { return "list" }
+func (*Undefined) TypeName() string { return "Undefined" }
+func (f *Func) TypeName() string    { return f.Type }
+
+// TypeName implements Value.
+func (t *Tuple) TypeName() string {
+	if t.Fields != nil {
+		return "_GroupTuple"
+	}
+	return "tuple"
+}
+
+// TypeName implements Value.
+func (g *Generator) TypeName() string { return g.Type }
+
+// Call implements Callable.
+func (f *Func) Call(b *Budget, args Args) (Value, error) { return f.Fn(b, args) }
+
+// Next implements Iterator.
+func (g *Generator) Next(b *Budget) (Value, bool, error) { return g.Fn(b) }
+
+// Iter implements Iterable.
+func (g *Generator) Iter(*Budget) (Iterator, error) { return g, nil }

@@ -1,0 +1,26 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/text/unicode/runenames"
+)
+
+// runesByName is made when the first \N{…} escape is met, which few templates have.
+var runesByName = sync.OnceValue(func() map[string]rune {
+	names := make(map[string]rune, 1<<16)
+	for char := rune(0); char <= unicode.MaxRune; char++ {
+		// Names in angle brackets (<control>, <CJK Ideograph>) are no names of one character.
+		if name := runenames.Name(char); name != "" && name[0] != '<' {
+			names[name] = char
+		}
+	}
+	return names
+})
+
+func runeNamed(name string) (rune, bool) {
+	char, ok := runesByName()[strings.ToUpper(name)]
+	return char, ok
+}

@@ -1,0 +1,305 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+)
+
+// constants are the names that are values.
+var constants = map[string]py.Value{
+	"true": py.Bool(true), "True": py.Bool(true), "false": py.Bool(false), "False": py.Bool(false),
+	"none": py.None{}, "None": py.None{},
+}
+
+func (p *parser) primary() (Expr, error) {
+	switch t := p.current(); t.kind {
+	case kindName:
+		p.take()
+		if value, ok := constants[t.text]; ok {
+			return &Const{t.Pos, value}, nil
+		}
+		return &Name{t.Pos, t.text, Load}, nil
+	case kindString:
+		return p.strings(), nil
+	case kindInteger, kindFloat:
+		p.take()
+		return &Const{t.Pos, t.value}, nil
+	case "(":
+		p.take()
+		value, err := p.tuple(true, nil, true)
+		if err != nil {
+			return nil, err
+		}
+		_, err = p.expect(")")
+		return value, err
+	case "[":
+		return p.list()
+	case "{":
+		return p.dict()
+	default:
+		return nil, errorAt(t.Pos, "expected an expression, got '%s'", t.describe())
+	}
+}
+
+// strings reads adjacent string literals, which are one.
+func (p *parser) strings() Expr {
+	pos := p.current().Pos
+	var text strings.Builder
+	for p.current().kind == kindString {
+		if part, ok := p.take().value.(py.Str); ok {
+			text.WriteString(string(part))
+		}
+	}
+	return &Const{pos, py.Str(text.String())}
+}
+
+// tuple reads expressions with commas in between, or one without. Empty says that there may be none.
+func (p *parser) tuple(conditional bool, ends []string, empty bool) (Expr, error) {
+	item := p.expression
+	if !conditional {
+		item = p.or
+	}
+	return p.items(item, ends, empty)
+}
+
+// targetTuple is tuple for what is assigned to.
+func (p *parser) targetTuple(ends []string) (Expr, error) {
+	return p.items(p.primary, ends, false)
+}
+
+func (p *parser) items(item operand, ends []string, empty bool) (Expr, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	pos := p.current().Pos
+	var items []Expr
+	for !p.tupleEnds(ends) {
+		value, err := item()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, value)
+		if !p.skip(",") {
+			if len(items) == 1 {
+				return value, nil
+			}
+			break
+		}
+	}
+	if len(items) == 0 && !empty {
+		return nil, errorAt(pos, "expected an expression, got '%s'", p.current().describe())
+	}
+	return &Tuple{pos, items}, nil
+}
+
+func (p *parser) tupleEnds(ends []string) bool {
+	t := p.current()
+	switch t.kind {
+	case kindVariableEnd, kindBlockEnd, ")":
+		return true
+	case kindName:
+		return slices.Contains(ends, t.text)
+	}
+	return false
+}
+
+func (p *parser) list() (Expr, error) {
+	list := &List{Pos: p.take().Pos}
+	for p.current().kind != "]" {
+		item, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, item)
+		if p.skip(",") {
+			continue
+		}
+		if p.current().kind != "]" {
+			return nil, p.expected(",")
+		}
+	}
+	p.take()
+	return list, nil
+}
+
+func (p *parser) dict() (Expr, error) {
+	dict := &Dict{Pos: p.take().Pos}
+	for p.current().kind != "}" {
+		key, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		if _, err = p.expect(":"); err != nil {
+			return nil, err
+		}
+		value, err := p.expression()
+		if err != nil {
+			return nil, err
+		}
+		dict.Keys = append(dict.Keys, key)
+		dict.Values = append(dict.Values, value)
+		if p.skip(",") {
+			continue
+		}
+		if p.current().kind != "}" {
+			return nil, p.expected(",")
+		}
+	}
+	p.take()
+	return dict, nil
+}
+
+func (p *parser) call(function Expr) (Expr, error) {
+	pos := p.current().Pos
+	args, err := p.args()
+	return &Call{pos, function, args}, err
+}
+
+// args reads the arguments of a call in their parentheses.
+func (p *parser) args() (Args, error) {
+	open, err := p.expect("(")
+	if err != nil {
+		return Args{}, err
+	}
+	var args Args
+	for first := true; p.current().kind != ")"; first = false {
+		if !first {
+			if _, err := p.expect(","); err != nil {
+				return args, err
+			}
+			if p.current().kind == ")" {
+				break
+			}
+		}
+		if err := p.arg(&args, open.Pos); err != nil {
+			return args, err
+		}
+	}
+	p.take()
+	return args, nil
+}
+
+// arg reads one argument into args. Positional ones come first, then names, then *, then **; names may follow *.
+func (p *parser) arg(args *Args, open Pos) error {
+	ordered := func(ok bool) error {
+		if !ok {
+			return errorAt(open, "the arguments of this call are in the wrong order: expected positional ones, named ones, *list, **mapping")
+		}
+		return nil
+	}
+	var err error
+	switch t := p.current(); {
+	case t.kind == "*":
+		if err = ordered(args.Star == nil && args.StarStar == nil); err == nil {
+			p.take()
+			args.Star, err = p.expression()
+		}
+	case t.kind == "**":
+		if err = ordered(args.StarStar == nil); err == nil {
+			p.take()
+			args.StarStar, err = p.expression()
+		}
+	case t.kind == kindName && p.look().kind == "=":
+		if err = ordered(args.StarStar == nil); err == nil {
+			p.next += 2
+			var value Expr
+			value, err = p.expression()
+			args.Named = append(args.Named, NamedArg{t.text, value})
+		}
+	default:
+		if err = ordered(args.Star == nil && args.StarStar == nil && len(args.Named) == 0); err == nil {
+			var value Expr
+			value, err = p.expression()
+			args.Pos = append(args.Pos, value)
+		}
+	}
+	return err
+}
+
+// filters reads the filters behind input, if any.
+func (p *parser) filters(input Expr) (Expr, error) {
+	for p.skip("|") {
+		filtered, err := p.filter(input)
+		if err != nil {
+			return nil, err
+		}
+		input = filtered
+	}
+	return input, nil
+}
+
+// filter reads a filter's name and arguments.
+func (p *parser) filter(input Expr) (Expr, error) {
+	filter := &Filter{Pos: p.current().Pos, Input: input}
+	var err error
+	if filter.Name, err = p.dotted(); err != nil {
+		return nil, err
+	}
+	if p.current().kind == "(" {
+		filter.Args, err = p.args()
+	}
+	return filter, err
+}
+
+// dotted reads a name that may have dots in it.
+func (p *parser) dotted() (string, error) {
+	t, err := p.expect(kindName)
+	name := t.text
+	for err == nil && p.skip(".") {
+		t, err = p.expect(kindName)
+		name += "." + t.text
+	}
+	return name, err
+}
+
+// test reads "is", and a test of input.
+func (p *parser) test(input Expr) (Expr, error) {
+	pos := p.take().Pos
+	negated := p.skipName("not")
+	test := &Test{Pos: pos, Input: input}
+	var err error
+	if test.Name, err = p.dotted(); err != nil {
+		return nil, err
+	}
+	if p.current().kind == "(" {
+		test.Args, err = p.args()
+	} else if p.argumentFollows() {
+		err = p.testArgument(test)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if negated {
+		return &Not{pos, test}, nil
+	}
+	return test, nil
+}
+
+// argumentFollows says whether a test has an argument without parentheses, as in "is divisibleby 3".
+func (p *parser) argumentFollows() bool {
+	switch t := p.current(); t.kind {
+	case kindString, kindInteger, kindFloat, "[", "{":
+		return true
+	case kindName:
+		return t.text != "else" && t.text != "or" && t.text != "and"
+	}
+	return false
+}
+
+func (p *parser) testArgument(test *Test) error {
+	if p.current().is("is") {
+		return errorAt(p.current().Pos, "tests cannot be chained with 'is'")
+	}
+	argument, err := p.primary()
+	if err != nil {
+		return err
+	}
+	if argument, err = p.postfix(argument); err != nil {
+		return err
+	}
+	test.Args.Pos = []Expr{argument}
+	return nil
+}
