@@ -81,8 +81,10 @@ lint: bin/golangci-lint ## Run go vet and golangci-lint
 	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run -c $$root/.golangci.yml ./...); done
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, and those on real mounts
+test-unit: ## Run the unit tests, those on real mounts, and those of the templates
 	go test -race ./cmd/... ./internal/...
+	go test ./test/jinja/... ./test/bench/...
+	go test -race -run Concurrently ./test/jinja/harmless
 	cd test/cluster && go test ./...
 
 .PHONY: test-integration
@@ -96,6 +98,24 @@ test-e2e: $(CLUSTER) bin/pav.tar ## Run the end-to-end tests on a real cluster
 .PHONY: test-long
 test-long: $(CLUSTER) bin/pav.tar ## Run what takes longer: many repeats of the disturbances, with seeds
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
+
+##@ Templates
+
+.PHONY: fuzz-jinja
+fuzz-jinja: ## Compare templates made at random with real Jinja2: make fuzz-jinja CASES=500000 SEED=7
+	go run ./test/jinja/fuzz -cases $(or $(CASES),500000) -seed $(or $(SEED),0)
+
+.PHONY: fuzz-tobash
+fuzz-tobash: ## Give the words of tobash to real bash: make fuzz-tobash STRINGS=1000000 SEED=7
+	go run ./test/jinja/bash -strings $(or $(STRINGS),1000000) -seed $(or $(SEED),0)
+
+.PHONY: fuzz-native
+fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make fuzz-native FUZZTIME=20m
+	for target in FuzzRender FuzzCompile; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) ./test/jinja/harmless; done
+
+.PHONY: bench
+bench: ## Measure the template engine, and gonja for comparison
+	test/bench/run
 
 .PHONY: clean
 clean: ## Remove what was built in this checkout

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // Options are the settings of the controller agent.
@@ -30,6 +32,9 @@ type Options struct {
 	// QPS and Burst bound the requests to the API server, for each kind of object.
 	QPS   float32
 	Burst int
+
+	// Templates bounds what evaluating a PavProvisioner's fields may use.
+	Templates template.Limits
 }
 
 // DefaultOptions returns the settings of an agent in a pod.
@@ -43,6 +48,7 @@ func DefaultOptions() Options {
 		Workers:        20,
 		QPS:            100,
 		Burst:          200,
+		Templates:      template.DefaultLimits(),
 	}
 }
 
@@ -56,6 +62,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
+	o.Templates.AddFlags(flags)
 }
 
 // Validate says all that is wrong with the options.
@@ -76,5 +83,5 @@ func (o *Options) Validate() error {
 	if o.Burst < 1 {
 		problems = append(problems, fmt.Errorf("--kube-api-burst: must be 1 or more, not %d", o.Burst))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, o.Templates.Validate())...)
 }

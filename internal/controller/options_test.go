@@ -16,6 +16,7 @@ func TestOptions(t *testing.T) {
 		"no leader, no namespace":        {arguments: []string{"--leader-elect=false"}},
 		"a leader has a namespace":       {problems: []string{"--namespace"}},
 		"all problems are told at once":  {arguments: []string{"--namespace=a/b", "--lease-duration=1s", "--workers=0", "--kube-api-qps=0", "--kube-api-burst=0"}, problems: []string{"--namespace", "--lease-duration", "--workers", "--kube-api-qps", "--kube-api-burst"}},
+		"templates have some time":       {arguments: []string{"--namespace=pav", "--template-timeout=0s"}, problems: []string{"--template-timeout"}},
 		"leases may be short, for tests": {arguments: []string{"--namespace=pav", "--lease-duration=2s"}},
 	}
 	for name, test := range tests {

@@ -21,6 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/stage"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // leaseName names the leader's Lease, and the agent in events.
@@ -98,7 +99,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}{
 		&provisioner.Reconciler{Client: client, Live: live},
 		&claim.Reconciler{Client: client, Live: live, Events: events},
-		&volume.Reconciler{Client: client, Live: live, Events: events},
+		&volume.Reconciler{Client: client, Live: live, Events: events, Templates: template.NewEvaluator(o.Templates)},
 		&stage.Reconciler{Client: client, Live: live},
 		&attachment.Reconciler{Client: client, Live: live, Events: events},
 	}

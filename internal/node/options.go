@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // Options are the settings of the node agent.
@@ -26,6 +28,9 @@ type Options struct {
 	QPS   float32
 	Burst int
 
+	// Templates bounds what evaluating a PavProvisioner's fields may use.
+	Templates template.Limits
+
 	// Version is what the drivers report as theirs.
 	Version string
 }
@@ -40,6 +45,7 @@ func DefaultOptions() Options {
 		ProbeAddress:   ":8081",
 		QPS:            50,
 		Burst:          100,
+		Templates:      template.DefaultLimits(),
 	}
 }
 
@@ -52,6 +58,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once")
+	o.Templates.AddFlags(flags)
 }
 
 // Validate returns all that is wrong with the settings.
@@ -66,5 +73,5 @@ func (o *Options) Validate() error {
 	if o.QPS <= 0 || o.Burst < 1 {
 		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst: must be above 0"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Templates.Validate())...)
 }

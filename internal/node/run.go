@@ -30,6 +30,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/register"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -154,6 +155,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Mounts:    stage.Host{Namespace: host},
 		Hub:       hub,
 		Events:    events,
+		Templates: template.NewEvaluator(o.Templates),
 		Node:      o.NodeName,
 		BootID:    bootID,
 	})

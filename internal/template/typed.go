@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,21 +57,43 @@ func Capacity(field string, value any) (int64, error) {
 
 // ParseCapacity returns the whole number of bytes that a Kubernetes quantity stands for.
 func ParseCapacity(text string) (int64, error) {
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := parseQuantity(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no quantity such as 10Gi or number of bytes", text)
-	}
-	if quantity.Sign() <= 0 {
-		return 0, fmt.Errorf("%q is not above zero", text)
-	}
-	if quantity.CmpInt64(math.MaxInt64) > 0 {
-		return 0, fmt.Errorf("%q is more than %d bytes", text, int64(math.MaxInt64))
+		return 0, err
 	}
 	bytes := quantity.Value()
-	if quantity.CmpInt64(bytes) != 0 {
-		return 0, fmt.Errorf("%q is no whole number of bytes", text)
+	switch {
+	case quantity.Sign() <= 0:
+		return 0, errors.New("the capacity is not above zero")
+	case quantity.CmpInt64(bytes) != 0:
+		return 0, errors.New("the capacity is no whole number of bytes")
+	default:
+		return bytes, nil
 	}
-	return bytes, nil
+}
+
+var (
+	errNoQuantity = errors.New("the capacity is no quantity such as 10Gi or number of bytes")
+	errTooMuch    = fmt.Errorf("the capacity is more than %d bytes", int64(math.MaxInt64))
+)
+
+// hugeExponent is what makes the comparison of a quantity take forever; no capacity has one.
+var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
+
+// parseQuantity parses a quantity of at most as many bytes as an int64 can count.
+func parseQuantity(text string) (resource.Quantity, error) {
+	const longest = 64
+	if len(text) > longest || hugeExponent.MatchString(text) {
+		return resource.Quantity{}, errNoQuantity
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, errNoQuantity
+	}
+	if quantity.CmpInt64(math.MaxInt64) > 0 {
+		return resource.Quantity{}, errTooMuch
+	}
+	return quantity, nil
 }
 
 // Object returns an evaluated value that must be a mapping.
@@ -81,9 +104,6 @@ func Object(field string, value any) (map[string]any, error) {
 	}
 	return object, nil
 }
-
-// errNoCapacity is wrapped where an object lacks a capacity that Kubernetes requires.
-var errNoCapacity = errors.New("has no storage capacity")
 
 func describe(value any) string {
 	switch value.(type) {

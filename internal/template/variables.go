@@ -1,24 +1,27 @@
 package template
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ValidationVariables returns the context of volumeValidation for a volume that a claim asks for.
-// Claim and class are the PersistentVolumeClaim and StorageClass as the API server returned them.
-func ValidationVariables(claim, class map[string]any) (Variables, error) {
-	minCapacity, err := storage(claim, "spec", "resources", "requests", "storage")
+// Variables are the names that a template can use, with plain data as values: nil, bool, int64,
+// float64, string, []any and map[string]any, to any depth. Objects are as the API server returned them;
+// templates see their keys in alphabetical order.
+type Variables map[string]any
+
+// DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks for.
+func DynamicValidationVariables(claim, class map[string]any) (Variables, error) {
+	minCapacity, err := requiredStorage("the claim", claim, "spec", "resources", "requests", "storage")
 	if err != nil {
-		return nil, fmt.Errorf("the claim's spec.resources.requests.storage: %w", err)
+		return nil, err
 	}
-	if minCapacity == nil {
-		return nil, fmt.Errorf("the claim's spec.resources.requests: %w", errNoCapacity)
-	}
-	maxCapacity, err := storage(claim, "spec", "resources", "limits", "storage")
+	maxCapacity, err := storage("the claim", claim, "spec", "resources", "limits", "storage")
 	if err != nil {
-		return nil, fmt.Errorf("the claim's spec.resources.limits.storage: %w", err)
+		return nil, err
 	}
 	return Variables{
 		"requestedVolumeMode":  volumeMode(claim),
@@ -31,65 +34,126 @@ func ValidationVariables(claim, class map[string]any) (Variables, error) {
 	}, nil
 }
 
-// CreationVariables returns the context of volumeCreation and volumeDeletion: that of
-// volumeValidation and the handle that the volume has by default.
-func CreationVariables(claim, class map[string]any) (Variables, error) {
-	vars, err := ValidationVariables(claim, class)
+// StaticValidationVariables returns the context of volumeValidation for a volume that somebody wrote a
+// PersistentVolume for, when it is staged.
+func StaticValidationVariables(volume map[string]any) (Variables, error) {
+	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
 		return nil, err
 	}
-	uid, _, _ := unstructured.NestedString(claim, "metadata", "uid")
-	vars["defaultHandle"] = "pvc-" + uid
-	return vars, nil
-}
-
-// StagingVariables returns the context of volumeStaging and volumeUnstaging. Volume, claim and node
-// are the PersistentVolume, PersistentVolumeClaim and Node as the API server returned them.
-func StagingVariables(volume, claim, node map[string]any, readOnly bool) (Variables, error) {
-	capacity, err := storage(volume, "spec", "capacity", "storage")
-	if err != nil {
-		return nil, fmt.Errorf("the persistent volume's spec.capacity.storage: %w", err)
-	}
-	if capacity == nil {
-		return nil, fmt.Errorf("the persistent volume's spec.capacity: %w", errNoCapacity)
-	}
-	handle, _, _ := unstructured.NestedString(volume, "spec", "csi", "volumeHandle")
 	return Variables{
-		"volumeMode":  volumeMode(claim),
-		"accessModes": list(claim, "spec", "accessModes"),
-		"capacity":    capacity,
-		"params":      mapping(volume, "spec", "csi", "volumeAttributes"),
-		"handle":      handle,
-		"readOnly":    readOnly,
-		"pvc":         claim,
-		"pv":          volume,
-		"node":        node,
+		"requestedVolumeMode":  volumeMode(volume),
+		"requestedAccessModes": list(volume, "spec", "accessModes"),
+		"requestedMinCapacity": capacity,
+		"requestedMaxCapacity": capacity,
+		"params":               mapping(volume, "spec", "csi", "volumeAttributes"),
+		"handle":               text(volume, "spec", "csi", "volumeHandle"),
+		"pv":                   volume,
 	}, nil
 }
 
-// storage returns the quantity at the path in whole bytes, as int64, or nil where there is none.
-func storage(object map[string]any, path ...string) (any, error) {
-	text, found, err := unstructured.NestedString(object, path...)
-	if err != nil || !found {
-		return nil, err
-	}
-	bytes, err := ParseCapacity(text)
+// CreationVariables returns the context of volumeCreation: that of volumeValidation, and the handle that
+// the volume has by default.
+func CreationVariables(claim, class map[string]any) (Variables, error) {
+	vars, err := DynamicValidationVariables(claim, class)
 	if err != nil {
 		return nil, err
 	}
-	return bytes, nil
+	vars["defaultHandle"] = "pvc-" + text(claim, "metadata", "uid")
+	return vars, nil
 }
 
-// volumeMode returns spec.volumeMode, which the API server fills in.
+// DeletionVariables returns the context of volumeDeletion: that of volumeCreation, and the handle of the
+// volume if it is known, which is "" where the volume was never created.
+func DeletionVariables(claim, class map[string]any, handle string) (Variables, error) {
+	vars, err := CreationVariables(claim, class)
+	if err != nil {
+		return nil, err
+	}
+	if handle != "" {
+		vars["handle"] = handle
+	}
+	return vars, nil
+}
+
+// StagingVariables returns the context of volumeStaging and volumeUnstaging. Besides what the contract
+// says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default.
+func StagingVariables(volume, claim, node map[string]any, readOnly bool) (Variables, error) {
+	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
+	if err != nil {
+		return nil, err
+	}
+	return Variables{
+		"volumeMode":   volumeMode(claim),
+		"accessModes":  list(claim, "spec", "accessModes"),
+		"capacity":     capacity,
+		"params":       mapping(volume, "spec", "csi", "volumeAttributes"),
+		"handle":       text(volume, "spec", "csi", "volumeHandle"),
+		"readOnly":     readOnly,
+		"fsType":       text(volume, "spec", "csi", "fsType"),
+		"mountOptions": list(volume, "spec", "mountOptions"),
+		"pvc":          claim,
+		"pv":           volume,
+		"node":         node,
+	}, nil
+}
+
+var (
+	errNoCapacity = errors.New("there is none")
+	errNegative   = errors.New("the capacity is below zero")
+)
+
+func requiredStorage(owner string, object map[string]any, path ...string) (any, error) {
+	bytes, err := storage(owner, object, path...)
+	if err == nil && bytes == nil {
+		err = storageError(owner, path, errNoCapacity)
+	}
+	return bytes, err
+}
+
+// storage returns the quantity at the path in bytes, as int64, or nil where there is none. A fraction of
+// a byte counts as a whole one, as it does for Kubernetes.
+func storage(owner string, object map[string]any, path ...string) (any, error) {
+	written, found, err := unstructured.NestedString(object, path...)
+	if err != nil {
+		return nil, storageError(owner, path, errNoQuantity)
+	}
+	if !found {
+		return nil, nil
+	}
+	quantity, err := parseQuantity(written)
+	if err == nil && quantity.Sign() < 0 {
+		err = errNegative
+	}
+	if err != nil {
+		return nil, storageError(owner, path, err)
+	}
+	return quantity.Value(), nil
+}
+
+func storageError(owner string, path []string, err error) error {
+	return fmt.Errorf("%s's %s: %w", owner, strings.Join(path, "."), err)
+}
+
+// volumeMode returns spec.volumeMode, with the default that the API server fills in.
 func volumeMode(object map[string]any) string {
-	mode, _, _ := unstructured.NestedString(object, "spec", "volumeMode")
-	return mode
+	if mode := text(object, "spec", "volumeMode"); mode != "" {
+		return mode
+	}
+	return "Filesystem"
+}
+
+func text(object map[string]any, path ...string) string {
+	value, _, _ := unstructured.NestedString(object, path...)
+	return value
 }
 
 func list(object map[string]any, path ...string) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
-	items, _ := value.([]any)
-	return append([]any{}, items...)
+	if items, ok := value.([]any); ok {
+		return items
+	}
+	return []any{}
 }
 
 func mapping(object map[string]any, path ...string) map[string]any {

@@ -25,6 +25,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // Reconciler takes volumes through their life.
@@ -37,6 +38,9 @@ type Reconciler struct {
 
 	// Events records events on claims and PersistentVolumes.
 	Events record.EventRecorder
+
+	// Templates evaluates the fields of provisioners.
+	Templates *template.Evaluator
 
 	handles handles
 }

@@ -62,7 +62,7 @@ func (r *Reconciler) plan(ctx context.Context, o observed, claim map[string]any)
 		return plan{}, fmt.Errorf("spec.storageClass of PavVolume %q: %w", o.volume.Name, err)
 	}
 	class, _ := value.(map[string]any)
-	return makePlan(ctx, request{spec: o.provisioner.Spec, claim: claim, class: class, getPVC: r.getPVC})
+	return makePlan(ctx, request{provisioner: o.provisioner, claim: claim, class: class, templates: r.Templates, getPVC: r.getPVC})
 }
 
 // getPVC is the template function of that name.

@@ -17,11 +17,8 @@ func (r request) evaluate(ctx context.Context, field string, given *pavv1.Templa
 	if given == nil {
 		return nil, nil
 	}
-	value, err := template.Decode(*given)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
-	return template.Evaluate(ctx, field, value, vars, r.getPVC)
+	key := template.Field{Object: r.provisioner.UID, Generation: r.provisioner.Generation, Path: field}
+	return r.templates.Evaluate(ctx, key, *given, vars, r.getPVC)
 }
 
 // quantity returns the number of bytes that a field stands for, and whether it is there at all.

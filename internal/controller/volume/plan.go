@@ -27,15 +27,16 @@ type plan struct {
 // request is a volume that a claim asks for, and what its provisioner says to that. Claim and class
 // hold text of tenants, which is only ever data here.
 type request struct {
-	spec         pavv1.PavProvisionerSpec
+	provisioner  *pavv1.PavProvisioner
 	claim, class map[string]any
+	templates    *template.Evaluator
 	getPVC       template.GetPVC
 }
 
 // makePlan checks a request against the definition's volumeValidation, and evaluates its
 // volumeCreation. An error's text is for the user who wrote the claim.
 func makePlan(ctx context.Context, r request) (plan, error) {
-	vars, err := template.ValidationVariables(r.claim, r.class)
+	vars, err := template.DynamicValidationVariables(r.claim, r.class)
 	if err != nil {
 		return plan{}, err
 	}
@@ -57,7 +58,7 @@ func makePlan(ctx context.Context, r request) (plan, error) {
 }
 
 func (r request) validate(ctx context.Context, vars template.Variables) error {
-	v := r.spec.VolumeValidation
+	v := r.provisioner.Spec.VolumeValidation
 	if v == nil {
 		v = &pavv1.VolumeValidation{}
 	}
@@ -138,8 +139,8 @@ func (r request) checkMaxCapacity(ctx context.Context, v *pavv1.VolumeValidation
 func (r request) handle(ctx context.Context, vars template.Variables) (string, error) {
 	const field = "spec.volumeCreation.handle"
 	var given *pavv1.Template
-	if r.spec.VolumeCreation != nil {
-		given = r.spec.VolumeCreation.Handle
+	if r.provisioner.Spec.VolumeCreation != nil {
+		given = r.provisioner.Spec.VolumeCreation.Handle
 	}
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil {
@@ -177,8 +178,8 @@ func checkHandle(text string) error {
 func (r request) capacity(ctx context.Context, vars template.Variables) (int64, error) {
 	const field = "spec.volumeCreation.capacity"
 	var given *pavv1.Template
-	if r.spec.VolumeCreation != nil {
-		given = r.spec.VolumeCreation.Capacity
+	if r.provisioner.Spec.VolumeCreation != nil {
+		given = r.provisioner.Spec.VolumeCreation.Capacity
 	}
 	capacity, found, err := r.quantity(ctx, field, given, vars)
 	if err != nil {

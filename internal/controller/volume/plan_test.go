@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 func claimFor(mode string, accessModes []any, request, limit string) map[string]any {
@@ -69,10 +70,11 @@ func TestMakePlan(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := makePlan(t.Context(), request{
-				spec:   pavv1.PavProvisionerSpec{VolumeValidation: test.validation, VolumeCreation: test.creation},
-				claim:  test.claim,
-				class:  map[string]any{"parameters": map[string]any{"pool": "gold"}},
-				getPVC: func(context.Context, string, string) (map[string]any, error) { return nil, errors.New("not found") },
+				provisioner: &pavv1.PavProvisioner{Spec: pavv1.PavProvisionerSpec{VolumeValidation: test.validation, VolumeCreation: test.creation}},
+				claim:       test.claim,
+				class:       map[string]any{"parameters": map[string]any{"pool": "gold"}},
+				templates:   template.NewEvaluator(template.DefaultLimits()),
+				getPVC:      func(context.Context, string, string) (map[string]any, error) { return nil, errors.New("not found") },
 			})
 			if text := fmt.Sprint(err); (err == nil) != (test.err == "") || !strings.Contains(text, test.err) && err != nil {
 				t.Fatalf("got error %v, want %q", err, test.err)

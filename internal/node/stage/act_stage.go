@@ -106,7 +106,8 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.build(ctx, pavv1.WorkflowStaging, "spec.volumeStaging.podTemplate", provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
+	field := fieldOf(provisioner, "spec.volumeStaging.podTemplate")
+	return t.build(ctx, pavv1.WorkflowStaging, field, provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
 }
 
 // liveProvisioner returns the provisioner as the API server has it, after the PavStage was written: one

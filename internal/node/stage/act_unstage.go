@@ -43,7 +43,8 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	}
 
 	attempt := max(t.stage.Status.UnstagingAttempt, 1)
-	pod, err := t.build(ctx, pavv1.WorkflowUnstaging, "spec.volumeUnstaging.podTemplate", *provisioner.Spec.VolumeUnstaging.PodTemplate, attempt)
+	field := fieldOf(provisioner, "spec.volumeUnstaging.podTemplate")
+	pod, err := t.build(ctx, pavv1.WorkflowUnstaging, field, *provisioner.Spec.VolumeUnstaging.PodTemplate, attempt)
 	if err == nil {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}

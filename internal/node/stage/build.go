@@ -18,28 +18,29 @@ import (
 )
 
 // build evaluates a pod template in the context of staging and fences the pod.
-func (t *task) build(ctx context.Context, kind, field string, definition pavv1.Template, attempt int32) (*corev1.Pod, error) {
+func (t *task) build(ctx context.Context, kind string, field template.Field, definition pavv1.Template, attempt int32) (*corev1.Pod, error) {
 	vars, err := t.variables(ctx)
 	if err != nil {
 		return nil, err
 	}
-	value, err := template.Decode(definition)
-	if err != nil {
-		return nil, &template.Error{Field: field, Err: err}
-	}
-	evaluated, err := template.Evaluate(ctx, field, value, vars, t.getPVC)
+	evaluated, err := t.templates.Evaluate(ctx, field, definition, vars, t.getPVC)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := template.Object(field, evaluated)
+	rendered, err := template.Object(field.Path, evaluated)
 	if err != nil {
 		return nil, err
 	}
-	pod, err := workflow.Build(field, rendered, t.fence(kind, attempt))
+	pod, err := workflow.Build(field.Path, rendered, t.fence(kind, attempt))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return pod, nil
+}
+
+// fieldOf names a field of a provisioner.
+func fieldOf(provisioner *pavv1.PavProvisioner, path string) template.Field {
+	return template.Field{Object: provisioner.UID, Generation: provisioner.Generation, Path: path}
 }
 
 func (t *task) fence(kind string, attempt int32) workflow.Fence {

@@ -13,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -52,6 +53,7 @@ type Stager struct {
 	events    EventRecorder
 	node      string
 	bootID    string
+	templates *template.Evaluator
 	inflight  *inflight
 	now       func() time.Time
 }
@@ -65,6 +67,7 @@ type Config struct {
 	Mounts    Mounter
 	Hub       *Hub
 	Events    EventRecorder
+	Templates *template.Evaluator
 
 	// Node is the name of the node, and BootID tells its boots apart.
 	Node, BootID string
@@ -74,7 +77,7 @@ type Config struct {
 func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
-		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, inflight: newInflight(), now: time.Now,
+		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, templates: c.Templates, inflight: newInflight(), now: time.Now,
 	}
 }
 

@@ -23,6 +23,13 @@ type compiler struct {
 	folding *state
 	// autoescape is whether output is escaped, as far as it is known before a render; volatile says that it is not.
 	autoescape, volatile bool
+	// late are mistakes that Jinja only finds in the code that it has made of the template, unless it has made none of
+	// what they are in.
+	late []error
+	// unhashable is that of a constant dictionary inside the expression being compiled, which is a mistake at once where the
+	// dictionary is part of a computation. Depth is how deep in expressions the compiler is.
+	unhashable error
+	depth      int
 	// extended says that an extends stands before what is compiled: nothing after it is printed.
 	extended bool
 }
@@ -99,6 +106,9 @@ func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 	if err := c.compileBlocks(); err != nil {
 		return nil, err
 	}
+	if len(c.late) > 0 {
+		return nil, c.late[0]
+	}
 	return &Template{env: env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
 }
 
@@ -132,7 +142,7 @@ func (c *compiler) enter(f *frame) exec {
 		if l.kind == loadParameter {
 			continue
 		}
-		first := initial{at: f.unit.slot(id), kind: l.kind, name: id.name}
+		first := initial{at: f.unit.slot(id), kind: l.kind, name: l.name}
 		if l.kind == loadAlias {
 			first.of = f.reference(l.of)
 		}

@@ -126,6 +126,9 @@ type selfReference struct{ home run }
 // TypeName implements py.Value.
 func (*selfReference) TypeName() string { return "TemplateReference" }
 
+// Repr implements py.Representable.
+func (*selfReference) Repr(*py.Budget) (string, error) { return "<TemplateReference None>", nil }
+
 // Attr implements py.Attributed.
 func (s *selfReference) Attr(_ *py.Budget, name string) (py.Value, bool, error) {
 	block, ok := s.home.scope.blocks[name]
@@ -165,11 +168,11 @@ func (b *blockReference) Call(budget *py.Budget, args py.Args) (py.Value, error)
 	if err := b.block.execute(&r); err != nil {
 		return nil, err
 	}
-	text := r.out.text.String()
+	text, err := r.out.done()
 	if r.autoescape {
-		return py.Markup(text), nil
+		return py.Markup(text), err
 	}
-	return py.Str(text), nil
+	return py.Str(text), err
 }
 
 // other compiles a statement that needs other templates: executing it is an error. (There is nothing that it could
@@ -181,7 +184,8 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 		}
 		c.extended = c.extended || f.rootlevel
 	}
-	if _, err := c.expression(s.Template, f); err != nil {
+	template, err := c.expression(s.Template, f)
+	if err != nil {
 		return nil, err
 	}
 	refused := &Error{
@@ -189,7 +193,12 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 		Message: "'" + s.Tag + "' is not available: a template stands alone and cannot use others",
 	}
 	c.problems = append(c.problems, refused)
-	return func(*run) error { return refused }, nil
+	return func(r *run) error {
+		if _, err := template.eval(r); err != nil {
+			return at(s.Pos, err)
+		}
+		return refused
+	}, nil
 }
 
 // autoescapeBlock compiles {% autoescape … %}.

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -44,14 +46,13 @@ func (c *compiler) args(from syntax.Args, f *frame) (*argsCode, error) {
 	return code, nil
 }
 
-// repeated returns a name that stands there twice, or nothing.
-func (a *argsCode) repeated() string {
-	for i, name := range a.names {
-		if slices.Contains(a.names[:i], name) {
-			return name
+// repeated notes a name that stands there twice.
+func (c *compiler) repeated(pos syntax.Pos, args *argsCode) {
+	for i, name := range args.names {
+		if slices.Contains(args.names[:i], name) {
+			c.late = append(c.late, &Error{Kind: py.Other, Line: pos.Line, Column: pos.Column, Message: "the argument '" + name + "' stands there twice"})
 		}
 	}
-	return ""
 }
 
 // all returns every expression of the arguments.
@@ -145,9 +146,7 @@ func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (
 		args.names = append(args.names, "caller")
 		args.named = append(args.named, expr{eval: func(r *run) (py.Value, error) { return caller.bind(r), nil }})
 	}
-	if name := args.repeated(); name != "" {
-		return nil, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "the argument '" + name + "' stands there twice"}
-	}
+	c.repeated(e.Pos, args)
 	return func(r *run) (py.Value, error) {
 		value, err := function.eval(r)
 		if err != nil {
@@ -178,12 +177,12 @@ func (c *compiler) filter(e *syntax.Filter, f *frame) (expr, error) {
 		if err := c.unknown(e.Pos, f, "filter", e.Name, suggest(e.Name, c.env.filters)); err != nil {
 			return expr{}, err
 		}
-		apply = func(s *state, _ py.Value, _ py.Args) (py.Value, error) {
+		apply = func(s *state, _ py.Value, args py.Args) (py.Value, error) {
 			_, err := s.filterNamed(e.Name)
-			return nil, err
+			return nil, cmp.Or(unnamed(args), err)
 		}
 	}
-	return c.applied(e.Pos, input, e.Args, f, known && !needsContext[e.Name], apply)
+	return c.applied(e.Pos, input, e.Args, f, known && !c.volatile && !needsContext[e.Name], apply)
 }
 
 func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
@@ -196,15 +195,23 @@ func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
 		if err := c.unknown(e.Pos, f, "test", e.Name, suggest(e.Name, c.env.tests)); err != nil {
 			return expr{}, err
 		}
-		holds = func(s *state, _ py.Value, _ py.Args) (bool, error) {
+		holds = func(s *state, _ py.Value, args py.Args) (bool, error) {
 			_, err := s.testNamed(e.Name)
-			return false, err
+			return false, cmp.Or(unnamed(args), err)
 		}
 	}
-	return c.applied(e.Pos, input, e.Args, f, known, func(s *state, value py.Value, args py.Args) (py.Value, error) {
+	return c.applied(e.Pos, input, e.Args, f, known && !c.volatile, func(s *state, value py.Value, args py.Args) (py.Value, error) {
 		result, err := holds(s, value, args)
 		return py.Bool(result), err
 	})
+}
+
+// unnamed returns the error of named arguments: what Jinja puts in the place of an unknown filter or test takes none.
+func unnamed(args py.Args) error {
+	if len(args.Named) == 0 {
+		return nil
+	}
+	return raisef("TypeError", "got an unexpected keyword argument '%s'", args.Named[0].Name)
 }
 
 // needsContext are the filters that Jinja never evaluates before a render.
@@ -216,8 +223,15 @@ func (c *compiler) unknown(pos syntax.Pos, f *frame, what, name, similar string)
 	if !f.soft {
 		return wrong
 	}
-	c.problems = append(c.problems, wrong)
+	c.problem(wrong)
 	return nil
+}
+
+// problem notes a mistake that a render may never meet; err may be nil.
+func (c *compiler) problem(err error) {
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		c.problems = append(c.problems, wrong)
+	}
 }
 
 // applied compiles the application of a filter or test to input.
@@ -253,8 +267,6 @@ func (c *compiler) applied(pos syntax.Pos, input expr, from syntax.Args, f *fram
 			return once(s, func(e expr) (py.Value, error) { return e.constant, nil })
 		}, evaluate)
 	}
-	if name := args.repeated(); name != "" && folded.constant == nil {
-		return expr{}, &Error{Kind: py.Other, Line: pos.Line, Column: pos.Column, Message: "the argument '" + name + "' stands there twice"}
-	}
+	c.repeated(pos, args)
 	return folded, nil
 }

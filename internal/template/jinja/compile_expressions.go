@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -8,7 +9,32 @@ import (
 )
 
 // expression compiles one expression.
-func (c *compiler) expression(node syntax.Expr, f *frame) (expr, error) { //nolint:gocyclo // one case an expression
+func (c *compiler) expression(node syntax.Expr, f *frame) (expr, error) {
+	late := len(c.late)
+	c.depth++
+	compiled, err := c.one(node, f)
+	if err == nil && compiled.replayed() {
+		c.late = c.late[:late]
+	}
+	if err == nil && c.unhashable != nil && isComputed(node) {
+		err = c.unhashable
+	}
+	if c.depth--; c.depth == 0 {
+		c.unhashable = nil
+	}
+	return compiled, err
+}
+
+// isComputed says whether Jinja tries to evaluate the expression, with all in it, before a render.
+func isComputed(node syntax.Expr) bool {
+	switch node.(type) {
+	case *syntax.Const, *syntax.Name, *syntax.Tuple, *syntax.List, *syntax.Dict, *syntax.Slice:
+		return false
+	}
+	return true
+}
+
+func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) { //nolint:gocyclo // one case an expression
 	switch e := node.(type) {
 	case *syntax.Const:
 		return expr{constant: e.Value, eval: replay(e.Value, nil)}, nil
@@ -50,6 +76,8 @@ func (c *compiler) expression(node syntax.Expr, f *frame) (expr, error) { //noli
 		}, e.Object)
 	case *syntax.Item:
 		return c.item(e, f)
+	case *syntax.Slice:
+		return c.misplacedSlice(e, f)
 	case *syntax.Call:
 		call, err := c.callExpression(e, f, nil)
 		return expr{eval: call}, err
@@ -135,23 +163,41 @@ func (c *compiler) sequence(items []syntax.Expr, f *frame, join func(items []py.
 	}), nil
 }
 
+// dictionary makes a dictionary of keys and values in turn.
+func dictionary(s *state, values []py.Value) (py.Value, error) {
+	if err := s.budget.Alloc(2 * valueSize * (len(values) + 1)); err != nil {
+		return nil, err
+	}
+	dict := py.NewDict()
+	for i := 0; i < len(values); i += 2 {
+		if err := dict.Set(values[i], values[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return dict, nil
+}
+
 func (c *compiler) dict(e *syntax.Dict, f *frame) (expr, error) {
 	pairs := make([]syntax.Expr, 0, 2*len(e.Keys))
 	for i := range e.Keys {
 		pairs = append(pairs, e.Keys[i], e.Values[i])
 	}
-	return c.operation(e.Pos, f, func(s *state, values []py.Value) (py.Value, error) {
-		if err := s.budget.Alloc(2 * valueSize * (len(values) + 1)); err != nil {
-			return nil, err
+	parts, err := c.expressions(pairs, f)
+	if err != nil {
+		return expr{}, err
+	}
+	if allConstant(parts) && !c.volatile {
+		if _, err := dictionary(c.folding, constants(parts)); err != nil {
+			c.unhashable = at(e.Pos, err)
 		}
-		dict := py.NewDict()
-		for i := 0; i < len(values); i += 2 {
-			if err := dict.Set(values[i], values[i+1]); err != nil {
-				return nil, err
-			}
+	}
+	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
+		dict, err := dictionary(s, values)
+		if err != nil {
+			return nil, at(e.Pos, err)
 		}
 		return dict, nil
-	}, pairs...)
+	}), nil
 }
 
 func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
@@ -172,10 +218,12 @@ func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
 			return expr{}, err
 		}
 	}
-	if test.constant != nil && !c.volatile {
-		if holds, err := py.Truth(c.folding.budget, test.constant); err == nil && holds && then.constant != nil {
+	if test.constant != nil {
+		holds, ok := c.truth(test)
+		if ok && holds && then.constant != nil {
 			return then, nil
-		} else if err == nil && !holds && otherwise.constant != nil {
+		}
+		if ok && !holds && otherwise.constant != nil {
 			return otherwise, nil
 		}
 	}
@@ -200,17 +248,20 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	if left.constant != nil && !c.volatile {
-		if truth, err := py.Truth(c.folding.budget, left.constant); err == nil && truth != e.And {
+	late := len(c.late)
+	right, err := c.expression(e.Right, f)
+	if left.constant != nil && c.unhashable == nil {
+		if truth, ok := c.truth(left); ok && truth != e.And {
+			// The right side is never compiled, whatever is wrong with it.
+			c.late = c.late[:late]
+			c.problem(err)
 			return left, nil
+		} else if err == nil && right.constant != nil {
+			return right, nil
 		}
 	}
-	right, err := c.expression(e.Right, f)
 	if err != nil {
 		return expr{}, err
-	}
-	if left.constant != nil && right.constant != nil && !c.volatile {
-		return right, nil
 	}
 	return expr{eval: func(r *run) (py.Value, error) {
 		value, err := left.eval(r)
@@ -255,14 +306,22 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 		}
 		return py.Bool(true), nil
 	}
-	return c.fold(parts,
-		func(s *state) (py.Value, error) {
-			return chain(s, func(i int) (py.Value, error) { return parts[i].constant, nil })
-		},
-		func(r *run) (py.Value, error) {
-			return chain(r.state, func(i int) (py.Value, error) { return parts[i].eval(r) })
-		}), nil
+	evaluate := func(r *run) (py.Value, error) {
+		return chain(r.state, func(i int) (py.Value, error) { return parts[i].eval(r) })
+	}
+	// A chain is constant as soon as what comes before its first variable does not hold.
+	return c.fold(nil, func(s *state) (py.Value, error) {
+		return chain(s, func(i int) (py.Value, error) {
+			if parts[i].constant == nil {
+				return nil, errVariable
+			}
+			return parts[i].constant, nil
+		})
+	}, evaluate), nil
 }
+
+// errVariable ends the evaluation of what turns out not to be constant.
+var errVariable = errors.New("not a constant")
 
 func compareOnce(s *state, op syntax.CompareOp, left, right py.Value) (bool, error) {
 	if op.In || op.NotIn {
@@ -330,30 +389,45 @@ func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {
 		}
 		return c.slice(e, object, slice, f)
 	}
-	if keys, ok := e.Key.(*syntax.Tuple); ok {
-		for _, key := range keys.Items {
-			if _, ok := key.(*syntax.Slice); ok {
-				return expr{}, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "a slice stands alone in its brackets"}
-			}
-		}
-	}
 	return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
 		return s.item(v[0], v[1])
 	}, e.Object, e.Key)
 }
 
-func (c *compiler) slice(e *syntax.Item, object expr, slice *syntax.Slice, f *frame) (expr, error) {
-	parts := []expr{object}
+// misplacedSlice compiles a slice beside other keys, x[1:2, 3], of which Jinja makes code that is no Python.
+func (c *compiler) misplacedSlice(e *syntax.Slice, f *frame) (expr, error) {
+	c.late = append(c.late, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "a slice stands alone in its brackets"})
+	parts, err := c.bounds(e, f)
+	if err != nil {
+		return expr{}, err
+	}
+	return c.pure(parts, func(_ *state, v []py.Value) (py.Value, error) {
+		return &py.SliceKey{Start: v[0], Stop: v[1], Step: v[2]}, nil
+	}), nil
+}
+
+// bounds compiles the parts of a slice; what is left out is none.
+func (c *compiler) bounds(slice *syntax.Slice, f *frame) ([]expr, error) {
+	parts := make([]expr, 0, 3)
 	for _, part := range []syntax.Expr{slice.Start, slice.Stop, slice.Step} {
 		bound := constantOf(py.None{})
 		if part != nil {
 			var err error
 			if bound, err = c.expression(part, f); err != nil {
-				return expr{}, err
+				return nil, err
 			}
 		}
 		parts = append(parts, bound)
 	}
+	return parts, nil
+}
+
+func (c *compiler) slice(e *syntax.Item, object expr, slice *syntax.Slice, f *frame) (expr, error) {
+	bounds, err := c.bounds(slice, f)
+	if err != nil {
+		return expr{}, err
+	}
+	parts := append([]expr{object}, bounds...)
 	key := func(v []py.Value) py.Value { return &py.SliceKey{Start: v[1], Stop: v[2], Step: v[3]} }
 	return c.fold(parts,
 		// Jinja looks a constant slice up as it does any item, which may be undefined; in a render it is an error.

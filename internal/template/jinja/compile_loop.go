@@ -177,7 +177,7 @@ func (l *loopCode) recursive(r *run) error {
 	if err != nil {
 		return at(l.pos, err)
 	}
-	return at0(l.pos, r.printRaw(value))
+	return at0(l.pos, r.printRaw(l.pos, value))
 }
 
 // call executes a recursive loop over items and returns what it prints. R is where the loop stands.
@@ -193,11 +193,11 @@ func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
 	if err := l.iterate(&inner, items, recurse, depth); err != nil {
 		return nil, err
 	}
-	text := inner.out.text.String()
+	text, err := inner.out.done()
 	if l.escaping(r) {
-		return py.Markup(text), nil
+		return py.Markup(text), err
 	}
-	return py.Str(text), nil
+	return py.Str(text), err
 }
 
 // iterate executes the body for each of items, or else the else.

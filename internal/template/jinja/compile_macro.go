@@ -45,7 +45,7 @@ func (c *compiler) macroBody(name string, pos syntax.Pos, signature syntax.Signa
 	seen := map[string]bool{}
 	for i, param := range signature.Params {
 		if seen[param.Name] {
-			return nil, &Error{Kind: py.Other, Line: param.Line, Column: param.Column, Message: "the parameter '" + param.Name + "' stands there twice"}
+			c.late = append(c.late, &Error{Kind: py.Other, Line: param.Line, Column: param.Column, Message: "the parameter '" + param.Name + "' stands there twice"})
 		}
 		seen[param.Name] = true
 		id, _ := inner.symbols.find(param.Name)
@@ -110,7 +110,7 @@ func (c *compiler) callBlock(s *syntax.CallBlock, f *frame) (exec, error) {
 		if err != nil {
 			return at(s.Pos, err)
 		}
-		return at0(s.Pos, r.printRaw(value))
+		return at0(s.Pos, r.printRaw(s.Pos, value))
 	}, nil
 }
 
@@ -128,6 +128,14 @@ func (m *macroCode) bind(r *run) *macro {
 
 // TypeName implements py.Value.
 func (*macro) TypeName() string { return "Macro" }
+
+// Repr implements py.Representable.
+func (m *macro) Repr(*py.Budget) (string, error) {
+	if m.code.name == "" {
+		return "<Macro anonymous>", nil
+	}
+	return "<Macro '" + m.code.name + "'>", nil
+}
 
 // Attr implements py.Attributed.
 func (m *macro) Attr(_ *py.Budget, name string) (py.Value, bool, error) {
@@ -174,11 +182,11 @@ func (m *macro) Call(b *py.Budget, args py.Args) (py.Value, error) {
 	if err := m.code.body(&r); err != nil {
 		return nil, err
 	}
-	text := r.out.text.String()
+	text, err := r.out.done()
 	if r.autoescape {
-		return py.Markup(text), nil
+		return py.Markup(text), err
 	}
-	return py.Str(text), nil
+	return py.Str(text), err
 }
 
 // defaults gives parameters that are not there what they are by default, in order.

@@ -161,7 +161,7 @@ func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
 		if err != nil {
 			return at(s.Pos, err)
 		}
-		if err := r.printRaw(value); err != nil {
+		if err := r.printRaw(s.Pos, value); err != nil {
 			return at(s.Pos, err)
 		}
 		return run0(leave, r)
@@ -169,14 +169,17 @@ func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
 }
 
 // printRaw prints what a filter block, a call block or a recursive loop yields, which is not finalized; it must be text.
-func (r *run) printRaw(value py.Value) error {
+func (r *run) printRaw(pos syntax.Pos, value py.Value) error {
 	switch text := value.(type) {
 	case py.Str:
 		return r.print(string(text))
 	case py.Markup:
 		return r.print(string(text))
 	}
-	return raisef("TypeError", "expected text to print, got %s", value.TypeName())
+	if r.out.failed == nil {
+		r.out.failed = at(pos, raisef("TypeError", "expected text to print, got %s", value.TypeName()))
+	}
+	return nil
 }
 
 // captured compiles a chain of filters over what a statement has collected; filter may be nil.

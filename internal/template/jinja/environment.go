@@ -19,7 +19,7 @@ type Options struct {
 	Source int
 	// Filters are known besides the builtin ones. They depend on nothing but their arguments.
 	Filters map[string]Filter
-	// Finalize makes the text of what {{ … }} prints. Its default is that of Jinja, str.
+	// Finalize makes the text of what {{ … }} prints, which is str(value) without it.
 	Finalize func(b *py.Budget, value py.Value) (string, error)
 }
 
@@ -32,9 +32,6 @@ type Environment struct {
 
 // New returns an environment with the builtin filters and tests and what options add.
 func New(options Options) *Environment {
-	if options.Finalize == nil {
-		options.Finalize = py.ToStr
-	}
 	env := &Environment{options: options, tests: builtinTests, filters: map[string]filter{}}
 	for name, builtin := range builtinFilters {
 		env.filters[name] = builtin
@@ -106,7 +103,11 @@ func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*
 	if err := t.body(r); err != nil {
 		return nil, at(syntax.Pos{Line: 1, Column: 1}, err)
 	}
-	return &Result{Text: out.text.String(), context: top}, nil
+	text, err := out.done()
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Text: text, context: top}, nil
 }
 
 // seed is the same for each render: random and lipsum yield the same each time.

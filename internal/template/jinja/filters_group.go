@@ -99,7 +99,7 @@ func sliced(items []py.Value, n int, filler py.Value) nextItem {
 			slice = append(slice, filler)
 		}
 		number++
-		return &py.List{Items: slice}, true, b.Alloc(valueSize * len(slice))
+		return &py.List{Items: slice}, true, b.Alloc(valueSize * (len(slice) + 2))
 	}
 }
 
@@ -152,8 +152,8 @@ func (s *state) groups(items []py.Value, key getter) ([][]py.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		same := current != nil && py.Same(current, next)
-		if current != nil && !same {
+		same := false
+		if current != nil {
 			if same, err = py.Equal(s.budget, current, next); err != nil {
 				return nil, err
 			}

@@ -25,6 +25,9 @@ func (s *state) sorted(value py.Value, key getter, reverse py.Value) (py.Value, 
 	if err != nil {
 		return nil, err
 	}
+	if n := clipped(backwards); n != int(int32(n)) {
+		return nil, raisef("OverflowError", "Python int too large to convert to C int")
+	}
 	sorted, err := s.sortBy(items, key, backwards.Sign() != 0)
 	return &py.List{Items: sorted}, err
 }

@@ -42,9 +42,13 @@ func (p *prettyPrinter) value(value py.Value, indent, allowance int, top bool) e
 			return p.items("(", v.Items, tupleEnd(v), indent, allowance)
 		}
 	case py.Str:
-		return p.text(string(v), indent, allowance, top)
+		if v != "" {
+			return p.text(string(v), indent, allowance, top)
+		}
 	case py.Bytes:
-		return p.bytes(string(v), indent, allowance, top)
+		if len(v) > bytesChunk {
+			return p.bytes(string(v), indent, allowance, top)
+		}
 	}
 	return p.write(oneLine)
 }

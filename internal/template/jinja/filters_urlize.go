@@ -58,7 +58,10 @@ func (s *state) linkAttributes(rel, noFollow, target py.Value) (string, error) {
 	relations := []string{"noopener"}
 	if c.isTrue(rel) {
 		for _, relation := range c.collect(c.method(rel, "split")) {
-			text, _ := textOf(relation)
+			text, isText := textOf(relation)
+			if !isText {
+				return "", raisef("TypeError", "'<' not supported between instances of 'str' and '%s'", relation.TypeName())
+			}
 			relations = append(relations, text)
 		}
 	}

@@ -39,7 +39,10 @@ func (s *state) hasMethod(value py.Value, name string) error {
 // wrapLine is a list of the lines that one line becomes.
 func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 	c := calculation{s: s}
-	text, _ := textOf(line)
+	text, isText := textOf(line)
+	if !isText {
+		return nil, raisef("TypeError", "cannot use a string pattern on a bytes-like object")
+	}
 	if err := s.budget.Alloc(8 * len(text)); err != nil {
 		return nil, err
 	}

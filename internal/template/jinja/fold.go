@@ -22,7 +22,7 @@ func constantOf(value py.Value) expr {
 // fold returns an expression of parts: evaluated right away if all of them are constant, and with evaluate in a render.
 // An error is left to the render, which may never get there.
 func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), evaluate eval) expr {
-	if c.volatile || !allConstant(parts) {
+	if !allConstant(parts) {
 		return expr{eval: evaluate}
 	}
 	c.folding.autoescape = c.autoescape
@@ -30,28 +30,126 @@ func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), eval
 	if err != nil {
 		return expr{eval: evaluate}
 	}
+	if c.volatile {
+		return expr{constant: value, eval: evaluate}
+	}
 	return expr{constant: value, eval: replay(value, evaluate)}
+}
+
+// replayed says whether Jinja writes the value into its code instead of the expression.
+func (e expr) replayed() bool { return e.constant != nil && isLiteral(e.constant) }
+
+// isLiteral says whether Python's repr of value is code that makes it again.
+func isLiteral(value py.Value) bool {
+	switch v := value.(type) {
+	case py.None, py.Bool, py.Int, py.Float, py.Str, py.Markup, *py.Range:
+		return true
+	case *py.Tuple:
+		return v.Fields == nil && !slices.ContainsFunc(v.Items, isNoLiteral)
+	case *py.List:
+		return !slices.ContainsFunc(v.Items, isNoLiteral)
+	case *py.Dict:
+		for i := range v.Len() {
+			if key, item := v.Entry(i); isNoLiteral(key) || isNoLiteral(item) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func isNoLiteral(value py.Value) bool { return !isLiteral(value) }
+
+// truth returns whether a constant is true; ok says that it is known.
+func (c *compiler) truth(e expr) (truth, ok bool) {
+	truth, err := py.Truth(c.folding.budget, e.constant)
+	return truth, err == nil
 }
 
 func allConstant(parts []expr) bool {
 	return !slices.ContainsFunc(parts, func(e expr) bool { return e.constant == nil })
 }
 
-// replay returns what yields a constant in a render: the value itself, if nothing can change it.
+// replay returns what yields a constant in a render: the value itself, or a copy of what can be changed.
 func replay(value py.Value, evaluate eval) eval {
+	if !isLiteral(value) {
+		return evaluate
+	}
+	if !isFinite(value) {
+		return func(*run) (py.Value, error) {
+			return nil, raisef("NameError", "a constant that is not a finite number can only be printed")
+		}
+	}
+	switch value.(type) {
+	case *py.Tuple, *py.List, *py.Dict:
+		return func(r *run) (py.Value, error) { return copyLiteral(r.budget, value) }
+	}
+	return func(*run) (py.Value, error) { return value, nil }
+}
+
+// isFinite says whether Jinja can write the literal into its code: infinity and NaN are names there, of nothing.
+func isFinite(value py.Value) bool {
 	switch v := value.(type) {
 	case py.Float:
-		// Jinja writes such a constant into its code as a name that does not exist there.
-		if math.IsInf(float64(v), 0) || math.IsNaN(float64(v)) {
-			return func(*run) (py.Value, error) {
-				return nil, raisef("NameError", "a constant that is not a finite number can only be printed")
+		return !math.IsInf(float64(v), 0) && !math.IsNaN(float64(v))
+	case *py.Tuple:
+		return !slices.ContainsFunc(v.Items, isInfinite)
+	case *py.List:
+		return !slices.ContainsFunc(v.Items, isInfinite)
+	case *py.Dict:
+		for i := range v.Len() {
+			if key, item := v.Entry(i); isInfinite(key) || isInfinite(item) {
+				return false
 			}
 		}
-		return func(*run) (py.Value, error) { return value, nil }
-	case py.None, py.Bool, py.Int, py.Str, py.Markup:
-		return func(*run) (py.Value, error) { return value, nil }
 	}
-	return evaluate
+	return true
+}
+
+func isInfinite(value py.Value) bool { return !isFinite(value) }
+
+// copyLiteral returns a copy of a literal that shares nothing that can be changed.
+func copyLiteral(b *py.Budget, value py.Value) (py.Value, error) {
+	switch v := value.(type) {
+	case *py.Tuple:
+		items, err := copyLiterals(b, v.Items)
+		return &py.Tuple{Items: items}, err
+	case *py.List:
+		items, err := copyLiterals(b, v.Items)
+		return &py.List{Items: items}, err
+	case *py.Dict:
+		copied := py.NewDict()
+		if err := b.Alloc(4 * valueSize * (v.Len() + 1)); err != nil {
+			return nil, err
+		}
+		for i := range v.Len() {
+			key, item := v.Entry(i)
+			item, err := copyLiteral(b, item)
+			if err != nil {
+				return nil, err
+			}
+			if err := copied.Set(key, item); err != nil {
+				return nil, err
+			}
+		}
+		return copied, nil
+	}
+	return value, nil
+}
+
+func copyLiterals(b *py.Budget, items []py.Value) ([]py.Value, error) {
+	if err := b.Alloc(valueSize * (len(items) + 1)); err != nil {
+		return nil, err
+	}
+	copied := make([]py.Value, len(items))
+	for i, item := range items {
+		var err error
+		if copied[i], err = copyLiteral(b, item); err != nil {
+			return nil, err
+		}
+	}
+	return copied, nil
 }
 
 func constants(parts []expr) []py.Value {

@@ -13,6 +13,11 @@ func nothing(*py.Budget) (py.Value, bool, error) { return nil, false, nil }
 func lazily(begin func(b *py.Budget) (nextItem, error)) *py.Generator {
 	var next nextItem
 	return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) {
+		// A generator may take its items from another one, and that from another.
+		if err := b.Enter(); err != nil {
+			return nil, false, err
+		}
+		defer b.Leave()
 		if next == nil {
 			first, err := begin(b)
 			if err != nil {
@@ -20,9 +25,6 @@ func lazily(begin func(b *py.Budget) (nextItem, error)) *py.Generator {
 				return nil, false, err
 			}
 			next = first
-		}
-		if err := b.Step(1); err != nil {
-			return nil, false, err
 		}
 		value, ok, err := next(b)
 		if !ok || err != nil {

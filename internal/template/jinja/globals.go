@@ -4,10 +4,10 @@ import "github.com/albertofaria/pav/internal/template/jinja/py"
 
 // builtinGlobals are the variables that every template has, but for those that depend on the render.
 var builtinGlobals = map[string]py.Value{
-	"cycler":    hostType("cycler", newCycler),
+	"cycler":    hostType("jinja2.utils.Cycler", newCycler),
 	"dict":      hostType("dict", newDict),
-	"joiner":    hostType("joiner", newJoiner),
-	"namespace": hostType("namespace", newNamespace),
+	"joiner":    hostType("jinja2.utils.Joiner", newJoiner),
+	"namespace": hostType("jinja2.utils.Namespace", newNamespace),
 	"range":     &py.Func{Name: "safe_range", Type: "function", Fn: safeRange},
 }
 

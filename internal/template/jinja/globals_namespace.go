@@ -3,7 +3,11 @@ package jinja
 import "github.com/albertofaria/pav/internal/template/jinja/py"
 
 // namespace is what a template can assign attributes to from inner scopes.
-type namespace struct{ attributes *py.Dict }
+type namespace struct {
+	attributes *py.Dict
+	// open says that its representation is being written: inside itself, it is only hinted at.
+	open bool
+}
 
 // newNamespace takes what dict does.
 func newNamespace(b *py.Budget, args py.Args) (py.Value, error) {
@@ -29,6 +33,11 @@ func (n *namespace) Attr(_ *py.Budget, name string) (py.Value, bool, error) {
 
 // Repr implements py.Representable.
 func (n *namespace) Repr(b *py.Budget) (string, error) {
+	if n.open {
+		return "<Namespace {...}>", nil
+	}
+	n.open = true
+	defer func() { n.open = false }()
 	attributes, err := py.Repr(b, n.attributes)
 	if err != nil {
 		return "", err

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"fmt"
+
 	"github.com/albertofaria/pav/internal/template/jinja/py"
 )
 
@@ -29,6 +31,12 @@ func newLoopContext(iterable py.Value, items py.Iterator, filtered bool, recurse
 
 // TypeName implements py.Value.
 func (*loopContext) TypeName() string { return "LoopContext" }
+
+// Repr implements py.Representable.
+func (l *loopContext) Repr(b *py.Budget) (string, error) {
+	length, err := l.Len(b)
+	return fmt.Sprintf("<LoopContext %d/%d>", l.index0+1, length), err
+}
 
 // Next implements py.Iterator.
 func (l *loopContext) Next(b *py.Budget) (py.Value, bool, error) {

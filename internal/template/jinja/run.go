@@ -92,7 +92,14 @@ func (ref reference) in(frame *activation) *py.Value {
 }
 
 // output collects what is printed.
-type output struct{ text strings.Builder }
+type output struct {
+	text strings.Builder
+	// failed is that something was printed that is no text. As in Jinja, this shows when all of it is put together.
+	failed error
+}
+
+// done returns all that was printed.
+func (o *output) done() (string, error) { return o.text.String(), o.failed }
 
 // print appends text to the output.
 func (r *run) print(text string) error {
@@ -107,6 +114,8 @@ func (r *run) print(text string) error {
 func (r *run) capture(body exec) (string, error) {
 	inner := *r
 	inner.out = &output{}
-	err := body(&inner)
-	return inner.out.text.String(), err
+	if err := body(&inner); err != nil {
+		return "", err
+	}
+	return inner.out.done()
 }

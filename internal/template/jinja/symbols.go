@@ -3,6 +3,8 @@ package jinja
 import (
 	"maps"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/albertofaria/pav/internal/template/jinja/syntax"
 )
 
@@ -17,8 +19,9 @@ type identifier struct {
 // load is how a scope comes by the first value of one of its variables.
 type load struct {
 	kind loadKind
-	// of is the variable of an outer scope whose value is taken, for loadAlias.
-	of identifier
+	// of is the variable of an outer scope whose value is taken, for loadAlias; name that of the context, for loadContext.
+	of   identifier
+	name string
 }
 
 type loadKind int
@@ -55,7 +58,8 @@ func (s *symbols) copy() *symbols {
 }
 
 func (s *symbols) define(name string, l load) identifier {
-	id := identifier{s.level, name}
+	// Names that Unicode takes for the same text are one variable, as in Python; a context has them as they are.
+	id := identifier{s.level, norm.NFKC.String(name)}
 	s.refs[name] = id
 	s.loads[id] = l
 	return id
@@ -85,7 +89,7 @@ func (s *symbols) store(name string) {
 		return
 	}
 	if outer, ok := s.findOutside(name); ok {
-		s.define(name, load{loadAlias, outer})
+		s.define(name, load{kind: loadAlias, of: outer})
 	} else {
 		s.define(name, load{kind: loadMissing})
 	}
@@ -100,7 +104,7 @@ func (s *symbols) parameter(name string) identifier {
 // read notes that the scope reads name.
 func (s *symbols) read(name string) {
 	if _, ok := s.find(name); !ok {
-		s.define(name, load{kind: loadContext})
+		s.define(name, load{kind: loadContext, name: name})
 	}
 }
 
@@ -126,9 +130,9 @@ func (s *symbols) merge(branches []*symbols) {
 		}
 		id, _ := s.find(name)
 		if outer, ok := s.findOutside(name); ok {
-			s.loads[id] = load{loadAlias, outer}
+			s.loads[id] = load{kind: loadAlias, of: outer}
 		} else {
-			s.loads[id] = load{kind: loadContext}
+			s.loads[id] = load{kind: loadContext, name: name}
 		}
 	}
 }

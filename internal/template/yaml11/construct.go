@@ -4,11 +4,9 @@ import "slices"
 
 // constructor makes values of nodes.
 type constructor struct {
-	limits   Limits
-	readers  map[string]reader
-	depth    int
-	nodes    int
-	expanded int
+	limits  *Limits
+	readers map[string]reader
+	depth   int
 }
 
 // reader makes a value of a node with a certain tag.
@@ -74,16 +72,12 @@ func (c *constructor) enter(n *node) (leave func(), err error) {
 }
 
 func (c *constructor) count(n *node, nodes, bytes int) error {
-	c.nodes += nodes
-	c.expanded += bytes
-	switch {
-	case c.nodes > c.limits.Nodes:
-		return n.mark.errorf("aliases and merges make more than %d values", c.limits.Nodes)
-	case c.expanded > c.limits.Expanded:
-		return n.mark.errorf("aliases and merges make more than %d bytes", c.limits.Expanded)
-	default:
-		return nil
+	c.limits.Nodes -= nodes
+	c.limits.Expanded -= bytes
+	if c.limits.Nodes < 0 || c.limits.Expanded < 0 {
+		return n.mark.errorf("there are too many values, as aliases and merges repeat them")
 	}
+	return nil
 }
 
 func (c *constructor) sequence(n *node) (any, error) {

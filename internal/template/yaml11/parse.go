@@ -146,7 +146,7 @@ func (p *parser) nodeUnless(where place, empty mark, kinds ...kind) (*node, erro
 
 func (p *parser) newNode(n *node) (*node, error) {
 	if p.nodes++; p.nodes > p.limits.Nodes {
-		return nil, n.mark.errorf("there are more than %d values", p.limits.Nodes)
+		return nil, n.mark.errorf("there are too many values")
 	}
 	return n, nil
 }

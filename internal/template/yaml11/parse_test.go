@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// limits are those of a text of 1 MiB.
-var limits = LimitsFor(1 << 20)
+// limits returns those of a text of 1 MiB.
+func limits() *Limits { return LimitsFor(1 << 20) }
 
 // The values are what PyYAML's safe_load returns; keys are what Python's json module makes of them.
 func TestParse(t *testing.T) {
@@ -93,7 +93,7 @@ func TestParse(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse(test.text, limits)
+			got, err := Parse(test.text, limits())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 
 func TestParse_NotANumber(t *testing.T) {
 	for _, text := range []string{".nan", ".NaN", "!!float -.nan"} {
-		got, err := Parse(text, limits)
+		got, err := Parse(text, limits())
 		if f, ok := got.(float64); !ok || !math.IsNaN(f) {
 			t.Errorf("%s: got %v, %v", text, got, err)
 		}
@@ -124,7 +124,7 @@ func TestDateAndTimestamp_AsPythonWritesThem(t *testing.T) {
 		"2001-02-03T04:05:06+14":         {"2001-02-03T04:05:06+14:00", "datetime.datetime(2001, 2, 3, 4, 5, 6, tzinfo=datetime.timezone(datetime.timedelta(seconds=50400)))"},
 	}
 	for text, want := range tests {
-		got, err := Parse(text, limits)
+		got, err := Parse(text, limits())
 		written, ok := got.(interface {
 			String() string
 			Repr() string

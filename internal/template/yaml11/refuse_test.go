@@ -83,7 +83,7 @@ func TestParse_Refuses(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse(text, limits)
+			got, err := Parse(text, limits())
 			var wrong *Error
 			if !errors.As(err, &wrong) {
 				t.Fatalf("got %v and error %v, want an *Error", got, err)
@@ -96,7 +96,7 @@ func TestParse_Refuses(t *testing.T) {
 }
 
 func TestParse_ErrorsSayWhere_ButNotWhat(t *testing.T) {
-	_, err := Parse("a: 1\npassword: s3cr3t: x", limits)
+	_, err := Parse("a: 1\npassword: s3cr3t: x", limits())
 	if want := "line 2, column 17: ':' cannot stand here"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -140,7 +140,7 @@ func TestParse_IsBounded(t *testing.T) {
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			got, err := Parse(text, limits)
+			got, err := Parse(text, limits())
 			if err == nil {
 				t.Errorf("got %T, want an error", got)
 			}
@@ -148,6 +148,17 @@ func TestParse_IsBounded(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 		})
+	}
+}
+
+func TestParse_TakesWhatATextStandsForOffTheLimits(t *testing.T) {
+	left := limits()
+	before := *left
+	if _, err := Parse("[&a xyz, *a]", left); err != nil {
+		t.Fatal(err)
+	}
+	if nodes, bytes := before.Nodes-left.Nodes, before.Expanded-left.Expanded; nodes != 3 || bytes != 6 {
+		t.Errorf("%d values and %d bytes were taken off, want 3 and 6", nodes, bytes)
 	}
 }
 
@@ -167,7 +178,7 @@ func TestParse_LongTextsTakeLittleTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			if _, err := Parse(text, limits); err != nil {
+			if _, err := Parse(text, limits()); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(start); took > time.Second {
@@ -184,10 +195,9 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	small := LimitsFor(1 << 12)
 	f.Fuzz(func(t *testing.T, text string) {
 		start := time.Now()
-		got, err := Parse(text, small)
+		got, err := Parse(text, LimitsFor(1<<12))
 		if err != nil && got != nil {
 			t.Errorf("got both %v and error %v", got, err)
 		}

@@ -2,6 +2,7 @@ package yaml11
 
 import (
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -160,11 +161,29 @@ func (s *scanner) escape(text *strings.Builder) error {
 	if err != nil {
 		return err
 	}
+	if digits == 4 && utf16.IsSurrogate(rune(code)) {
+		if code, err = s.secondHalf(code); err != nil {
+			return err
+		}
+	}
 	if code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
 		return start.errorf("there is no character of this code")
 	}
 	text.WriteRune(rune(code))
 	return nil
+}
+
+// secondHalf scans the escape of the other half of a character that JSON writes as two.
+func (s *scanner) secondHalf(first uint32) (uint32, error) {
+	if s.at(0) != '\\' || s.at(1) != 'u' {
+		return first, nil
+	}
+	s.skip(2)
+	second, err := s.hexadecimal(escapeDigits['u'])
+	if whole := utf16.DecodeRune(rune(first), rune(second)); whole != utf8.RuneError {
+		return uint32(whole), err
+	}
+	return first, err
 }
 
 // quotedSpaces goes over blanks and line breaks inside quotes.

@@ -81,7 +81,11 @@ func calculate(b *Budget, op BinaryOp, x, y Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return calculateFloats(op, f, g)
+	result, err := calculateFloats(op, f, g)
+	if err != nil {
+		return nil, err
+	}
+	return b.float(result), nil
 }
 
 func calculateInts(b *Budget, op BinaryOp, i, j Int) (Value, error) {
@@ -89,9 +93,13 @@ func calculateInts(b *Budget, op BinaryOp, i, j Int) (Value, error) {
 		return result, nil
 	}
 	switch op {
-	case OpDiv:
-		return divide(i, j)
-	case OpFloorDiv, OpMod:
+	case OpDiv, OpFloorDiv, OpMod:
+		if j.Sign() == 0 {
+			return nil, exception("ZeroDivisionError", "%s", zeroInts[op])
+		}
+		if op == OpDiv {
+			return divide(i, j)
+		}
 		return floorDivide(b, op, i, j)
 	case OpPow:
 		return power(b, i, j)
@@ -138,40 +146,54 @@ func calculateSmall(op BinaryOp, i, j Int) (Value, bool) {
 		difference := x - y
 		return Int{small: difference}, (difference < x) == (y > 0)
 	case OpMul:
-		return multiplySmall(x, y)
+		product, ok := multiplySmall(x, y)
+		return Int{small: product}, ok
+	case OpFloorDiv, OpMod:
+		return floorDivideSmall(op, x, y)
 	}
 	return nil, false
 }
 
-func multiplySmall(x, y int64) (Value, bool) {
-	if x == math.MinInt64 || y == math.MinInt64 {
+func floorDivideSmall(op BinaryOp, x, y int64) (Value, bool) {
+	if y == 0 || x == math.MinInt64 && y == -1 {
 		return nil, false
 	}
+	quotient, remainder := x/y, x%y
+	if remainder != 0 && (remainder < 0) != (y < 0) {
+		quotient--
+		remainder += y
+	}
+	if op == OpMod {
+		return Int{small: remainder}, true
+	}
+	return Int{small: quotient}, true
+}
+
+func multiplySmall(x, y int64) (product int64, ok bool) {
+	if x == math.MinInt64 || y == math.MinInt64 {
+		return 0, false
+	}
 	high, low := bits.Mul64(uint64(max(x, -x)), uint64(max(y, -y)))
-	return Int{small: x * y}, high == 0 && low <= math.MaxInt64
+	return x * y, high == 0 && low <= math.MaxInt64
 }
 
 // divide returns i/j as the nearest float.
 func divide(i, j Int) (Value, error) {
-	if j.Sign() == 0 {
-		return nil, exception("ZeroDivisionError", "division by zero")
-	}
-	const exact = 1 << 53
-	if i.large == nil && j.large == nil && -exact <= i.small && i.small <= exact && -exact <= j.small && j.small <= exact {
+	if i.isExactFloat() && j.isExactFloat() {
 		return Float(float64(i.small) / float64(j.small)), nil
 	}
 	quotient, _ := new(big.Rat).SetFrac(i.Big(), j.Big()).Float64()
 	if math.IsInf(quotient, 0) {
 		return nil, exception("OverflowError", "integer division result too large for a float")
 	}
+	if quotient == 0 && j.Sign() < 0 && i.Sign() >= 0 {
+		return Float(math.Copysign(0, -1)), nil
+	}
 	return Float(quotient), nil
 }
 
 // floorDivide returns i//j or i%j: the quotient is rounded down, the remainder has the sign of j.
 func floorDivide(b *Budget, op BinaryOp, i, j Int) (Value, error) {
-	if j.Sign() == 0 {
-		return nil, exception("ZeroDivisionError", "integer division or modulo by zero")
-	}
 	if err := b.integer(max(i.bits(), j.bits())); err != nil {
 		return nil, err
 	}
@@ -196,7 +218,11 @@ func power(b *Budget, i, j Int) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return powerFloats(f, g)
+		result, err := powerFloats(f, g)
+		if err != nil {
+			return nil, err
+		}
+		return Float(result), nil
 	}
 	if i.large == nil && -1 <= i.small && i.small <= 1 {
 		return powerOfUnit(i, j), nil
@@ -225,7 +251,7 @@ func powerOfUnit(i, j Int) Int {
 // Negative returns -v.
 func Negative(b *Budget, v Value) (Value, error) {
 	if f, ok := v.(Float); ok {
-		return -f, nil
+		return b.float(float64(-f)), nil
 	}
 	i, err := unaryOperand("-", v)
 	if err != nil {

@@ -33,19 +33,23 @@ type class struct {
 	data    map[string]func(self Value) Value
 	// refused are the methods that are there, and that the sandbox gives to nobody as they change self.
 	refused []string
+	// unsupported are those that are there in Python alone: to have them undefined would give other text in silence.
+	unsupported []string
 }
 
 var classes = map[string]class{
-	"str":       {methods: strMethods},
-	"Markup":    {methods: markupMethods},
-	"bytes":     {methods: bytesMethods},
-	"int":       {methods: intMethods, data: intData},
-	"bool":      {methods: intMethods, data: intData},
-	"float":     {methods: floatMethods, data: floatData},
-	"tuple":     {methods: tupleMethods},
-	"range":     {methods: rangeMethods, data: rangeData},
-	"dict_keys": {methods: viewMethods}, "dict_items": {methods: viewMethods},
-	"generator": {methods: generatorMethods, data: generatorData, refused: []string{"gi_code", "gi_frame"}},
+	"str":         {methods: strMethods},
+	"Markup":      {methods: markupMethods},
+	"bytes":       {methods: bytesMethods},
+	"int":         {methods: intMethods, data: intData},
+	"bool":        {methods: intMethods, data: intData},
+	"float":       {methods: floatMethods, data: floatData},
+	"complex":     {unsupported: []string{"conjugate", "imag", "real"}},
+	"tuple":       {methods: tupleMethods},
+	"range":       {methods: rangeMethods, data: rangeData},
+	"dict_keys":   {methods: viewMethods, unsupported: []string{"mapping"}},
+	"dict_items":  {methods: viewMethods, unsupported: []string{"mapping"}},
+	"dict_values": {unsupported: []string{"mapping"}},
 	"list": {
 		methods: listMethods,
 		refused: []string{"append", "extend", "insert", "remove", "reverse", "sort"},
@@ -54,10 +58,16 @@ var classes = map[string]class{
 		methods: dictMethods,
 		refused: []string{"clear", "pop", "popitem", "setdefault", "update"},
 	},
+	"generator": {
+		methods:     generatorMethods,
+		data:        generatorData,
+		refused:     []string{"gi_code", "gi_frame"},
+		unsupported: []string{"gi_suspended"},
+	},
 }
 
 // Attr is Python's getattr(v, name), where found is false for what would be an AttributeError. Safe is false where the
-// sandbox of Jinja refuses the attribute, whose value is then nil: names with a leading underscore, mutating
+// sandbox of Jinja refuses the attribute, whose value is then None: names with a leading underscore, mutating
 // methods, and internals.
 func Attr(b *Budget, v Value, name string) (value Value, found, safe bool, err error) {
 	if object, ok := v.(Attributed); ok {
@@ -66,38 +76,31 @@ func Attr(b *Budget, v Value, name string) (value Value, found, safe bool, err e
 			return value, found, !strings.HasPrefix(name, "_"), err
 		}
 	}
+	if u, ok := v.(*Undefined); ok && !isHidden(u, name) && !strings.HasPrefix(name, "__") {
+		return nil, false, false, u.Err()
+	}
+	if strings.HasPrefix(name, "_") {
+		return None{}, isHidden(v, name), false, nil
+	}
+	return classAttr(v, name)
+}
+
+// classAttr is an attribute that v has because of its type.
+func classAttr(v Value, name string) (value Value, found, safe bool, err error) {
 	switch v := v.(type) {
-	case *Undefined:
-		return undefinedAttr(v, name)
 	case *Tuple:
 		if i := slices.Index(v.Fields, name); i >= 0 {
 			return v.Items[i], true, true, nil
 		}
 	case *Func:
 		if v.Type == "type" {
-			value, found, safe = typeAttr(v, name)
-			return value, found, safe, nil
+			return typeAttr(v, name)
 		}
 	}
-	if strings.HasPrefix(name, "_") {
-		return nil, isHidden(v, name), false, nil
-	}
-	value, found, safe = classAttr(v, name)
-	return value, found, safe, nil
-}
-
-func classAttr(v Value, name string) (value Value, found, safe bool) {
 	if isStrFormat(v, name) {
-		return strFormatMethod(v, name), true, true
+		return strFormatMethod(v, name), true, true, nil
 	}
-	of := classes[className(v)]
-	if m, ok := of.methods[name]; ok {
-		return m.of(v, name), true, true
-	}
-	if get, ok := of.data[name]; ok {
-		return get(v), true, true
-	}
-	return nil, slices.Contains(of.refused, name), false
+	return classes[className(v)].attr(v, name)
 }
 
 func className(v Value) string {
@@ -107,14 +110,16 @@ func className(v Value) string {
 	return v.TypeName()
 }
 
-// undefinedAttr is an attribute of what is not there: an error, but for the names that Python itself may ask
-// any object for.
-func undefinedAttr(u *Undefined, name string) (value Value, found, safe bool, err error) {
-	if isHidden(u, name) {
-		return nil, true, false, nil
+func (c class) attr(v Value, name string) (value Value, found, safe bool, err error) {
+	if m, ok := c.methods[name]; ok {
+		return m.of(v, name), true, true, nil
 	}
-	if strings.HasPrefix(name, "__") {
-		return nil, false, false, nil
+	if get, ok := c.data[name]; ok {
+		return get(v), true, true, nil
 	}
-	return nil, false, false, u.Err()
+	if slices.Contains(c.unsupported, name) {
+		return nil, false, false, exception("NotImplementedError", "the attribute '%s' of a '%s' object is not supported",
+			name, v.TypeName())
+	}
+	return None{}, slices.Contains(c.refused, name), false, nil
 }

@@ -16,7 +16,7 @@ func names(list string) nameSet {
 // makes the difference between what is refused and what is undefined.
 func isHidden(v Value, name string) bool {
 	typeName := v.TypeName()
-	if typeName == "Namespace" {
+	if typeName == "Namespace" { // It asks its own attributes for every other name.
 		return name == "__class__" || name == "_Namespace__attrs"
 	}
 	return objectNames[name] || hiddenNames[typeName][name]
@@ -37,8 +37,9 @@ const (
 		__rfloordiv__ __rmod__ __round__ __trunc__ `
 	intNames = realNames + `__and__ __index__ __invert__ __lshift__ __or__ __rand__ __rlshift__ __ror__ __rrshift__
 		__rshift__ __rxor__ __xor__`
-	viewNames = "__iter__ __len__ __reversed__ "
-	setNames  = viewNames + "__and__ __contains__ __or__ __rand__ __ror__ __rsub__ __rxor__ __sub__ __xor__"
+	iteratorNames = "__iter__ __length_hint__ __next__ "
+	viewNames     = "__iter__ __len__ __reversed__ "
+	setNames      = viewNames + "__and__ __contains__ __or__ __rand__ __ror__ __rsub__ __rxor__ __sub__ __xor__"
 	// instanceNames are those of what has a class written in Python.
 	instanceNames = "__dict__ __module__ __weakref__ "
 	functionNames = "__call__ __module__ __name__ __qualname__ "
@@ -61,7 +62,15 @@ var hiddenNames = map[string]nameSet{
 	"dict_keys":  names(setNames),
 	"dict_items": names(setNames), "dict_values": names(viewNames),
 	"generator":            names("__del__ __iter__ __name__ __next__ __qualname__"),
-	"list_reverseiterator": names("__iter__ __length_hint__ __next__ __setstate__"),
+	"map":                  names("__iter__ __next__"),
+	"list_reverseiterator": names(iteratorNames + "__setstate__"),
+	"range_iterator":       names(iteratorNames + "__setstate__"),
+	"reversed":             names(iteratorNames + "__setstate__"),
+
+	"dict_reversekeyiterator":   names(iteratorNames),
+	"dict_reversevalueiterator": names(iteratorNames),
+	"dict_reverseitemiterator":  names(iteratorNames),
+
 	"_GroupTuple": names(sequenceNames + `__annotations__ __class_getitem__ __getnewargs__ __match_args__ __module__
 		__orig_bases__ __slots__ _asdict _field_defaults _fields _make _replace`),
 	"function": names(functionNames + `__annotations__ __builtins__ __closure__ __code__ __defaults__ __dict__ __get__

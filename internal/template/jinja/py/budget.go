@@ -31,6 +31,9 @@ type Budget struct {
 	steps    int64
 	memory   int64
 	depth    int
+	// nans is how many floats that are no number there have been. Each is another object for Python, and only the same as
+	// itself.
+	nans uint64
 }
 
 // NewBudget returns a budget of limits, which ends early when ctx does.

@@ -88,7 +88,7 @@ func (m bytesMethod) method() method {
 
 func (m bytesMethod) run(b *Budget, self Value, args []Value) (Value, error) {
 	data, _ := self.(Bytes)
-	if err := room(b, 0, len(data), utf8.UTFMax); err != nil {
+	if err := b.Alloc(len(data) * utf8.UTFMax); err != nil {
 		return nil, err
 	}
 	texts := make([]Value, len(args))
@@ -107,10 +107,9 @@ func (m bytesMethod) run(b *Budget, self Value, args []Value) (Value, error) {
 
 // argument is an argument of a method of bytes as that of the method of str.
 func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
-	_, isTuple := v.(*Tuple)
 	switch {
-	case param == "iterable" || isTuple:
-		return m.items(b, v)
+	case param == "iterable":
+		return m.joined(b, v)
 	case m.takesByte && param == "sub":
 		return m.byteOrBytes(b, v)
 	}
@@ -119,9 +118,23 @@ func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
 		return nil, typeError("a bytes-like object is required, not '%s'", v.TypeName())
 	case Bytes:
 		return Str(toText(string(v), m.special)), b.Alloc(len(v))
+	case *Tuple:
+		return m.affixes(b, v)
 	default:
 		return v, nil
 	}
+}
+
+// affixes are several beginnings or ends; what is no bytes is an error only if none before it is there.
+func (m bytesMethod) affixes(b *Budget, v *Tuple) (Value, error) {
+	texts := make([]Value, len(v.Items))
+	for i, item := range v.Items {
+		texts[i] = None{}
+		if data, ok := item.(Bytes); ok {
+			texts[i] = Str(toText(string(data), m.special))
+		}
+	}
+	return &Tuple{Items: texts}, b.Alloc(len(texts) * partSize)
 }
 
 // byteOrBytes is what can be looked for in bytes: bytes, or the number of one.
@@ -141,7 +154,7 @@ func (m bytesMethod) byteOrBytes(b *Budget, v Value) (Value, error) {
 	return Str(toText(string(data), m.special)), b.Alloc(len(data))
 }
 
-func (m bytesMethod) items(b *Budget, v Value) (Value, error) {
+func (m bytesMethod) joined(b *Budget, v Value) (Value, error) {
 	items, err := Collect(b, v)
 	if err != nil {
 		return nil, err

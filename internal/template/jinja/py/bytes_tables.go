@@ -14,7 +14,7 @@ func bytesHex(b *Budget, self Value, args []Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := room(b, 0, len(data), 3); err != nil {
+	if err := b.Text(len(data) * 3); err != nil {
 		return nil, err
 	}
 	digits := hex.EncodeToString([]byte(data))
@@ -103,17 +103,17 @@ func bytesMakeTrans(_ *Budget, _ Value, args []Value) (Value, error) {
 // bytesTranslate looks every byte up in a table, but for those that it deletes.
 func bytesTranslate(b *Budget, self Value, args []Value) (Value, error) {
 	data, _ := self.(Bytes)
+	table, ok := args[0].(Bytes)
+	_, isNone := args[0].(None)
+	if !ok && !isNone {
+		return nil, typeError("a bytes-like object is required, not '%s'", args[0].TypeName())
+	}
+	if ok && len(table) != math.MaxUint8+1 {
+		return nil, valueError("translation table must be 256 characters long")
+	}
 	deleted, ok := args[1].(Bytes)
 	if !ok {
 		return nil, typeError("a bytes-like object is required, not '%s'", args[1].TypeName())
-	}
-	table, ok := args[0].(Bytes)
-	_, isNone := args[0].(None)
-	switch {
-	case !ok && !isNone:
-		return nil, typeError("a bytes-like object is required, not '%s'", args[0].TypeName())
-	case ok && len(table) != math.MaxUint8+1:
-		return nil, valueError("translation table must be 256 characters long")
 	}
 	if err := b.Text(len(data)); err != nil {
 		return nil, err

@@ -43,7 +43,13 @@ var codecAliases = map[string][]string{
 	"utf_32":    {"u32", "utf32"}, "utf_32_le": {"utf_32le"}, "utf_32_be": {"utf_32be"},
 }
 
+// longestCodecName is more than the longest name of an encoding has, in whatever way it is written.
+const longestCodecName = 100
+
 func codecNamed(name string) (codec, error) {
+	if len(name) > longestCodecName {
+		return codec{}, exception("LookupError", "unknown encoding")
+	}
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
 		return r != '.' && !isAlnum(r)
 	})

@@ -34,7 +34,7 @@ func decodeLatin1(b *Budget, data, handler string) (string, error) {
 
 // decode takes one code point after the other from data by next, which gives -1 for so many bytes that are none.
 func decode(b *Budget, data, handler string, next func(data string) (rune, int)) (string, error) {
-	if err := room(b, 0, len(data), 2); err != nil {
+	if err := b.Alloc(len(data) * 2); err != nil {
 		return "", err
 	}
 	var text strings.Builder
@@ -51,7 +51,7 @@ func decode(b *Budget, data, handler string, next func(data string) (rune, int))
 		}
 		data = data[size:]
 	}
-	return text.String(), nil
+	return text.String(), b.Text(text.Len())
 }
 
 func undecodable(data, handler string) (string, error) {
@@ -75,32 +75,12 @@ func undecodable(data, handler string) (string, error) {
 	}
 }
 
-// malformed is how many bytes at the beginning of data one replacement stands for: those that could begin a code point,
-// at least one.
+// malformed is how many bytes at the beginning of data one replacement stands for: as many as could have gone on to a code
+// point, at least one.
 func malformed(data string) int {
-	lead, n := data[0], 0
-	lo, hi := byte(0x80), byte(0xbf)
-	switch {
-	case lead >= 0xc2 && lead <= 0xdf:
-		n = 1
-	case lead >= 0xe0 && lead <= 0xef:
-		n = 2
-	case lead >= 0xf0 && lead <= 0xf4:
-		n = 3
-	}
-	switch lead {
-	case 0xe0:
-		lo = 0xa0
-	case 0xed:
-		hi = 0x9f
-	case 0xf0:
-		lo = 0x90
-	case 0xf4:
-		hi = 0x8f
-	}
 	size := 1
-	for ; size <= n && size < len(data) && data[size] >= lo && data[size] <= hi; size++ {
-		lo, hi = 0x80, 0xbf
+	for size < min(len(data), utf8.UTFMax) && !utf8.FullRuneInString(data[:size+1]) {
+		size++
 	}
 	return size
 }

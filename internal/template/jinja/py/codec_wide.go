@@ -28,7 +28,7 @@ func (w wideCodec) encode(b *Budget, s, _ string) (string, error) {
 	if w.marked {
 		s = byteOrderMark + s
 	}
-	if err := room(b, 0, utf8.RuneCountInString(s), 4); err != nil {
+	if err := b.Alloc(utf8.RuneCountInString(s) * 4); err != nil {
 		return "", err
 	}
 	var data []byte
@@ -41,12 +41,12 @@ func (w wideCodec) encode(b *Budget, s, _ string) (string, error) {
 			data = w.order.AppendUint16(data, unit)
 		}
 	}
-	return string(data), nil
+	return string(data), b.Text(len(data))
 }
 
 // decode takes what is no text for an error whatever the error handler is.
 func (w wideCodec) decode(b *Budget, data, _ string) (string, error) {
-	if err := room(b, 0, len(data), 2); err != nil {
+	if err := b.Alloc(len(data) * 2); err != nil {
 		return "", err
 	}
 	units := []byte(data)
@@ -62,7 +62,7 @@ func (w wideCodec) decode(b *Budget, data, _ string) (string, error) {
 		text = utf8.AppendRune(text, r)
 		units = units[size:]
 	}
-	return string(text), nil
+	return string(text), b.Text(len(text))
 }
 
 // unmarked removes the byte order mark, which decides the order.

@@ -117,6 +117,9 @@ func compareItems(b *Budget, op CompareOp, x, y []Value) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if !same && op == OpEq {
+			return false, nil
+		}
 		if !same {
 			return Compare(b, op, x[i], y[i])
 		}

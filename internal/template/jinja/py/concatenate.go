@@ -34,10 +34,24 @@ func concatenate(b *Budget, x, y Value) (Value, error) {
 		}
 		return Str(s + t), nil
 	}
-	if xText {
-		return nil, typeError("can only concatenate str (not \"%s\") to str", y.TypeName())
+	return nil, cannotConcatenate(x, y)
+}
+
+func cannotConcatenate(x, y Value) error {
+	kind := ""
+	switch x.(type) {
+	case Bytes:
+		return typeError("can't concat %s to bytes", y.TypeName())
+	case Str, Markup:
+		kind = "str"
+	case *List:
+		kind = "list"
+	case *Tuple:
+		kind = "tuple"
+	default:
+		return unsupported(OpAdd, x, y)
 	}
-	return nil, unsupported(OpAdd, x, y)
+	return typeError("can only concatenate %s (not \"%s\") to %s", kind, y.TypeName(), kind)
 }
 
 func isMarkup(v Value) bool {
@@ -81,10 +95,10 @@ func repeat(b *Budget, x, y Value) (Value, error) {
 		return nil, typeError("can't multiply sequence by non-int of type '%s'", y.TypeName())
 	}
 	n, small := times.Int64()
-	if !small && times.Sign() > 0 || n > farthest {
-		n = farthest
+	if !small {
+		return nil, exception("OverflowError", "cannot fit 'int' into an index-sized integer")
 	}
-	return repeatTimes(b, x, int(max(n, 0)))
+	return repeatTimes(b, x, int(max(min(n, farthest), 0)))
 }
 
 func isSequence(v Value) bool {
@@ -129,8 +143,9 @@ func repeatItems(b *Budget, items []Value, n int) ([]Value, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	// Nobody's budget has room for more than that, and the product does not overflow.
-	if err := b.Alloc(len(items) * itemSize * min(n, farthest>>20)); err != nil {
+	// The budget has no room for more than that, and the product does not overflow.
+	most := int(b.Limits.Memory)/(len(items)*itemSize) + 1
+	if err := b.Alloc(len(items) * itemSize * min(n, most)); err != nil {
 		return nil, err
 	}
 	return slices.Repeat(items, n), nil

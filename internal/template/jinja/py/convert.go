@@ -37,21 +37,29 @@ func truncate(f float64) (Int, error) {
 }
 
 // ToFloat is float(v).
-func ToFloat(_ *Budget, v Value) (Float, error) {
+func ToFloat(b *Budget, v Value) (Float, error) {
 	if isNumber(v) {
 		f, err := asFloat(v)
 		return Float(f), err
 	}
 	if text, ok := textOf(v); ok {
-		return ParseFloat(text)
+		return parseFloat(b, text)
 	}
 	switch v := v.(type) {
 	case Bytes:
-		return ParseFloat(string(v))
+		return parseFloat(b, string(v))
 	case *Undefined:
 		return 0, v.Err()
 	}
 	return 0, typeError("float() argument must be a string or a real number, not '%s'", v.TypeName())
+}
+
+func parseFloat(b *Budget, text string) (Float, error) {
+	if err := b.Step(len(text)/bytesPerStep + 1); err != nil {
+		return 0, err
+	}
+	f, err := ParseFloat(text)
+	return b.float(float64(f)), err
 }
 
 // Lengther is a Value that has a length, besides the kinds of this package.
@@ -63,7 +71,7 @@ type Lengther interface {
 // Len is len(v).
 func Len(b *Budget, v Value) (int, error) {
 	if text, ok := textOf(v); ok {
-		return runeCount(text), nil
+		return runeCount(text), b.Step(len(text)/bytesPerStep + 1)
 	}
 	switch v := v.(type) {
 	case Bytes:

@@ -1,12 +1,10 @@
 package py
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
-	"strconv"
 )
 
 // Object is a mapping as data, in order.
@@ -102,6 +100,9 @@ func ToData(b *Budget, v Value) (any, error) {
 }
 
 func itemsToData(b *Budget, items []Value) (any, error) {
+	if err := b.Alloc(len(items) * itemSize); err != nil {
+		return nil, err
+	}
 	data := make([]any, len(items))
 	for i, item := range items {
 		var err error
@@ -113,6 +114,9 @@ func itemsToData(b *Budget, items []Value) (any, error) {
 }
 
 func dictToData(b *Budget, dict *Dict) (any, error) {
+	if err := b.Alloc(dict.Len() * entrySize); err != nil {
+		return nil, err
+	}
 	data := make(map[string]any, dict.Len())
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
@@ -127,84 +131,4 @@ func dictToData(b *Budget, dict *Dict) (any, error) {
 		data[name] = converted
 	}
 	return data, nil
-}
-
-// DecodeJSON returns JSON as data, with Object for objects, in their order. Of members with the same key, the last one
-// counts. Integers are int64, or json.Number where they are larger.
-func DecodeJSON(raw []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	value, err := decodeJSON(decoder)
-	if err != nil {
-		return nil, fmt.Errorf("decoding JSON: %w", err)
-	}
-	if decoder.More() {
-		return nil, errors.New("decoding JSON: text after the value")
-	}
-	return value, nil
-}
-
-func decodeJSON(decoder *json.Decoder) (any, error) {
-	token, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token := token.(type) {
-	case json.Delim:
-		if token == '[' {
-			return decodeArray(decoder)
-		}
-		return decodeObject(decoder)
-	case json.Number:
-		return decodeNumber(token)
-	default:
-		return token, nil
-	}
-}
-
-func decodeNumber(number json.Number) (any, error) {
-	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
-		return n, nil
-	}
-	if _, ok := new(big.Int).SetString(string(number), 10); ok {
-		return number, nil
-	}
-	return number.Float64()
-}
-
-func decodeArray(decoder *json.Decoder) (any, error) {
-	items := []any{}
-	for decoder.More() {
-		item, err := decodeJSON(decoder)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	_, err := decoder.Token()
-	return items, err
-}
-
-func decodeObject(decoder *json.Decoder) (any, error) {
-	object := Object{}
-	places := map[string]int{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := token.(string)
-		value, err := decodeJSON(decoder)
-		if err != nil {
-			return nil, err
-		}
-		if place, ok := places[key]; ok {
-			object[place].Value = value
-			continue
-		}
-		places[key] = len(object)
-		object = append(object, Member{key, value})
-	}
-	_, err := decoder.Token()
-	return object, err
 }

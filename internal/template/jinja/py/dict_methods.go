@@ -36,7 +36,7 @@ const entrySize = 96
 
 func dictCopy(b *Budget, self Value, _ []Value) (Value, error) {
 	dict, _ := self.(*Dict)
-	if err := room(b, 0, dict.Len(), entrySize); err != nil {
+	if err := b.Alloc(dict.Len() * entrySize); err != nil {
 		return nil, err
 	}
 	return dict.Copy(), nil
@@ -76,82 +76,4 @@ func viewIsDisjoint(b *Budget, self Value, args []Value) (Value, error) {
 			return Bool(false), err
 		}
 	}
-}
-
-// generatorMethods are of no use in a template, and yet there.
-var generatorMethods = map[string]method{
-	"close": {run: generatorClose},
-	"send":  {params: []Param{required("value")}, run: generatorSend},
-	"throw": {params: []Param{required("exception"), optional("value", None{}), optional("traceback", None{})}, run: generatorThrow},
-}
-
-var generatorData = map[string]func(self Value) Value{
-	"gi_running":   func(Value) Value { return Bool(false) },
-	"gi_suspended": func(Value) Value { return Bool(false) },
-	"gi_yieldfrom": func(Value) Value { return None{} },
-}
-
-func generatorClose(_ *Budget, self Value, _ []Value) (Value, error) {
-	generator, _ := self.(*Generator)
-	generator.Fn = func(*Budget) (Value, bool, error) { return nil, false, nil }
-	return None{}, nil
-}
-
-func generatorSend(b *Budget, self Value, _ []Value) (Value, error) {
-	generator, _ := self.(*Generator)
-	v, ok, err := generator.Next(b)
-	if err == nil && !ok {
-		err = exception("StopIteration", "the generator is exhausted")
-	}
-	return v, err
-}
-
-func generatorThrow(*Budget, Value, []Value) (Value, error) {
-	return nil, typeError("exceptions must be classes or instances deriving from BaseException")
-}
-
-// dictTypeMethods are what the type dict has besides its methods: as they take the dictionary as an argument, they get past
-// the sandbox.
-var dictTypeMethods = map[string]method{
-	"setdefault": {params: []Param{required("key"), optional("default", None{})}, run: dictSetDefault},
-}
-
-func dictSetDefault(_ *Budget, self Value, args []Value) (Value, error) {
-	dict, _ := self.(*Dict)
-	v, ok, err := dict.Get(args[0])
-	if err != nil || ok {
-		return v, err
-	}
-	return args[1], dict.Set(args[0], args[1])
-}
-
-// typeAttr is an attribute of a type.
-func typeAttr(of *Func, name string) (value Value, found, safe bool) {
-	if isHidden(of, name) || name == "mro" {
-		return nil, true, false
-	}
-	if of.Name != "dict" {
-		return nil, false, false
-	}
-	if name == "fromkeys" {
-		return dictMethods[name].of(nil, name), true, true
-	}
-	m, ok := dictMethods[name]
-	if !ok {
-		m, ok = dictTypeMethods[name]
-	}
-	if !ok {
-		return nil, false, false
-	}
-	return &Func{Name: name, Type: "method_descriptor", Fn: func(b *Budget, args Args) (Value, error) {
-		if len(args.Pos) == 0 {
-			return nil, typeError("unbound method dict.%s() needs an argument", name)
-		}
-		self, ok := args.Pos[0].(*Dict)
-		if !ok {
-			return nil, typeError("descriptor '%s' for 'dict' objects doesn't apply to a '%s' object", name,
-				args.Pos[0].TypeName())
-		}
-		return m.of(self, name).Call(b, Args{Pos: args.Pos[1:], Named: args.Named})
-	}}, true, true
 }

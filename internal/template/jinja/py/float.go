@@ -2,7 +2,6 @@ package py
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 )
@@ -29,28 +28,48 @@ func FloatText(f float64) string {
 	return text
 }
 
-func calculateFloats(op BinaryOp, x, y float64) (Value, error) {
+// float returns f, and of what is no number one that Same tells from all others.
+func (b *Budget) float(f float64) Float {
+	if !math.IsNaN(f) {
+		return Float(f)
+	}
+	const quiet = 0x7ff8 << 48
+	b.nans++
+	return Float(math.Float64frombits(quiet | b.nans))
+}
+
+// zeroFloats and zeroInts are how Python words a division by zero.
+var (
+	zeroFloats = map[BinaryOp]string{OpDiv: "float division by zero", OpFloorDiv: "float floor division by zero", OpMod: "float modulo"}
+	zeroInts   = map[BinaryOp]string{
+		OpDiv:      "division by zero",
+		OpFloorDiv: "integer division or modulo by zero",
+		OpMod:      "integer modulo by zero",
+	}
+)
+
+func calculateFloats(op BinaryOp, x, y float64) (float64, error) {
 	switch op {
 	case OpAdd:
-		return Float(x + y), nil
+		return x + y, nil
 	case OpSub:
-		return Float(x - y), nil
+		return x - y, nil
 	case OpMul:
-		return Float(x * y), nil
+		return x * y, nil
 	case OpPow:
 		return powerFloats(x, y)
 	}
 	if y == 0 {
-		return nil, exception("ZeroDivisionError", "float division by zero")
+		return 0, exception("ZeroDivisionError", "%s", zeroFloats[op])
 	}
 	if op == OpDiv {
-		return Float(x / y), nil
+		return x / y, nil
 	}
 	quotient, remainder := floorDivideFloats(x, y)
 	if op == OpMod {
-		return Float(remainder), nil
+		return remainder, nil
 	}
-	return Float(quotient), nil
+	return quotient, nil
 }
 
 // floorDivideFloats follows CPython's float_divmod, whose rounding is its own.
@@ -73,39 +92,16 @@ func floorDivideFloats(x, y float64) (quotient, remainder float64) {
 	return floor, remainder
 }
 
-func powerFloats(x, y float64) (Value, error) {
+func powerFloats(x, y float64) (float64, error) {
 	switch {
-	case x == 0 && y < 0:
-		return nil, exception("ZeroDivisionError", "0.0 cannot be raised to a negative power")
+	case x == 0 && y < 0 && !math.IsInf(y, 0):
+		return 0, exception("ZeroDivisionError", "0.0 cannot be raised to a negative power")
 	case x < 0 && !math.IsInf(x, 0) && !math.IsInf(y, 0) && y != math.Floor(y):
-		return Complex{}, nil
+		return 0, typeError("the power is a complex number, which is not supported")
 	}
 	result := accuratePower(x, y)
 	if math.IsInf(result, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
-		return nil, exception("OverflowError", "(34, 'Numerical result out of range')")
+		return 0, exception("OverflowError", "(34, 'Numerical result out of range')")
 	}
-	return Float(result), nil
-}
-
-// accuratePower is math.Pow to the last digit, where the exponent is whole or a half: Python prints all digits.
-func accuratePower(x, y float64) float64 {
-	const most, precision = 1 << 14, 256
-	switch {
-	case y == 0.5 && x >= 0:
-		return math.Sqrt(x)
-	case y != math.Floor(y) || math.Abs(y) > most || x == 0 || math.IsInf(x, 0) || math.IsNaN(x):
-		return math.Pow(x, y)
-	}
-	result, factor := big.NewFloat(1).SetPrec(precision), big.NewFloat(x).SetPrec(precision)
-	for n := int(math.Abs(y)); n > 0; n >>= 1 {
-		if n&1 == 1 {
-			result.Mul(result, factor)
-		}
-		factor.Mul(factor, factor)
-	}
-	if y < 0 {
-		result.Quo(big.NewFloat(1).SetPrec(precision), result)
-	}
-	rounded, _ := result.Float64()
-	return rounded
+	return result, nil
 }

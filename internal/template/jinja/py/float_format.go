@@ -15,10 +15,18 @@ type floatText struct {
 	// alternate keeps the point and trailing zeros; pointZero writes at least one digit after the point, unless there
 	// is an exponent.
 	alternate, pointZero bool
+	// noNegative leaves the sign of zero out, also of what is rounded to zero.
+	noNegative bool
 }
 
-// significantDigits is more than any float has in all.
-const significantDigits = 1100
+const (
+	// significantDigits is more than any float has in all.
+	significantDigits = 1100
+	// shortDigits and longDigits are more than a float has before the point, or in an exponent: those that have more than
+	// short are large.
+	shortDigits, longDigits = 32, 320
+	large                   = 1e16
+)
 
 // format returns the text without its sign.
 func (t floatText) format(b *Budget) (negative bool, text string, err error) {
@@ -32,10 +40,18 @@ func (t floatText) format(b *Budget) (negative bool, text string, err error) {
 	if t.precision < 0 {
 		t.precision = 6
 	}
-	if err := b.Text(t.precision + significantDigits); err != nil {
+	size := t.precision + shortDigits
+	if math.Abs(t.value) > large {
+		size += longDigits
+	}
+	if err := b.Text(size); err != nil {
 		return false, "", err
 	}
-	return negative, t.cased(t.finite(math.Abs(t.value))), nil
+	text = t.finite(math.Abs(t.value))
+	if t.noNegative && !strings.ContainsAny(text, "123456789") {
+		negative = false
+	}
+	return negative, t.cased(text), nil
 }
 
 func (t floatText) cased(text string) string {

@@ -164,7 +164,9 @@ func formatReal(b *Budget, v Value, f formatSpec) (string, error) {
 	if f.precision > math.MaxInt32 {
 		return "", valueError("precision too big")
 	}
-	text := floatText{value: float64(x), kind: byte(f.kind), precision: f.precision, alternate: f.alternate}
+	text := floatText{
+		value: float64(x), kind: byte(f.kind), precision: f.precision, alternate: f.alternate, noNegative: f.noNegative,
+	}
 	suffix := ""
 	switch f.kind {
 	case 0:
@@ -181,9 +183,6 @@ func formatReal(b *Budget, v Value, f formatSpec) (string, error) {
 	negative, unsigned, err := text.format(b)
 	if err != nil {
 		return "", err
-	}
-	if f.noNegative && !strings.ContainsAny(unsigned, "123456789in") {
-		negative = false
 	}
 	whole := len(unsigned) - len(strings.TrimLeft(unsigned, "0123456789"))
 	return f.number(b, number{negative: negative, digits: unsigned[:whole], rest: unsigned[whole:] + suffix})

@@ -1,6 +1,7 @@
 package py
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -25,8 +26,21 @@ func Item(b *Budget, obj, key Value) (Value, error) {
 		return bytesItem(b, v, key)
 	case *Undefined:
 		return nil, v.Err()
+	case *Func:
+		if v.Type == "type" && v.Name == "dict" {
+			return genericAlias(b, v, key)
+		}
 	}
 	return nil, typeError("'%s' object is not subscriptable", obj.TypeName())
+}
+
+// genericAlias returns a type with a parameter, dict['x'], which is the type again as far as calling it goes.
+func genericAlias(b *Budget, v *Func, key Value) (Value, error) {
+	text, err := Repr(b, key)
+	if t, ok := key.(*Tuple); ok && len(t.Items) > 0 {
+		text = strings.TrimSuffix(text[1:max(len(text)-1, 1)], ",")
+	}
+	return &Func{Name: v.Name + "[" + text + "]", Type: "GenericAlias", Fn: v.Fn}, err
 }
 
 func dictItem(d *Dict, key Value) (Value, error) {
@@ -44,16 +58,34 @@ func dictItem(d *Dict, key Value) (Value, error) {
 func position(kind string, key Value, n int) (int, error) {
 	i, ok := asInt(key)
 	if !ok {
-		return 0, typeError("%s indices must be integers or slices, not %s", kind, key.TypeName())
+		return 0, noIndex(kind, key)
 	}
 	at, small := i.Int64()
+	if !small && kind != "range" {
+		return 0, exception("IndexError", "cannot fit 'int' into an index-sized integer")
+	}
 	if at < 0 {
 		at += int64(n)
 	}
 	if !small || at < 0 || at >= int64(n) {
-		return 0, exception("IndexError", "%s index out of range", kind)
+		return 0, exception("IndexError", "%s", outOfRange[kind])
 	}
 	return int(at), nil
+}
+
+var outOfRange = map[string]string{
+	"list":   "list index out of range",
+	"tuple":  "tuple index out of range",
+	"string": "string index out of range",
+	"range":  "range object index out of range",
+	"byte":   "index out of range",
+}
+
+func noIndex(kind string, key Value) error {
+	if kind == "string" {
+		return typeError("string indices must be integers, not '%s'", key.TypeName())
+	}
+	return typeError("%s indices must be integers or slices, not %s", kind, key.TypeName())
 }
 
 func sequenceItem(b *Budget, kind string, items []Value, key Value, part func(items []Value) Value) (Value, error) {
@@ -82,7 +114,7 @@ func sequenceItem(b *Budget, kind string, items []Value, key Value, part func(it
 func rangeItem(r *Range, key Value) (Value, error) {
 	slice, ok := key.(*SliceKey)
 	if !ok {
-		at, err := position("range object", key, r.Len())
+		at, err := position("range", key, r.Len())
 		if err != nil {
 			return nil, err
 		}
@@ -92,10 +124,14 @@ func rangeItem(r *Range, key Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	step, ok := multiplySmall(r.Step, int64(places.step))
+	if !ok || max(places.step, -places.step) == farthest {
+		return nil, exception("OverflowError", "the step of the range is too large")
+	}
 	return &Range{
 		Start: r.Start + int64(places.start)*r.Step,
 		Stop:  r.Start + int64(places.stop)*r.Step,
-		Step:  r.Step * int64(places.step),
+		Step:  step,
 	}, nil
 }
 
@@ -198,8 +234,6 @@ func (k *SliceKey) places(length int) (places, error) {
 		p.n = (p.stop-p.start-1)/step + 1
 	case step < 0 && p.start > p.stop:
 		p.n = (p.start-p.stop-1)/-step + 1
-	case step > 0:
-		p.stop = p.start
 	}
 	return p, nil
 }
@@ -224,7 +258,7 @@ func isAbsent(v Value) bool {
 }
 
 // farthest is beyond any sequence, and far from overflowing.
-const farthest = 1 << 40
+const farthest = 1 << 62
 
 // sliceBound returns a part of a slice, clipped to farthest.
 func sliceBound(v Value, absent int) (int, error) {
@@ -233,9 +267,6 @@ func sliceBound(v Value, absent int) (int, error) {
 	}
 	i, ok := asInt(v)
 	if !ok {
-		if u, ok := v.(*Undefined); ok && u.Unsafe {
-			return 0, u.Err()
-		}
 		return 0, typeError("slice indices must be integers or None or have an __index__ method")
 	}
 	n, small := i.Int64()

@@ -16,7 +16,7 @@ func markupUnescape(b *Budget, s string, _ []Value) (Value, error) {
 
 // markupStripTags removes comments and tags, joins words by single spaces, and unescapes what is left.
 func markupStripTags(b *Budget, s string, _ []Value) (Value, error) {
-	if err := room(b, 0, len(s), 3); err != nil {
+	if err := b.Alloc(len(s) * 3); err != nil {
 		return nil, err
 	}
 	s = without(without(s, "<!--", "-->"), "<", ">")
@@ -76,16 +76,13 @@ func unescape(b *Budget, s string) (string, error) {
 	return text.String(), nil
 }
 
-// textDigits is how many digits a decimal number may have in text for Python to read it.
-const textDigits = 4300
-
 // referenced is the character of the match at in s.
 func referenced(s string, at []int) (string, error) {
 	var n int64
 	var err error
 	switch {
-	case at[3]-at[2] > textDigits:
-		return "", valueError("Exceeds the limit (%d digits) for integer string conversion", textDigits)
+	case at[3]-at[2] > maxDigits:
+		return "", tooManyDigits()
 	case at[2] >= 0:
 		n, err = strconv.ParseInt(s[at[2]:at[3]], 10, 32)
 	case at[4] >= 0:

@@ -1,6 +1,7 @@
 package py
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 )
@@ -112,14 +113,20 @@ func Index(v Value) (Int, error) {
 	if i, ok := asInt(v); ok {
 		return i, nil
 	}
-	if u, ok := v.(*Undefined); ok && u.Unsafe {
-		return Int{}, u.Err()
-	}
 	return Int{}, typeError("'%s' object cannot be interpreted as an integer", v.TypeName())
+}
+
+// isExactFloat says whether i is a float without rounding.
+func (i Int) isExactFloat() bool {
+	const exact = 1 << 53
+	return i.large == nil && -exact <= i.small && i.small <= exact
 }
 
 // compareIntFloat returns the order of i and f, which is not NaN, exactly.
 func compareIntFloat(i Int, f float64) int {
+	if i.isExactFloat() {
+		return cmp.Compare(float64(i.small), f)
+	}
 	if math.IsInf(f, 0) {
 		if f > 0 {
 			return -1
@@ -128,9 +135,3 @@ func compareIntFloat(i Int, f float64) int {
 	}
 	return new(big.Float).SetInt(i.Big()).Cmp(big.NewFloat(f))
 }
-
-// Complex is what a negative number to a broken power is in Python. Nothing can be done with it.
-type Complex struct{}
-
-// TypeName implements Value.
-func (Complex) TypeName() string { return "complex" }

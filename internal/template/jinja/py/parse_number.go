@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // maxDigits is how many decimal digits Python converts between integers and text.
@@ -19,7 +20,7 @@ func ParseInt(b *Budget, text string, base int) (Int, error) {
 		return Int{}, err
 	}
 	invalid := valueError("invalid literal for int() with base %d", base)
-	digits := asciiDigits(strings.TrimFunc(text, isSpace))
+	digits := asciiDigits(strings.TrimFunc(text, isNumberSpace))
 	negative := strings.HasPrefix(digits, "-")
 	if negative || strings.HasPrefix(digits, "+") {
 		digits = digits[1:]
@@ -35,7 +36,7 @@ func ParseInt(b *Budget, text string, base int) (Int, error) {
 	if len(digits) > maxDigits && actual&(actual-1) != 0 {
 		return Int{}, valueError("exceeds the limit (%d digits) for integer string conversion", maxDigits)
 	}
-	if err := b.integer(len(digits) * 4); err != nil {
+	if err := b.integer(int(float64(len(digits)) * math.Log2(float64(actual)))); err != nil {
 		return Int{}, err
 	}
 	n, ok := new(big.Int).SetString(digits, actual)
@@ -47,6 +48,9 @@ func ParseInt(b *Budget, text string, base int) (Int, error) {
 	}
 	return NewBigInt(n), nil
 }
+
+// isNumberSpace says what may surround a number: not the separators of information, which are white space elsewhere.
+func isNumberSpace(r rune) bool { return unicode.IsSpace(r) }
 
 // withoutPrefix removes 0x, 0o or 0b where base allows it, and returns the base that is meant.
 func withoutPrefix(digits string, base int) (rest string, actual int, ok bool) {
@@ -114,7 +118,7 @@ func digitValue(r rune) rune {
 // ParseFloat is float(text).
 func ParseFloat(text string) (Float, error) {
 	invalid := valueError("could not convert string to float")
-	digits := asciiDigits(strings.TrimFunc(text, isSpace))
+	digits := asciiDigits(strings.TrimFunc(text, isNumberSpace))
 	bare := strings.ToLower(strings.TrimLeft(digits, "+-"))
 	switch {
 	case len(digits)-len(bare) > 1 || digits == "":

@@ -23,9 +23,9 @@ func PercentFormat(b *Budget, format, args Value) (Value, error) {
 		return nil, err
 	}
 	if markup {
-		return Markup(p.text.String()), b.Text(p.text.Len())
+		return Markup(p.text.String()), nil
 	}
-	return Str(p.text.String()), b.Text(p.text.Len())
+	return Str(p.text.String()), nil
 }
 
 // isMapping reports whether v could be a mapping of names to arguments, which for Python is all that has items.
@@ -84,7 +84,7 @@ func (p *percentFormatter) run() error {
 }
 
 func (p *percentFormatter) write(text string) error {
-	if err := p.b.Alloc(len(text)); err != nil {
+	if err := p.b.Append(p.text.Len(), len(text)); err != nil {
 		return err
 	}
 	p.text.WriteString(text)
@@ -209,7 +209,7 @@ func (p *percentFormatter) sizeArgument(largest int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, ok := wholeNumber(v)
+	n, ok := asInt(v)
 	if !ok || p.markup {
 		return 0, typeError("* wants int")
 	}
@@ -218,17 +218,4 @@ func (p *percentFormatter) sizeArgument(largest int) (int, error) {
 		return 0, exception("OverflowError", "Python int too large to convert to C")
 	}
 	return int(small), nil
-}
-
-// wholeNumber is v as an int, if it is one; a bool is.
-func wholeNumber(v Value) (Int, bool) {
-	switch v := v.(type) {
-	case Int:
-		return v, true
-	case Bool:
-		n, err := Index(v)
-		return n, err == nil
-	default:
-		return Int{}, false
-	}
 }

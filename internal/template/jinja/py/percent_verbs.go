@@ -83,7 +83,7 @@ func (p *percentFormatter) character(v Value) (string, error) {
 	if s, ok := textOf(v); ok && !p.markup && utf8.RuneCountInString(s) == 1 {
 		return s, nil
 	}
-	n, ok := wholeNumber(v)
+	n, ok := asInt(v)
 	if !ok || p.markup {
 		return "", typeError("%%c requires int or char")
 	}
@@ -120,9 +120,9 @@ func (p *percentFormatter) integer(v Value, d directive) (number, error) {
 }
 
 // whole is an argument as an integer: a decimal verb takes a float, the others nothing but an int.
-func (p *percentFormatter) whole(v Value, verb rune) (n Int, err error) {
+func (p *percentFormatter) whole(v Value, verb rune) (Int, error) {
 	decimal := strings.ContainsRune("diu", verb)
-	if n, ok := wholeNumber(v); ok && (decimal || !p.markup) {
+	if n, ok := asInt(v); ok && (decimal || !p.markup) {
 		return n, nil
 	}
 	if !decimal {
@@ -134,7 +134,7 @@ func (p *percentFormatter) whole(v Value, verb rune) (n Int, err error) {
 	}
 	if p.markup {
 		var e *Error
-		if n, err = ToInt(p.b, v); !errors.As(err, &e) || e.Kind != Type {
+		if n, err := ToInt(p.b, v); !errors.As(err, &e) || e.Kind != Type {
 			return n, err
 		}
 	}
@@ -184,6 +184,8 @@ func (p *percentFormatter) writeFilled(text, fill string, d directive) error {
 		before, after = 0, missing
 	}
 	text, err := filled(p.b, text, fill, before, after)
-	p.text.WriteString(text)
-	return err
+	if err != nil {
+		return err
+	}
+	return p.write(text)
 }

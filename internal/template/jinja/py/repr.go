@@ -63,8 +63,22 @@ func (w *reprWriter) value(v Value) error {
 		return w.container(v, "{", "}", func() error { return w.dict(v) })
 	case *DictView:
 		return w.container(v, v.Kind+"([", "])", func() error { return w.items(v.Dict.Len(), v.at) })
+	case Representable:
+		return w.object(v)
 	}
 	return w.write(objectRepr(v))
+}
+
+func (w *reprWriter) object(v Representable) error {
+	if err := w.budget.Enter(); err != nil {
+		return err
+	}
+	defer w.budget.Leave()
+	text, err := v.Repr(w.budget)
+	if err != nil {
+		return err
+	}
+	return w.write(text)
 }
 
 // simpleRepr is the text of a value without parts.
@@ -93,8 +107,11 @@ func simpleRepr(v Value) (string, bool) {
 // objectRepr is the text of what has no other: it never has an address in it, so that output is deterministic.
 func objectRepr(v Value) string {
 	if f, ok := v.(*Func); ok {
-		if f.Type == "type" {
+		switch f.Type {
+		case "type":
 			return "<class '" + f.Name + "'>"
+		case "GenericAlias":
+			return f.Name
 		}
 		return "<" + strings.ReplaceAll(f.Type, "_", " ") + " " + f.Name + ">"
 	}

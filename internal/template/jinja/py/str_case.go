@@ -57,7 +57,7 @@ func mapText(b *Budget, s string, add func(text []byte, i int, r rune) []byte) (
 	for i, r := range s {
 		text = add(text, i, r)
 	}
-	return Str(text), b.Text(max(len(text)-len(s), 0))
+	return Str(text), b.Append(len(s), max(len(text)-len(s), 0))
 }
 
 const (

@@ -7,7 +7,7 @@ import (
 )
 
 func strLeftJustify(b *Budget, s string, args []Value) (Value, error) {
-	return justify(b, s, args, func(_, missing int) int { return 0 })
+	return justify(b, s, args, func(_, _ int) int { return 0 })
 }
 
 func strRightJustify(b *Budget, s string, args []Value) (Value, error) {
@@ -68,6 +68,9 @@ func strExpandTabs(b *Budget, s string, args []Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.Text(len(s)); err != nil {
+		return nil, err
+	}
 	var expanded strings.Builder
 	column := 0
 	for _, r := range s {
@@ -75,7 +78,7 @@ func strExpandTabs(b *Budget, s string, args []Value) (Value, error) {
 		case r == '\t' && width > 0:
 			spaces := width - column%width
 			column += spaces
-			if err := b.Text(expanded.Len() + spaces); err != nil {
+			if err := b.Append(expanded.Len(), spaces); err != nil {
 				return nil, err
 			}
 			expanded.WriteString(strings.Repeat(" ", spaces))

@@ -23,15 +23,16 @@ func strFormatMethod(v Value, name string) *Func {
 // StrFormat is format.format(*args, **kwargs) as the sandbox has it: fields look up attributes and items as templates
 // do. A Markup escapes what it formats.
 func StrFormat(b *Budget, format Value, args Args) (Value, error) {
-	named := func(b *Budget, name string) (Value, error) {
-		for _, arg := range args.Named {
-			if arg.Name == name {
-				return arg.Value, nil
-			}
+	named := make(map[string]Value, len(args.Named))
+	for _, arg := range args.Named {
+		named[arg.Name] = arg.Value
+	}
+	return formatFields(b, format, args.Pos, func(_ *Budget, name string) (Value, error) {
+		if v, ok := named[name]; ok {
+			return v, nil
 		}
 		return nil, exception("KeyError", "there is no argument of this name")
-	}
-	return formatFields(b, format, args.Pos, named)
+	})
 }
 
 func strFormatMap(b *Budget, format Value, args Args) (Value, error) {
@@ -97,13 +98,13 @@ func (f *fieldFormatter) format(text string, nesting int) (string, error) {
 				return "", err
 			}
 		}
-		if err := f.b.Alloc(len(part.literal) + len(value)); err != nil {
+		if err := f.b.Append(result.Len(), len(part.literal)+len(value)); err != nil {
 			return "", err
 		}
 		result.WriteString(part.literal)
 		result.WriteString(value)
 	}
-	return result.String(), f.b.Text(result.Len())
+	return result.String(), nil
 }
 
 // field is the text of one replacement field.

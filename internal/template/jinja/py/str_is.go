@@ -54,14 +54,14 @@ func not(kind func(rune) bool) func(rune) bool {
 
 // strIsTitle asks whether every word begins with a capital letter and has no other.
 func strIsTitle(_ *Budget, s string, _ []Value) (Value, error) {
-	inWord, any := false, false
+	inWord, cased := false, false
 	for _, r := range s {
 		capital := isUpper(r) || isTitle(r)
 		if capital == inWord && (capital || isLower(r)) {
 			return Bool(false), nil
 		}
 		inWord = capital || isLower(r)
-		any = any || inWord
+		cased = cased || inWord
 	}
-	return Bool(any), nil
+	return Bool(cased), nil
 }

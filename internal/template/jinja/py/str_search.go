@@ -121,15 +121,17 @@ func strCount(_ *Budget, s string, args []Value) (Value, error) {
 	return Int{small: int64(strings.Count(w.text, sub))}, nil
 }
 
-func strStartsWith(_ *Budget, s string, args []Value) (Value, error) {
-	return hasAffix("startswith", strings.HasPrefix, s, args)
+func strStartsWith(b *Budget, s string, args []Value) (Value, error) {
+	return hasAffix(b, "startswith", strings.HasPrefix, s, args)
 }
 
-func strEndsWith(_ *Budget, s string, args []Value) (Value, error) {
-	return hasAffix("endswith", strings.HasSuffix, s, args)
+func strEndsWith(b *Budget, s string, args []Value) (Value, error) {
+	return hasAffix(b, "endswith", strings.HasSuffix, s, args)
 }
 
-func hasAffix(function string, has func(s, affix string) bool, s string, args []Value) (Value, error) {
+func hasAffix(
+	b *Budget, function string, has func(s, affix string) bool, s string, args []Value,
+) (Value, error) {
 	w, err := windowOf(s, args[1], args[2])
 	if err != nil {
 		return nil, err
@@ -137,6 +139,9 @@ func hasAffix(function string, has func(s, affix string) bool, s string, args []
 	affixes := []Value{args[0]}
 	if several, ok := args[0].(*Tuple); ok {
 		affixes = several.Items
+	}
+	if err := b.Step(len(affixes)); err != nil {
+		return nil, err
 	}
 	for _, v := range affixes {
 		affix, ok := textOf(v)

@@ -173,12 +173,15 @@ func flagArgument(v Value) (bool, error) {
 }
 
 func strStrip(left, right bool) strMethod {
-	return func(_ *Budget, s string, args []Value) (Value, error) {
+	return func(b *Budget, s string, args []Value) (Value, error) {
 		strip := isSpace
 		if _, ok := args[0].(None); !ok {
 			chars, ok := textOf(args[0])
 			if !ok {
 				return nil, typeError("strip arg must be None or str")
+			}
+			if err := b.Alloc(len(chars) * itemSize); err != nil {
+				return nil, err
 			}
 			strip = oneOf(chars)
 		}

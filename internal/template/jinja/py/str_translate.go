@@ -22,12 +22,12 @@ func strTranslate(b *Budget, s string, args []Value) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := b.Alloc(len(text)); err != nil {
+		if err := b.Append(translated.Len(), len(text)); err != nil {
 			return nil, err
 		}
 		translated.WriteString(text)
 	}
-	return Str(translated.String()), b.Text(translated.Len())
+	return Str(translated.String()), nil
 }
 
 func translation(item Value) (string, error) {
@@ -75,14 +75,14 @@ func strMakeTrans(b *Budget, _ Value, args []Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if utf8.RuneCountInString(from) != utf8.RuneCountInString(to) {
-		return nil, valueError("the first two maketrans arguments must have equal length")
-	}
 	deleted := ""
 	if _, ok := args[2].(absent); !ok {
 		if deleted, err = strArgument("maketrans", args[2]); err != nil {
 			return nil, err
 		}
+	}
+	if utf8.RuneCountInString(from) != utf8.RuneCountInString(to) {
+		return nil, valueError("the first two maketrans arguments must have equal length")
 	}
 	if err := b.Alloc((len(from) + len(deleted)) * partSize); err != nil {
 		return nil, err

@@ -22,7 +22,9 @@ func isAlnum(r rune) bool { return is(r, unicode.L, unicode.N, otherNumerals) }
 
 func isUpper(r rune) bool { return is(r, unicode.Lu, unicode.Other_Uppercase) }
 
-func isLower(r rune) bool { return is(r, unicode.Ll, unicode.Other_Lowercase) }
+func isLower(r rune) bool {
+	return is(r, unicode.Ll, unicode.Other_Lowercase) && !unicode.Is(lowerAfter14, r)
+}
 
 func isTitle(r rune) bool { return is(r, unicode.Lt) }
 
@@ -99,20 +101,10 @@ func mapped(r rune, mapping func(rune) rune) rune {
 	return r
 }
 
-// decimalDigit is the value of a decimal digit of any script, or -1. All such digits come in runs of ten.
+// decimalDigit is the value of a decimal digit of any script, or -1.
 func decimalDigit(r rune) int {
-	if r < utf8.RuneSelf {
-		if r >= '0' && r <= '9' {
-			return int(r - '0')
-		}
-		return -1
-	}
 	if !isDecimal(r) {
 		return -1
 	}
-	zero := r
-	for unicode.Is(unicode.Nd, zero-1) {
-		zero--
-	}
-	return int(r-zero) % 10
+	return int(digitValue(r))
 }

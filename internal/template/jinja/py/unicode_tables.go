@@ -22,6 +22,13 @@ var laterThan14 = &unicode.RangeTable{
 	},
 }
 
+// lowerAfter14 are the letters that have become lower case since.
+var lowerAfter14 = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x10fc, 0x10fc, 1}, {0xa7f2, 0xa7f4, 1}, {0xab69, 0xab69, 1},
+	},
+}
+
 // otherDigits are the digits besides the decimal ones.
 var otherDigits = &unicode.RangeTable{
 	R16: []unicode.Range16{

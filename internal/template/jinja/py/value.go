@@ -72,6 +72,13 @@ type Attributed interface {
 	Attr(b *Budget, name string) (value Value, found bool, err error)
 }
 
+// Representable is a Value with a text of its own, besides the kinds of this package. The text has no address in it, so
+// that output is deterministic.
+type Representable interface {
+	Value
+	Repr(b *Budget) (string, error)
+}
+
 // Iterable is a Value that can be iterated, besides the kinds of this package.
 type Iterable interface {
 	Value

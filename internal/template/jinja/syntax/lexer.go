@@ -168,6 +168,9 @@ func (l *lexer) strip(data string, before tag) string {
 // comment passes over a comment, whose beginning has been read.
 func (l *lexer) comment(begin Pos) error {
 	text := l.rest()
+	if text == "" {
+		return nil // Jinja takes a comment for closed that begins where the template ends.
+	}
 	end := strings.Index(text, "#}")
 	if end < 0 {
 		return errorAt(begin, "the comment is not closed: expected '#}'")
@@ -187,6 +190,9 @@ func (l *lexer) comment(begin Pos) error {
 // raw emits what stands between raw and endraw, the first of which has been read.
 func (l *lexer) raw(begin Pos) error {
 	text := l.rest()
+	if text == "" {
+		return nil // as for comments
+	}
 	for i := 0; ; {
 		next := strings.Index(text[i:], "{%")
 		if next < 0 {

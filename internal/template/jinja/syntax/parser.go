@@ -120,7 +120,7 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 		case kindData:
 			print(&Data{t.Pos, t.text})
 		case kindVariableBegin:
-			value, err := p.tuple(true, nil, false)
+			value, err := p.tuple(p.expression, false)
 			if err != nil {
 				return nil, err
 			}

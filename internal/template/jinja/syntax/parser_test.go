@@ -25,9 +25,9 @@ func TestParse_Errors(t *testing.T) {
 		"a bracket is closed by another":       {"{{ (1] }}", 1, 6, "unexpected ']', expected ')'"},
 		"a bracket was not opened":             {"{{ 1) }}", 1, 5, "unexpected ')'"},
 		"a character is none of the language":  {"{{ a ? b }}", 1, 6, "unexpected character '?'"},
-		"a number runs into a character":       {"{{ 1.2.🚀 }}", 1, 7, "unexpected character '🚀'"},
+		"a number runs into a character":       {"{{ 1.2.🚀 }}", 1, 8, "unexpected character '🚀'"},
 		"a constant is assigned to":            {"{% set none = 1 %}", 1, 8, "cannot assign to this expression; expected a name"},
-		"a call is assigned to":                {"{% set f() = 1 %}", 1, 9, "expected 'begin of statement block', got '('"},
+		"a call is assigned to":                {"{% set f() = 1 %}", 1, 9, "expected 'end of statement block', got '('"},
 		"a default comes before none":          {"{% macro m(a=1, b) %}{% endmacro %}", 1, 17, "a parameter without a default follows one with a default"},
 		"arguments are in the wrong order":     {"{{ f(a=1, 2) }}", 1, 5, "the arguments of this call are in the wrong order: expected positional ones, named ones, *list, **mapping"},
 		"call has no call":                     {"{% call x %}{% endcall %}", 1, 9, "expected a call, as in {% call macro() %}"},
@@ -36,9 +36,9 @@ func TestParse_Errors(t *testing.T) {
 		"an escape is cut short":               {`{{ '\x1' }}`, 1, 4, `truncated \x escape in a string`},
 		"an escape is half a character":        {`{{ '\ud800' }}`, 1, 4, "a string has an escape that is no Unicode character"},
 		"a block's name has a hyphen":          {"{% block a-b %}{% endblock %}", 1, 11, "the name of a block may not contain '-'; use '_'"},
-		"brackets nest too deep":               {"{{ " + strings.Repeat("(", 65000), 1, 103, "statements or brackets nest deeper than 200 levels"},
-		"signs nest too deep":                  {"{{ " + strings.Repeat("-", 65000) + "1 }}", 1, 203, "statements or brackets nest deeper than 200 levels"},
-		"statements nest too deep":             {strings.Repeat("{% if x %}", 5000), 1, 2004, "statements or brackets nest deeper than 200 levels"},
+		"brackets nest too deep":               {"{{ " + strings.Repeat("(", 65000), 1, 104, "statements or brackets nest deeper than 200 levels"},
+		"signs nest too deep":                  {"{{ " + strings.Repeat("-", 65000) + "1 }}", 1, 202, "statements or brackets nest deeper than 200 levels"},
+		"statements nest too deep":             {strings.Repeat("{% if x %}", 5000), 1, 1997, "statements or brackets nest deeper than 200 levels"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

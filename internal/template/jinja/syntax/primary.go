@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -28,7 +27,7 @@ func (p *parser) primary() (Expr, error) {
 		return &Const{t.Pos, t.value}, nil
 	case "(":
 		p.take()
-		value, err := p.tuple(true, nil, true)
+		value, err := p.tuple(p.expression, true)
 		if err != nil {
 			return nil, err
 		}
@@ -55,28 +54,15 @@ func (p *parser) strings() Expr {
 	return &Const{pos, py.Str(text.String())}
 }
 
-// tuple reads expressions with commas in between, or one without. Empty says that there may be none.
-func (p *parser) tuple(conditional bool, ends []string, empty bool) (Expr, error) {
-	item := p.expression
-	if !conditional {
-		item = p.or
-	}
-	return p.items(item, ends, empty)
-}
-
-// targetTuple is tuple for what is assigned to.
-func (p *parser) targetTuple(ends []string) (Expr, error) {
-	return p.items(p.primary, ends, false)
-}
-
-func (p *parser) items(item operand, ends []string, empty bool) (Expr, error) {
+// tuple reads items with commas in between, or one without. Empty says that there may be none.
+func (p *parser) tuple(item operand, empty bool) (Expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer p.leave()
 	pos := p.current().Pos
 	var items []Expr
-	for !p.tupleEnds(ends) {
+	for !p.tupleEnds() {
 		value, err := item()
 		if err != nil {
 			return nil, err
@@ -95,13 +81,10 @@ func (p *parser) items(item operand, ends []string, empty bool) (Expr, error) {
 	return &Tuple{pos, items}, nil
 }
 
-func (p *parser) tupleEnds(ends []string) bool {
-	t := p.current()
-	switch t.kind {
+func (p *parser) tupleEnds() bool {
+	switch p.current().kind {
 	case kindVariableEnd, kindBlockEnd, ")":
 		return true
-	case kindName:
-		return slices.Contains(ends, t.text)
 	}
 	return false
 }

@@ -5,13 +5,13 @@ import "strings"
 func (p *parser) forLoop() (Stmt, error) {
 	loop := &For{Pos: p.take().Pos}
 	var err error
-	if loop.Target, err = p.target(Store, []string{"in"}); err != nil {
+	if loop.Target, err = p.target(Store); err != nil {
 		return nil, err
 	}
 	if _, err = p.expectName("in"); err != nil {
 		return nil, err
 	}
-	if loop.Iter, err = p.tuple(false, []string{"recursive"}, false); err != nil {
+	if loop.Iter, err = p.tuple(p.or, false); err != nil {
 		return nil, err
 	}
 	if p.skipName("if") {
@@ -32,7 +32,7 @@ func (p *parser) forLoop() (Stmt, error) {
 func (p *parser) ifElse() (Stmt, error) {
 	statement := &If{Pos: p.take().Pos}
 	for {
-		test, err := p.tuple(false, nil, false)
+		test, err := p.tuple(p.or, false)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func (p *parser) set() (Stmt, error) {
 		return nil, err
 	}
 	if p.skip("=") {
-		value, err := p.tuple(true, nil, false)
+		value, err := p.tuple(p.expression, false)
 		return &Assign{pos, target, value}, err
 	}
 	var filter Expr
@@ -73,7 +73,7 @@ func (p *parser) set() (Stmt, error) {
 
 func (p *parser) setTarget() (Expr, error) {
 	if p.look().kind != "." {
-		return p.target(Store, nil)
+		return p.target(Store)
 	}
 	name, err := p.expect(kindName)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *parser) with() (Stmt, error) {
 				return nil, err
 			}
 		}
-		target, err := p.target(Param, nil)
+		target, err := p.target(Param)
 		if err != nil {
 			return nil, err
 		}
@@ -338,8 +338,8 @@ func (p *parser) fromImport() (Stmt, error) {
 }
 
 // target reads what a statement assigns to: names, or tuples of them.
-func (p *parser) target(use Use, ends []string) (Expr, error) {
-	target, err := p.targetTuple(ends)
+func (p *parser) target(use Use) (Expr, error) {
+	target, err := p.tuple(p.primary, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,40 @@
+package py
+
+import "strings"
+
+// typeMethods are the types that templates know by name, and what they have besides what every type has. The methods take
+// the object as an argument, which gets those that change it past the sandbox of Jinja; here, they do not.
+var typeMethods = map[string]class{
+	"dict": {
+		methods:     dictMethods,
+		unsupported: []string{"clear", "pop", "popitem", "setdefault", "update"},
+	},
+	"Cycler": {unsupported: []string{"current", "next", "reset"}},
+}
+
+// typeAttr is an attribute of a type, whose name can have that of its module before it.
+func typeAttr(of *Func, name string) (value Value, found, safe bool, err error) {
+	if name == "mro" {
+		return None{}, true, false, nil
+	}
+	typeName := of.Name[strings.LastIndexByte(of.Name, '.')+1:]
+	methods := typeMethods[typeName]
+	m, ok := methods.methods[name]
+	if !ok {
+		return methods.attr(of, name)
+	}
+	if name == "fromkeys" {
+		return m.of(of, name), true, true, nil
+	}
+	return &Func{Name: name, Type: "method_descriptor", Fn: func(b *Budget, args Args) (Value, error) {
+		if len(args.Pos) == 0 {
+			return nil, typeError("unbound method %s.%s() needs an argument", typeName, name)
+		}
+		self := args.Pos[0]
+		if self.TypeName() != typeName {
+			return nil, typeError("descriptor '%s' for '%s' objects doesn't apply to a '%s' object", name, typeName,
+				self.TypeName())
+		}
+		return m.of(self, name).Call(b, Args{Pos: args.Pos[1:], Named: args.Named})
+	}}, true, true, nil
+}

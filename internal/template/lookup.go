@@ -1,0 +1,100 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+)
+
+// ErrNoClaim is what a GetPVC returns where there is no such claim: the template's author is told. Any
+// other error of it ends the evaluation as it is, and says nothing about the template.
+var ErrNoClaim = errors.New("there is no such claim")
+
+// GetPVC looks up a claim for the template function get_pvc and returns it as plain data, which is not
+// changed any more.
+type GetPVC func(ctx context.Context, name, namespace string) (map[string]any, error)
+
+// lookupError says that a claim could not be looked up, which is no mistake of the template.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+func (e *lookupError) Unwrap() error { return e.err }
+
+// claimKey names a claim.
+type claimKey struct{ name, namespace string }
+
+// String returns the key as kubectl users write it, if it is one; text that is none may be anything.
+func (k claimKey) String() string {
+	const longest = 253 // of a name
+	if len(k.name) > longest || len(k.namespace) > longest {
+		return "a claim whose name or namespace is too long"
+	}
+	return fmt.Sprintf("%q in namespace %q", k.name, k.namespace)
+}
+
+// lookups are the claims that the templates of a field have looked up: all of them see the same.
+type lookups struct {
+	get    GetPVC
+	claims map[claimKey]map[string]any
+
+	// waited is how long it took.
+	waited time.Duration
+}
+
+// function returns get_pvc.
+func (l *lookups) function(ctx context.Context) *py.Func {
+	return &py.Func{Name: "get_pvc", Type: "function", Fn: func(b *py.Budget, args py.Args) (py.Value, error) {
+		bound, err := py.Bind("get_pvc", args, py.Param{Name: "name"}, py.Param{Name: "namespace"})
+		if err != nil {
+			return nil, err
+		}
+		var key claimKey
+		if key.name, err = stringArgument("name", bound[0]); err != nil {
+			return nil, err
+		}
+		if key.namespace, err = stringArgument("namespace", bound[1]); err != nil {
+			return nil, err
+		}
+		claim, err := l.claim(ctx, b, key)
+		if err != nil {
+			return nil, err
+		}
+		return py.FromData(claim)
+	}}
+}
+
+func stringArgument(name string, v py.Value) (string, error) {
+	switch v := v.(type) {
+	case py.Str:
+		return string(v), nil
+	case py.Markup:
+		return string(v), nil
+	case *py.Undefined:
+		return "", v.Err()
+	default:
+		return "", typeError("get_pvc() takes a string as %s, not a value of type %s", name, v.TypeName())
+	}
+}
+
+func (l *lookups) claim(ctx context.Context, b *py.Budget, key claimKey) (map[string]any, error) {
+	if claim, ok := l.claims[key]; ok {
+		return claim, nil
+	}
+	if len(l.claims) >= maxLookUps {
+		return nil, &py.Error{Kind: py.Limit, Exception: "RuntimeError", Message: fmt.Sprintf("get_pvc() looks up more than %d claims", maxLookUps)}
+	}
+	var claim map[string]any
+	var err error
+	l.waited += b.Wait(func() { claim, err = l.get(ctx, key.name, key.namespace) })
+	switch {
+	case errors.Is(err, ErrNoClaim):
+		return nil, fmt.Errorf("get_pvc(): %s: %w", key, ErrNoClaim)
+	case err != nil:
+		return nil, &lookupError{fmt.Errorf("get_pvc(): %s: %w", key, err)}
+	}
+	l.claims[key] = claim
+	return claim, nil
+}

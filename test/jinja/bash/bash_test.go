@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/albertofaria/pav/internal/template"
+)
+
+func TestCheck(t *testing.T) {
+	if err := check(t.Context(), 1, 20_000); err != nil {
+		t.Error(err)
+	}
+}
+
+// No word of a shell can have a NUL.
+func TestQuoteOne_NULIsRefused(t *testing.T) {
+	filter, err := template.NewEnvironment(template.DefaultLimits()).Compile("{{ text|tobash }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"\x00", "a\x00b", "\n\x00'"} {
+		if word, err := quoteOne(t.Context(), filter, text); err == nil {
+			t.Errorf("tobash of %q is %q, want an error", text, word)
+		}
+	}
+}
+
+// The check itself notices words that are not quoted.
+func TestExecute_NoticesTheCanary(t *testing.T) {
+	for _, fragment := range fragments[:6] {
+		_, err := execute(t.Context(), t.TempDir(), prelude+"p "+strings.TrimPrefix(fragment, "&& ")+"\n")
+		if err == nil {
+			t.Errorf("%q went unnoticed", fragment)
+		}
+	}
+	if err := compare([]string{"a b"}, []string{"a b"}, []byte("2\x00a\x00")); err == nil {
+		t.Error("two words went unnoticed")
+	}
+}

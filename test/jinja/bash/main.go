@@ -1,0 +1,66 @@
+// Command bash checks the filter tobash against the real bash: whatever the string, what the filter makes
+// of it is one word without a newline, bash gives the string back, and no part of it is ever executed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bash:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("bash", flag.ContinueOnError)
+	seed := flags.Uint64("seed", 0, "what the strings are made from; 0 takes one at random")
+	count := flags.Uint64("strings", 1_000_000, "how many strings there are")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	if err := check(ctx, *seed, *count); err != nil {
+		return fmt.Errorf("seed %d: %w", *seed, err)
+	}
+	fmt.Fprintf(os.Stdout, "seed %d: bash gives all of %d strings back\n", *seed, *count)
+	return nil
+}
+
+// batchSize is how many strings one process of bash is given.
+const batchSize = 5000
+
+// check tries count strings below a seed, and returns the first failure.
+func check(ctx context.Context, seed, count uint64) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	batches := make(chan uint64)
+	var workers sync.WaitGroup
+	for range runtime.NumCPU() {
+		workers.Go(func() {
+			for start := range batches {
+				if err := batch(ctx, stringsOf(seed, start, min(start+batchSize, count))); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for start := uint64(0); start < count && ctx.Err() == nil; start += batchSize {
+		batches <- start
+	}
+	close(batches)
+	workers.Wait()
+	return context.Cause(ctx)
+}

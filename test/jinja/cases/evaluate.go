@@ -1,0 +1,158 @@
+package cases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/internal/template/yaml11"
+)
+
+// The engine as PaV sets it up.
+var (
+	limits      = template.DefaultLimits()
+	environment = template.NewEnvironment(limits)
+)
+
+// DecodeContext reads the JSON of a context, which is empty if there is none.
+func DecodeContext(raw json.RawMessage) (any, error) {
+	if len(raw) == 0 {
+		return py.Object{}, nil
+	}
+	return py.DecodeJSON(raw)
+}
+
+// Evaluate returns what PaV makes of a template. Context is what DecodeContext returns, and is not changed.
+func Evaluate(ctx context.Context, source string, variables any) Outcome {
+	t, err := environment.Compile(source)
+	if err != nil {
+		return failure(StageCompile, err)
+	}
+	values, err := Variables(variables)
+	if err != nil {
+		return failure(StageRender, err)
+	}
+	text, isYAML, err := template.Render(ctx, t, values)
+	if err != nil {
+		return failure(StageRender, err)
+	}
+	if !isYAML {
+		return Outcome{Text: text}
+	}
+	value, err := yaml11.Parse(text, yaml11.LimitsFor(limits.Text))
+	if err != nil {
+		return failure(StageYAML, err)
+	}
+	return Outcome{Text: text, YAML: true, Value: plain(value)}
+}
+
+// Variables returns the variables of one render.
+func Variables(variables any) (map[string]py.Value, error) {
+	members, ok := variables.(py.Object)
+	if !ok {
+		return nil, fmt.Errorf("a context is a %T, not a mapping", variables)
+	}
+	values := make(map[string]py.Value, len(members))
+	for _, member := range members {
+		value, err := py.FromData(member.Value)
+		if err != nil {
+			return nil, err
+		}
+		values[member.Key] = value
+	}
+	return values, nil
+}
+
+func failure(stage string, err error) Outcome {
+	kind := py.Other
+	if raised, ok := errors.AsType[*py.Error](err); ok {
+		kind = raised.Kind
+	}
+	if located, ok := errors.AsType[*jinja.Error](err); ok {
+		kind = located.Kind
+	}
+	return Outcome{Class: class(kind), Stage: stage, Message: err.Error()}
+}
+
+// class returns what the data calls a kind of error. It has no class for limits, which Python has few of.
+func class(kind py.Kind) string {
+	switch kind {
+	case py.Syntax:
+		return ClassSyntax
+	case py.UndefinedUse:
+		return ClassUndefined
+	case py.Type:
+		return ClassType
+	case py.Security:
+		return ClassSecurity
+	default:
+		return ClassOther
+	}
+}
+
+// plain makes JSON of what YAML stands for: what JSON does not know becomes its repr in Python.
+func plain(value any) any {
+	switch v := value.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = plain(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = plain(item)
+		}
+		return out
+	case float64:
+		return plainFloat(v)
+	case yaml11.Date:
+		return repr(v.Repr())
+	case yaml11.Timestamp:
+		return repr(v.Repr())
+	case yaml11.Bytes:
+		return repr(reprOf(py.Bytes(v)))
+	case yaml11.Set:
+		return reprOfSet(v)
+	default:
+		return v
+	}
+}
+
+func repr(text string) any { return map[string]any{"__repr__": text} }
+
+// plainFloat writes a float such that it is not taken for an integer.
+func plainFloat(f float64) any {
+	text := py.FloatText(f)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return repr(text)
+	}
+	return json.Number(text)
+}
+
+func reprOf(value py.Value) string {
+	//nolint:forbidigo // The value is bounded, and so is the time that this takes.
+	text, err := py.Repr(py.NewBudget(context.Background(), py.Limits{Steps: math.MaxInt64, Memory: math.MaxInt64, Text: math.MaxInt, Depth: 1, Time: math.MaxInt64}), value)
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+func reprOfSet(members yaml11.Set) any {
+	if len(members) == 0 {
+		return repr("set()")
+	}
+	texts := make([]string, len(members))
+	for i, member := range members {
+		texts[i] = reprOf(py.Str(member))
+	}
+	return repr("{" + strings.Join(texts, ", ") + "}")
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/albertofaria/pav/test/jinja/cases"
+	"github.com/albertofaria/pav/test/jinja/generate"
+	"github.com/albertofaria/pav/test/jinja/oracle"
+)
+
+type options struct {
+	seed, from, cases   uint64
+	oracles, reductions int
+	verbose             bool
+	progress            io.Writer
+}
+
+const (
+	batchSize     = 128
+	progressEvery = 5 * time.Second
+)
+
+// fuzzer is one run.
+type fuzzer struct {
+	options
+	// next is the number of the next case that nobody has taken.
+	next atomic.Uint64
+
+	mu     sync.Mutex
+	report *report
+}
+
+func fuzz(ctx context.Context, o options) (*report, error) {
+	f := &fuzzer{options: o, report: newReport(o.seed)}
+	f.next.Store(o.from)
+	stopped := f.showProgress(ctx)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var workers sync.WaitGroup
+	for range o.oracles {
+		workers.Go(func() {
+			if err := f.work(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	workers.Wait()
+	stopped()
+	return f.report, context.Cause(ctx)
+}
+
+// work takes batches until there are none.
+func (f *fuzzer) work(ctx context.Context) error {
+	var jinja oracle.Oracle
+	defer jinja.Close()
+	for {
+		end := f.next.Add(batchSize)
+		start, last := end-batchSize, f.from+f.cases
+		if start >= last {
+			return nil
+		}
+		if err := f.batch(ctx, &jinja, start, min(end, last)); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *fuzzer) batch(ctx context.Context, jinja *oracle.Oracle, start, end uint64) error {
+	questions := make([]oracle.Question, 0, end-start)
+	for number := start; number < end; number++ {
+		c := generate.New(f.seed, number)
+		questions = append(questions, oracle.Question{Template: c.Template, Context: c.Context})
+	}
+	answers, err := jinja.Ask(ctx, questions)
+	if err != nil {
+		return err
+	}
+	for i, question := range questions {
+		got := evaluate(ctx, question)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		number := start + uint64(i)
+		if f.verbose {
+			f.show(number, question, answers[i], got)
+		}
+		if !f.note(number, question, answers[i], got) {
+			continue
+		}
+		pav := func(q oracle.Question) cases.Outcome { return evaluate(ctx, q) }
+		small := reduce(ctx, jinja, pav, difference{question, answers[i], got})
+		f.mu.Lock()
+		f.report.group(number, small)
+		f.mu.Unlock()
+	}
+	return nil
+}
+
+// note counts a case, and says whether it is a difference that is to be made small.
+func (f *fuzzer) note(number uint64, question oracle.Question, want, got cases.Outcome) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.report.count(number, question, want, got) {
+		return false
+	}
+	f.reductions--
+	return f.reductions >= 0
+}
+
+func (f *fuzzer) show(number uint64, question oracle.Question, want, got cases.Outcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fmt.Fprintf(f.progress, "%d: %q\n  in   %s\n  want %s\n  got  %s\n", number, question.Template, question.Context, want, got)
+}
+
+// showProgress prints a line now and then, until what it returns is called.
+func (f *fuzzer) showProgress(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	began := time.Now()
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				f.mu.Lock()
+				f.report.progress(f.options.progress, f.cases, time.Since(began))
+				f.mu.Unlock()
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+func evaluate(ctx context.Context, question oracle.Question) cases.Outcome {
+	variables, err := cases.DecodeContext(question.Context)
+	if err != nil {
+		return cases.Outcome{Class: "context", Message: err.Error()}
+	}
+	return cases.Evaluate(ctx, question.Template, variables)
+}
+
+// differs says whether got is not what real Jinja2 gives, and there is no explanation.
+func differs(question oracle.Question, want, got cases.Outcome) bool {
+	return comparable(want) && cases.Judge(want, got) != cases.Same && explain(question, want, got) == ""
+}
+
+// comparable says whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
+// shows where in memory an object was.
+func comparable(want cases.Outcome) bool {
+	return want.Class != cases.ClassLimit && !strings.Contains(want.Text, " at 0x")
+}

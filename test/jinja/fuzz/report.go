@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/albertofaria/pav/test/jinja/cases"
+	"github.com/albertofaria/pav/test/jinja/oracle"
+)
+
+// report is what a run has found.
+type report struct {
+	seed        uint64
+	compared    int
+	rendered    int
+	classes     map[string]int
+	unclear     int
+	explained   map[string]int
+	differences int
+	groups      map[string]*group
+	// unreduced are the numbers of some differences that have not been made small.
+	unreduced []uint64
+}
+
+// group is differences that are alike.
+type group struct {
+	numbers  []uint64
+	smallest difference
+}
+
+// difference is a template on which the engines do not agree.
+type difference struct {
+	question  oracle.Question
+	want, got cases.Outcome
+}
+
+func newReport(seed uint64) *report {
+	return &report{seed: seed, classes: map[string]int{}, explained: map[string]int{}, groups: map[string]*group{}}
+}
+
+// count takes a case into account, and says whether it is a difference.
+func (r *report) count(number uint64, question oracle.Question, want, got cases.Outcome) bool {
+	if !comparable(want) {
+		r.unclear++
+		return false
+	}
+	r.compared++
+	if want.Class == "" {
+		r.rendered++
+	} else {
+		r.classes[want.Class]++
+	}
+	if cases.Judge(want, got) == cases.Same {
+		return false
+	}
+	if reason := explain(question, want, got); reason != "" {
+		r.explained[reason]++
+		return false
+	}
+	r.differences++
+	if len(r.unreduced) < 1000 {
+		r.unreduced = append(r.unreduced, number)
+	}
+	return true
+}
+
+// group adds a difference that has been made small to those that are alike.
+func (r *report) group(number uint64, d difference) {
+	r.unreduced = slices.DeleteFunc(r.unreduced, func(n uint64) bool { return n == number })
+	key := kind(d.want) + "/" + kind(d.got) + " " + shape(d.question.Template)
+	g := r.groups[key]
+	if g == nil {
+		g = &group{smallest: d}
+		r.groups[key] = g
+	}
+	g.numbers = append(g.numbers, number)
+	if len(d.question.Template) < len(g.smallest.question.Template) {
+		g.smallest = d
+	}
+}
+
+// kind is what differences must have in common to be alike.
+func kind(o cases.Outcome) string {
+	if o.Class == "" {
+		return "ok"
+	}
+	return o.Class + " at " + o.Stage
+}
+
+var (
+	variables = regexp.MustCompile(`\b(?:[a-z]|nl|nums|fl|words|mixed|empty|nested|pairs|pods|tree|big)\b`)
+	literals  = regexp.MustCompile(`'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"`)
+	numbers   = regexp.MustCompile(`\b\d[\w.]*`)
+	padding   = regexp.MustCompile(`\s+`)
+)
+
+// shape is a template without its literals and the names of its variables.
+func shape(template string) string {
+	template = literals.ReplaceAllString(template, "''")
+	template = variables.ReplaceAllString(template, "x")
+	template = numbers.ReplaceAllString(template, "0")
+	return padding.ReplaceAllString(template, " ")
+}
+
+func (r *report) progress(out io.Writer, of uint64, elapsed time.Duration) {
+	done := r.compared + r.unclear
+	fmt.Fprintf(out, "%d of %d cases, %.0f/s, %d%% rendered, %d differences\n",
+		done, of, float64(done)/elapsed.Seconds(), percent(r.rendered, r.compared), r.differences)
+}
+
+func percent(part, whole int) int { return 100 * part / max(whole, 1) }
+
+func (r *report) write(out io.Writer) {
+	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(len(b.numbers), len(a.numbers)), cmp.Compare(a.smallest.question.Template, b.smallest.question.Template))
+	})
+	for _, g := range groups {
+		d := g.smallest
+		fmt.Fprintf(out, "\n%d differences such as that of case %d\n  template %q\n  context  %s\n  jinja2   %s\n  pav      %s\n",
+			len(g.numbers), g.numbers[0], d.question.Template, d.question.Context, d.want, d.got)
+	}
+	if len(r.unreduced) > 0 {
+		fmt.Fprintf(out, "\nnot made small: cases %v\n", r.unreduced)
+	}
+	fmt.Fprintf(out, "\nseed %d: %d cases compared, of which %d%% rendered", r.seed, r.compared, percent(r.rendered, r.compared))
+	for _, class := range slices.Sorted(maps.Keys(r.classes)) {
+		fmt.Fprintf(out, ", %d %s", r.classes[class], class)
+	}
+	fmt.Fprintf(out, "; %d not comparable\n", r.unclear)
+	for _, reason := range slices.Sorted(maps.Keys(r.explained)) {
+		fmt.Fprintf(out, "%d explained: %s\n", r.explained[reason], reason)
+	}
+	fmt.Fprintf(out, "%d differences\n", r.differences)
+}

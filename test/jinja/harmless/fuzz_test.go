@@ -1,0 +1,67 @@
+package harmless
+
+import (
+	"testing"
+	"time"
+
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/test/jinja/cases"
+)
+
+// maxFuzzTime is how long one source may take.
+const maxFuzzTime = time.Second
+
+// FuzzCompile compiles any source at all.
+func FuzzCompile(f *testing.F) {
+	environment := template.NewEnvironment(template.DefaultLimits())
+	seed(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		bounded(t, func() {
+			if _, err := environment.Compile(source); err != nil && err.Error() == "" {
+				t.Error("an error says nothing")
+			}
+		})
+	})
+}
+
+// FuzzRender renders any source at all, twice, with the same result.
+func FuzzRender(f *testing.F) {
+	context := variables(f)
+	seed(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		var first cases.Outcome
+		bounded(t, func() { first = cases.Evaluate(t.Context(), source, context) })
+		if second := cases.Evaluate(t.Context(), source, context); cases.Judge(first, second) != cases.Same {
+			t.Errorf("it gives %s, and then %s", first, second)
+		}
+	})
+}
+
+// bounded fails the test if what it calls takes too long or allocates too much. The processes in which
+// sources are tried by the fuzzer do nothing else meanwhile.
+func bounded(t *testing.T, call func()) {
+	t.Helper()
+	before, began := allocated(), time.Now()
+	call()
+	if took := time.Since(began); took > maxFuzzTime {
+		t.Errorf("it takes %s", took)
+	}
+	if used := allocated() - before; used > maxMemory {
+		t.Errorf("it allocates %d MiB", used>>20)
+	}
+}
+
+// seed adds what the fuzzer begins with.
+func seed(f *testing.F) {
+	f.Helper()
+	for i, c := range corpus(f) {
+		if i%4 == 0 {
+			f.Add(c.Template)
+		}
+	}
+	for _, h := range hostiles {
+		if len(h.template) < 1000 {
+			f.Add(h.template)
+		}
+	}
+}

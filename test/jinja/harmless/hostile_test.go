@@ -1,0 +1,132 @@
+package harmless
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/albertofaria/pav/test/jinja/cases"
+)
+
+// What one template may take.
+const (
+	maxTime   = 2 * time.Second
+	maxMemory = 64 << 20
+)
+
+const (
+	// secret is in the context, and sourceText in the source; errors have neither.
+	secret     = "hunter2-in-the-context"
+	sourceText = "hunter2-in-the-source"
+)
+
+// hostile is a template that asks for too much. It yields an error, or, where result says so, an honest result.
+type hostile struct {
+	template string
+	result   bool
+}
+
+func variables(tb testing.TB) any {
+	tb.Helper()
+	decoded, err := cases.DecodeContext([]byte(`{
+		"secret": "` + secret + `", "d": {"a": 1, "secret": "` + secret + `"}, "words": ["` + secret + `", "b"],
+		"nums": [3, 1, 2], "s": "text", "x": 2.5, "tree": [{"kids": [{"kids": []}]}]}`))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return decoded
+}
+
+// A hostile template ends in time and in bounds, and its error tells nothing, while others are evaluated.
+func TestHostile(t *testing.T) {
+	stop := renderHonestOnes(t)
+	defer stop()
+	context := variables(t)
+	for name, h := range hostiles {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			got := cases.Evaluate(t.Context(), sourceText+h.template, context)
+			if took := time.Since(began); took > maxTime {
+				t.Errorf("it takes %s", took)
+			}
+			if got.Class == "" && !h.result {
+				t.Errorf("it yields %d bytes, and no error", len(got.Text))
+			}
+			if strings.Contains(got.Message, secret) || strings.Contains(got.Message, sourceText) {
+				t.Errorf("its error tells too much: %s", got.Message)
+			}
+		})
+	}
+}
+
+// A hostile template uses no more memory in all than it may at once.
+func TestHostile_Memory(t *testing.T) {
+	context := variables(t)
+	for name, h := range hostiles {
+		t.Run(name, func(t *testing.T) {
+			before := allocated()
+			cases.Evaluate(t.Context(), h.template, context)
+			if used := allocated() - before; used > maxMemory {
+				t.Errorf("it allocates %d MiB", used>>20)
+			}
+		})
+	}
+}
+
+// allocated returns how many bytes have ever been allocated.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// renderHonestOnes evaluates cases of the corpus, again and again, until what it returns is called. It
+// fails the test if one of them yields anything but what is expected.
+func renderHonestOnes(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	honest := corpus(t)
+	var rendered atomic.Int64
+	var workers sync.WaitGroup
+	workers.Go(func() {
+		for ctx.Err() == nil {
+			for _, c := range honest {
+				got := cases.Evaluate(t.Context(), c.Template, c.Context)
+				if !c.Passes(got) {
+					t.Errorf("meanwhile, %s (%q) gives %s, want %s", c.ID, c.Template, got, c.Expected[0])
+					return
+				}
+				rendered.Add(1)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		workers.Wait()
+		t.Logf("%d other templates were evaluated meanwhile", rendered.Load())
+	}
+}
+
+// corpus returns cases that pass on their own.
+func corpus(tb testing.TB) []cases.Case {
+	tb.Helper()
+	file, err := os.Open("../testdata/corpus.jsonl")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	var all []cases.Case
+	for c, err := range cases.NewReader(file).All() {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return slices.DeleteFunc(all, func(c cases.Case) bool { return !c.Passes(cases.Evaluate(tb.Context(), c.Template, c.Context)) })
+}

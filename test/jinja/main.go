@@ -1,0 +1,116 @@
+// Command jinja evaluates cases of the acceptance data with PaV's template engine.
+//
+// Standard input has the cases, one JSON object a line; a line may define contexts that later ones name:
+//
+//	{"contexts": {"small": {"x": 1}}}
+//	{"id": "a-1", "cat": "a", "template": "{{ x }}", "ctx": "small", "expect": {"ok": "1", "yaml": false}}
+//
+// Standard output has one line for each case, with what it gave and whether that is what is expected
+// (expect, expect_sync or expect_303; null if none is there). Standard error has a summary. The exit
+// status is 1 if any case fails, and 2 if a line is not understood.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+
+	"github.com/albertofaria/pav/test/jinja/cases"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
+	defer stop()
+	summary, err := run(ctx, os.Stdin, os.Stdout)
+	summary.write(os.Stderr)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "jinja:", err)
+		os.Exit(2)
+	case summary.failed() > 0:
+		os.Exit(1)
+	}
+}
+
+// answer is one line of the output.
+type answer struct {
+	ID   string        `json:"id"`
+	Got  cases.Outcome `json:"got"`
+	Pass *bool         `json:"pass"`
+}
+
+func run(ctx context.Context, in io.Reader, out io.Writer) (summary, error) {
+	total := summary{}
+	buffered := bufio.NewWriter(out)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	for c, err := range cases.NewReader(in).All() {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return total, errors.Join(err, buffered.Flush())
+		}
+		result := answer{ID: c.ID, Got: cases.Evaluate(ctx, c.Template, c.Context)}
+		if len(c.Expected) > 0 {
+			pass := c.Passes(result.Got)
+			result.Pass = &pass
+		}
+		total.add(c, result)
+		if err := encoder.Encode(result); err != nil {
+			return total, err
+		}
+	}
+	return total, buffered.Flush()
+}
+
+// summary counts by category.
+type summary map[string]*count
+
+type count struct{ passed, failed, wrongStage, unjudged int }
+
+func (s summary) add(c cases.Case, result answer) {
+	if s[c.Category] == nil {
+		s[c.Category] = &count{}
+	}
+	n := s[c.Category]
+	switch {
+	case result.Pass == nil:
+		n.unjudged++
+	case *result.Pass:
+		n.passed++
+	default:
+		n.failed++
+		if c.Verdict(result.Got) == cases.WrongStage {
+			n.wrongStage++
+		}
+	}
+}
+
+func (s summary) failed() int {
+	failed := 0
+	for _, n := range s {
+		failed += n.failed
+	}
+	return failed
+}
+
+// write prints a line for each category and one for all; a failure of the stage alone is counted as well as a failure.
+func (s summary) write(out io.Writer) {
+	const form = "%-20s %8s %8s %12s %10s\n"
+	fmt.Fprintf(out, form, "category", "passed", "failed", "(stage only)", "unjudged")
+	all := count{}
+	line := func(name string, n count) {
+		fmt.Fprintf(out, form, name, fmt.Sprint(n.passed), fmt.Sprint(n.failed), fmt.Sprint(n.wrongStage), fmt.Sprint(n.unjudged))
+	}
+	for _, category := range slices.Sorted(maps.Keys(s)) {
+		n := *s[category]
+		line(category, n)
+		all = count{all.passed + n.passed, all.failed + n.failed, all.wrongStage + n.wrongStage, all.unjudged + n.unjudged}
+	}
+	line("total", all)
+}
