@@ -1,8 +1,6 @@
 package jinja
 
 import (
-	"context"
-
 	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/jinja/syntax"
 )
@@ -91,7 +89,7 @@ func (f *frame) load(id identifier) load {
 
 func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 	c := &compiler{env: env, blocks: map[string]*block{}}
-	c.folding = newState(env, py.NewBudget(context.Background(), env.options.Limits)) //nolint:forbidigo // bounded by its limits
+	c.folding = newState(env, py.Untimed(env.options.Limits))
 	if err := c.findBlocks(stmtNodes(tree.Body)); err != nil {
 		return nil, err
 	}
@@ -159,6 +157,7 @@ func (c *compiler) enter(f *frame) exec {
 				value = r.lookUp(first.name)
 			case loadAlias:
 				value = *first.of.in(r.frame)
+			default:
 			}
 			r.frame.slots[first.at] = value
 		}

@@ -159,7 +159,7 @@ func (b *blockReference) Attr(_ *py.Budget, name string) (py.Value, bool, error)
 }
 
 // Call implements py.Callable.
-func (b *blockReference) Call(budget *py.Budget, args py.Args) (py.Value, error) {
+func (b *blockReference) Call(_ *py.Budget, args py.Args) (py.Value, error) {
 	if _, err := py.Bind("__call__", args); err != nil {
 		return nil, err
 	}

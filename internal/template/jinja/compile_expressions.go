@@ -218,14 +218,8 @@ func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
 			return expr{}, err
 		}
 	}
-	if test.constant != nil {
-		holds, ok := c.truth(test)
-		if ok && holds && then.constant != nil {
-			return then, nil
-		}
-		if ok && !holds && otherwise.constant != nil {
-			return otherwise, nil
-		}
+	if chosen, ok := c.choose(test, then, otherwise); ok {
+		return chosen, nil
 	}
 	return expr{eval: func(r *run) (py.Value, error) {
 		value, err := test.eval(r)
@@ -241,6 +235,19 @@ func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
 		}
 		return otherwise.eval(r)
 	}}, nil
+}
+
+// choose returns what a constant test chooses, if that is constant, too.
+func (c *compiler) choose(test, then, otherwise expr) (chosen expr, ok bool) {
+	if test.constant == nil {
+		return expr{}, false
+	}
+	holds, ok := c.truth(test)
+	chosen = otherwise
+	if holds {
+		chosen = then
+	}
+	return chosen, ok && chosen.constant != nil
 }
 
 func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"slices"
+
 	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/jinja/syntax"
 )
@@ -98,39 +100,44 @@ func (c *compiler) loopTest(s *syntax.For, f *frame) (func(r *run, items py.Iter
 	if err != nil {
 		return nil, err
 	}
-	enter, holds, pos := c.enter(inner), at1(s.Test.Position(), test), s.Pos
+	enter, condition, pos := c.enter(inner), at1(s.Test.Position(), test), s.Pos
 	return func(r *run, items py.Iterator) py.Iterator {
 		own := *r
-		entered := false
-		return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) {
-			if !entered {
-				entered = true
+		own.frame = nil
+		passes := func(item py.Value) (bool, error) {
+			if own.frame == nil {
 				own.frame = inner.unit.activate(r.frame)
 				if err := run0(enter, &own); err != nil {
-					return nil, false, err
+					return false, err
 				}
 			}
-			for {
-				item, ok, err := items.Next(b)
-				if err != nil || !ok {
-					return nil, false, err
-				}
-				if err := at0(pos, to.set(&own, item)); err != nil {
-					return nil, false, err
-				}
-				value, err := holds(&own)
-				if err != nil {
-					return nil, false, err
-				}
-				if passes, err := py.Truth(b, value); err != nil || passes {
-					return item, err == nil, err
-				}
-				if err := b.Step(1); err != nil {
-					return nil, false, err
-				}
+			if err := to.set(&own, item); err != nil {
+				return false, at(pos, err)
 			}
-		}}
+			value, err := condition(&own)
+			if err != nil {
+				return false, err
+			}
+			return py.Truth(own.budget, value)
+		}
+		return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) { return nextPassing(b, items, passes) }}
 	}, nil
+}
+
+// nextPassing returns the next item that passes.
+func nextPassing(b *py.Budget, items py.Iterator, passes func(item py.Value) (bool, error)) (py.Value, bool, error) {
+	for {
+		item, ok, err := items.Next(b)
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		if passed, err := passes(item); err != nil || passed {
+			return item, err == nil, err
+		}
+		if err := b.Step(1); err != nil {
+			return nil, false, err
+		}
+	}
 }
 
 // loopAssigned returns a name loop that anything in s assigns to, or nil.
@@ -150,12 +157,7 @@ func hasScopedBlock(node syntax.Node) bool {
 	if block, ok := node.(*syntax.Block); ok && block.Scoped {
 		return true
 	}
-	for _, child := range node.Children() {
-		if hasScopedBlock(child) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Children(), hasScopedBlock)
 }
 
 // once executes a loop that is not recursive.

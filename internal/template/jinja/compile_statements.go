@@ -56,7 +56,7 @@ func at1(pos syntax.Pos, value expr) eval {
 }
 
 func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
-	target, err := c.target(s.Target, f)
+	to, err := c.target(s.Target, f)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +66,14 @@ func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
 	}
 	source := at1(s.Value.Position(), value)
 	return func(r *run) error {
-		if err := target.check(r); err != nil {
+		if err := to.check(r); err != nil {
 			return at(s.Pos, err)
 		}
 		value, err := source(r)
 		if err != nil {
 			return err
 		}
-		return at0(s.Pos, target.set(r, value))
+		return at0(s.Pos, to.set(r, value))
 	}, nil
 }
 
@@ -93,7 +93,7 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := c.target(s.Target, f)
+	to, err := c.target(s.Target, f)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 		if err != nil {
 			return err
 		}
-		if err := target.check(r); err != nil {
+		if err := to.check(r); err != nil {
 			return at(s.Pos, err)
 		}
 		value, err := filtered(r, py.Str(text))
@@ -117,7 +117,7 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 		if value, err = r.markup(value); err != nil {
 			return at(s.Pos, err)
 		}
-		if err := target.set(r, value); err != nil {
+		if err := to.set(r, value); err != nil {
 			return at(s.Pos, err)
 		}
 		return run0(leave, r)

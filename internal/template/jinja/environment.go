@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -33,9 +34,7 @@ type Environment struct {
 // New returns an environment with the builtin filters and tests and what options add.
 func New(options Options) *Environment {
 	env := &Environment{options: options, tests: builtinTests, filters: map[string]filter{}}
-	for name, builtin := range builtinFilters {
-		env.filters[name] = builtin
-	}
+	maps.Copy(env.filters, builtinFilters)
 	for name, added := range options.Filters {
 		env.filters[name] = func(s *state, value py.Value, args py.Args) (py.Value, error) {
 			return added(s.budget, value, args)

@@ -81,6 +81,11 @@ func calculate(b *Budget, op BinaryOp, x, y Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if op == OpPow {
+		if err := b.Step(powerSteps); err != nil {
+			return nil, err
+		}
+	}
 	result, err := calculateFloats(op, f, g)
 	if err != nil {
 		return nil, err

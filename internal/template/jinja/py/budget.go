@@ -36,6 +36,9 @@ type Budget struct {
 	nans uint64
 }
 
+// Untimed returns a budget of limits, but for the time.
+func Untimed(limits Limits) *Budget { return &Budget{Limits: limits} }
+
 // NewBudget returns a budget of limits, which ends early when ctx does.
 func NewBudget(ctx context.Context, limits Limits) *Budget {
 	return &Budget{Limits: limits, ctx: ctx, deadline: time.Now().Add(limits.Time)}
@@ -52,6 +55,9 @@ func (b *Budget) Step(n int) error {
 		return limitError("it takes more than %d steps", b.Limits.Steps)
 	}
 	if before/stepsPerCheck == b.steps/stepsPerCheck {
+		return nil
+	}
+	if b.ctx == nil {
 		return nil
 	}
 	if err := b.ctx.Err(); err != nil {

@@ -96,7 +96,7 @@ func powerFloats(x, y float64) (float64, error) {
 	switch {
 	case x == 0 && y < 0 && !math.IsInf(y, 0):
 		return 0, exception("ZeroDivisionError", "0.0 cannot be raised to a negative power")
-	case x < 0 && !math.IsInf(x, 0) && !math.IsInf(y, 0) && y != math.Floor(y):
+	case x < 0 && !math.IsInf(x, 0) && !math.IsInf(y, 0) && !math.IsNaN(y) && y != math.Floor(y):
 		return 0, typeError("the power is a complex number, which is not supported")
 	}
 	result := accuratePower(x, y)

@@ -45,8 +45,7 @@ func ample(t *testing.T) *Budget {
 // outcome is what python3 would print: repr of a value, or the name of an exception.
 func outcome(t *testing.T, b *Budget, v Value, err error) string {
 	t.Helper()
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Exception
 	}
 	if err != nil {

@@ -133,8 +133,8 @@ func (p *percentFormatter) whole(v Value, verb rune) (Int, error) {
 		return ToInt(p.b, v)
 	}
 	if p.markup {
-		var e *Error
-		if n, err := ToInt(p.b, v); !errors.As(err, &e) || e.Kind != Type {
+		n, err := ToInt(p.b, v)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Type {
 			return n, err
 		}
 	}

@@ -14,6 +14,9 @@ const (
 	ln2       = "0.69314718055994530941723212145817656807550013436025525412068000949339362196969471560586332699641868754200148"
 )
 
+// powerSteps is how much work a power of floats is.
+const powerSteps = 256
+
 // accuratePower returns x**y as the float next to it.
 func accuratePower(x, y float64) float64 {
 	size := math.Abs(x)

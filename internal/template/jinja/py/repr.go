@@ -220,6 +220,9 @@ var reprEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`
 
 // textRepr quotes text as Python does: with ', unless only that is in it.
 func textRepr(text string) string {
+	if isPlain(text) {
+		return "'" + text + "'"
+	}
 	quote := '\''
 	if strings.Contains(text, "'") && !strings.Contains(text, `"`) {
 		quote = '"'
@@ -245,6 +248,16 @@ func textRepr(text string) string {
 	}
 	out.WriteRune(quote)
 	return out.String()
+}
+
+// isPlain says whether nothing in text has to be escaped.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '\\' || c == '\'' {
+			return false
+		}
+	}
+	return true
 }
 
 // bytesRepr quotes bytes: what is not ASCII is written as its code.

@@ -46,11 +46,8 @@ func SandboxItem(b *Budget, obj, key Value) (Value, error) {
 
 // isLookupFailure reports whether err is one that looking something up hides: TypeError or LookupError.
 func isLookupFailure(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	return e.Kind == Type || isLookupError(e)
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Kind == Type || isLookupError(e))
 }
 
 func isLookupError(e *Error) bool {

@@ -11,8 +11,7 @@ func strTranslate(b *Budget, s string, args []Value) (Value, error) {
 	var translated strings.Builder
 	for _, r := range s {
 		item, err := Item(b, args[0], Int{small: int64(r)})
-		var e *Error
-		if errors.As(err, &e) && isLookupError(e) {
+		if e, ok := errors.AsType[*Error](err); ok && isLookupError(e) {
 			item, err = Int{small: int64(r)}, nil
 		}
 		if err != nil {

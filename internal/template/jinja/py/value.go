@@ -8,7 +8,7 @@ type Value interface {
 	TypeName() string
 }
 
-// The values without parts. A Str holds valid UTF-8, and is indexed by code point; a Markup is a Str
+// None and the other values without parts. A Str holds valid UTF-8, and is indexed by code point; a Markup is a Str
 // that is known to be HTML; Bytes holds any bytes.
 type (
 	None   struct{}
@@ -104,16 +104,35 @@ type Generator struct {
 	Fn   func(b *Budget) (value Value, ok bool, err error)
 }
 
-func (None) TypeName() string       { return "NoneType" }
-func (Bool) TypeName() string       { return "bool" }
-func (Int) TypeName() string        { return "int" }
-func (Float) TypeName() string      { return "float" }
-func (Str) TypeName() string        { return "str" }
-func (Markup) TypeName() string     { return "Markup" }
-func (Bytes) TypeName() string      { return "bytes" }
-func (*List) TypeName() string      { return "list" }
+// TypeName implements Value.
+func (None) TypeName() string { return "NoneType" }
+
+// TypeName implements Value.
+func (Bool) TypeName() string { return "bool" }
+
+// TypeName implements Value.
+func (Int) TypeName() string { return "int" }
+
+// TypeName implements Value.
+func (Float) TypeName() string { return "float" }
+
+// TypeName implements Value.
+func (Str) TypeName() string { return "str" }
+
+// TypeName implements Value.
+func (Markup) TypeName() string { return "Markup" }
+
+// TypeName implements Value.
+func (Bytes) TypeName() string { return "bytes" }
+
+// TypeName implements Value.
+func (*List) TypeName() string { return "list" }
+
+// TypeName implements Value.
 func (*Undefined) TypeName() string { return "Undefined" }
-func (f *Func) TypeName() string    { return f.Type }
+
+// TypeName implements Value.
+func (f *Func) TypeName() string { return f.Type }
 
 // TypeName implements Value.
 func (t *Tuple) TypeName() string {

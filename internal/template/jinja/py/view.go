@@ -39,6 +39,10 @@ func (v *DictView) compare(b *Budget, op CompareOp, w *DictView) (bool, error) {
 		if size >= other {
 			return false, nil
 		}
+	case OpLe:
+		if size > other {
+			return false, nil
+		}
 	}
 	for i := range size {
 		if found, err := Contains(b, w, v.at(i)); err != nil || !found {

@@ -277,6 +277,7 @@ func (p *parser) subscribed() (Expr, error) {
 		switch p.current().kind {
 		case ":", "]", ",":
 			continue
+		default:
 		}
 		var err error
 		if *part, err = p.expression(); err != nil {

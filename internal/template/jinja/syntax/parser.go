@@ -77,12 +77,11 @@ func (p *parser) expect(k kind) (token, error) {
 	return p.take(), nil
 }
 
-func (p *parser) expectName(name string) (token, error) {
-	t := p.current()
-	if !t.is(name) {
-		return t, p.expected(name)
+func (p *parser) expectName(name string) error {
+	if !p.skipName(name) {
+		return p.expected(name)
 	}
-	return p.take(), nil
+	return nil
 }
 
 // expected is the error that something else should stand at the current token.
@@ -108,7 +107,7 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 	}
 	var body []Stmt
 	var output *Output
-	print := func(item Expr) {
+	show := func(item Expr) {
 		if output == nil {
 			output = &Output{Pos: item.Position()}
 			body = append(body, output)
@@ -118,16 +117,13 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 	for {
 		switch t := p.take(); t.kind {
 		case kindData:
-			print(&Data{t.Pos, t.text})
+			show(&Data{t.Pos, t.text})
 		case kindVariableBegin:
-			value, err := p.tuple(p.expression, false)
+			value, err := p.printed()
 			if err != nil {
 				return nil, err
 			}
-			if _, err := p.expect(kindVariableEnd); err != nil {
-				return nil, err
-			}
-			print(value)
+			show(value)
 		case kindBlockBegin:
 			output = nil
 			if tag := p.current(); tag.kind == kindName && slices.Contains(ends, tag.text) {
@@ -135,9 +131,6 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 			}
 			statement, err := p.statement()
 			if err != nil {
-				return nil, err
-			}
-			if _, err := p.expect(kindBlockEnd); err != nil {
 				return nil, err
 			}
 			body = append(body, statement)
@@ -148,6 +141,16 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 			return body, nil
 		}
 	}
+}
+
+// printed reads what stands between {{ and }}.
+func (p *parser) printed() (Expr, error) {
+	value, err := p.tuple(p.expression, false)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.expect(kindVariableEnd)
+	return value, err
 }
 
 // body reads the end of a tag and what follows until one of ends, which stays the current token.
@@ -181,7 +184,7 @@ func init() {
 	}
 }
 
-// statement reads one statement up to the end of its last tag.
+// statement reads one statement with the end of its last tag.
 func (p *parser) statement() (Stmt, error) {
 	tag := p.current()
 	if tag.kind != kindName {
@@ -197,7 +200,12 @@ func (p *parser) statement() (Stmt, error) {
 	defer p.leave()
 	p.open = append(p.open, tag.text)
 	defer func() { p.open = p.open[:len(p.open)-1] }()
-	return parse(p)
+	statement, err := parse(p)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.expect(kindBlockEnd)
+	return statement, err
 }
 
 // unknown is the error of a tag that is none, or does not belong here.

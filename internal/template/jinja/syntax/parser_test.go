@@ -68,6 +68,7 @@ func text(t *testing.T, source string) string {
 			out.WriteString(token.text)
 		case kindVariableBegin, kindBlockBegin:
 			out.WriteString("<>")
+		default:
 		}
 	}
 	return out.String()

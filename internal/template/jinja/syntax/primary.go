@@ -85,8 +85,9 @@ func (p *parser) tupleEnds() bool {
 	switch p.current().kind {
 	case kindVariableEnd, kindBlockEnd, ")":
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 func (p *parser) list() (Expr, error) {
@@ -167,39 +168,42 @@ func (p *parser) args() (Args, error) {
 
 // arg reads one argument into args. Positional ones come first, then names, then *, then **; names may follow *.
 func (p *parser) arg(args *Args, open Pos) error {
-	ordered := func(ok bool) error {
-		if !ok {
-			return errorAt(open, "the arguments of this call are in the wrong order: expected positional ones, named ones, *list, **mapping")
-		}
-		return nil
+	t := p.current()
+	named := t.kind == kindName && p.look().kind == "="
+	if !args.allows(t.kind, named) {
+		return errorAt(open, "the arguments of this call are in the wrong order: expected positional ones, named ones, *list, **mapping")
 	}
-	var err error
-	switch t := p.current(); {
+	switch {
+	case named:
+		p.next += 2
+	case t.kind == "*", t.kind == "**":
+		p.take()
+	}
+	value, err := p.expression()
+	switch {
+	case named:
+		args.Named = append(args.Named, NamedArg{t.text, value})
 	case t.kind == "*":
-		if err = ordered(args.Star == nil && args.StarStar == nil); err == nil {
-			p.take()
-			args.Star, err = p.expression()
-		}
+		args.Star = value
 	case t.kind == "**":
-		if err = ordered(args.StarStar == nil); err == nil {
-			p.take()
-			args.StarStar, err = p.expression()
-		}
-	case t.kind == kindName && p.look().kind == "=":
-		if err = ordered(args.StarStar == nil); err == nil {
-			p.next += 2
-			var value Expr
-			value, err = p.expression()
-			args.Named = append(args.Named, NamedArg{t.text, value})
-		}
+		args.StarStar = value
 	default:
-		if err = ordered(args.Star == nil && args.StarStar == nil && len(args.Named) == 0); err == nil {
-			var value Expr
-			value, err = p.expression()
-			args.Pos = append(args.Pos, value)
-		}
+		args.Pos = append(args.Pos, value)
 	}
 	return err
+}
+
+// allows says whether an argument that begins with a token of kind k may follow those that are there.
+func (a *Args) allows(k kind, named bool) bool {
+	switch {
+	case a.StarStar != nil:
+		return false
+	case named, k == "**":
+		return true
+	case k == "*":
+		return a.Star == nil
+	}
+	return a.Star == nil && len(a.Named) == 0
 }
 
 // filters reads the filters behind input, if any.
@@ -230,12 +234,12 @@ func (p *parser) filter(input Expr) (Expr, error) {
 // dotted reads a name that may have dots in it.
 func (p *parser) dotted() (string, error) {
 	t, err := p.expect(kindName)
-	name := t.text
+	parts := []string{t.text}
 	for err == nil && p.skip(".") {
 		t, err = p.expect(kindName)
-		name += "." + t.text
+		parts = append(parts, t.text)
 	}
-	return name, err
+	return strings.Join(parts, "."), err
 }
 
 // test reads "is", and a test of input.
@@ -268,8 +272,9 @@ func (p *parser) argumentFollows() bool {
 		return true
 	case kindName:
 		return t.text != "else" && t.text != "or" && t.text != "and"
+	default:
+		return false
 	}
-	return false
 }
 
 func (p *parser) testArgument(test *Test) error {

@@ -141,19 +141,29 @@ func floatAt(text string, afterDot bool) int {
 			size += 1 + fraction
 		}
 	}
-	if size < len(text) && (text[size] == 'e' || text[size] == 'E') {
-		exponent := size + 1
-		if exponent < len(text) && (text[exponent] == '+' || text[exponent] == '-') {
-			exponent++
-		}
-		if digits := digitsAt(text[exponent:]); digits > 0 {
-			return exponent + digits
-		}
+	if exponent := exponentAt(text[size:]); exponent > 0 {
+		return size + exponent
 	}
 	if size == whole {
 		return 0
 	}
 	return size
+}
+
+// exponentAt returns the length of the exponent at the beginning of text, or zero.
+func exponentAt(text string) int {
+	if text == "" || text[0]|0x20 != 'e' {
+		return 0
+	}
+	size := 1
+	if len(text) > 1 && (text[1] == '+' || text[1] == '-') {
+		size++
+	}
+	digits := digitsAt(text[size:])
+	if digits == 0 {
+		return 0
+	}
+	return size + digits
 }
 
 // digitsAt returns the length of the decimal digits, single underscores between them, at the beginning of text.

@@ -8,7 +8,7 @@ func (p *parser) forLoop() (Stmt, error) {
 	if loop.Target, err = p.target(Store); err != nil {
 		return nil, err
 	}
-	if _, err = p.expectName("in"); err != nil {
+	if err = p.expectName("in"); err != nil {
 		return nil, err
 	}
 	if loop.Iter, err = p.tuple(p.or, false); err != nil {
@@ -288,7 +288,7 @@ func (p *parser) importAs() (Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = p.expectName("as"); err != nil {
+	if err = p.expectName("as"); err != nil {
 		return nil, err
 	}
 	name, err := p.targetName()
@@ -305,7 +305,7 @@ func (p *parser) fromImport() (Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = p.expectName("import"); err != nil {
+	if err = p.expectName("import"); err != nil {
 		return nil, err
 	}
 	statement := &Other{Pos: tag.Pos, Tag: tag.text, Template: template}
@@ -318,23 +318,30 @@ func (p *parser) fromImport() (Stmt, error) {
 		if p.importContext() {
 			return statement, nil
 		}
-		name, err := p.targetName()
+		name, err := p.imported()
 		if err != nil {
 			return nil, err
-		}
-		if strings.HasPrefix(name.Name, "_") {
-			return nil, errorAt(name.Pos, "names with a leading underscore cannot be imported")
-		}
-		if p.skipName("as") {
-			if name, err = p.targetName(); err != nil {
-				return nil, err
-			}
 		}
 		statement.Binds = append(statement.Binds, name.Name)
 		if p.importContext() || p.current().kind != "," {
 			return statement, nil
 		}
 	}
+}
+
+// imported reads one name, or name as other, and returns the one that it is bound to.
+func (p *parser) imported() (*Name, error) {
+	name, err := p.targetName()
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(name.Name, "_") {
+		return nil, errorAt(name.Pos, "names with a leading underscore cannot be imported")
+	}
+	if !p.skipName("as") {
+		return name, nil
+	}
+	return p.targetName()
 }
 
 // target reads what a statement assigns to: names, or tuples of them.
