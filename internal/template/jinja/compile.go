@@ -90,8 +90,11 @@ func (f *frame) load(id identifier) load {
 func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 	c := &compiler{env: env, blocks: map[string]*block{}}
 	c.folding = newState(env, py.Untimed(env.options.Limits))
-	if err := c.findBlocks(stmtNodes(tree.Body)); err != nil {
-		return nil, err
+	for _, statement := range tree.Blocks {
+		if c.blocks[statement.Name] != nil {
+			return nil, syntaxError(statement.Pos, "the block '%s' is defined twice", statement.Name)
+		}
+		c.blocks[statement.Name] = &block{statement: statement}
 	}
 	root := &frame{symbols: newSymbols(nil), unit: newUnit(nil), toplevel: true, rootlevel: true}
 	enterSelf := c.selfParameter(root, tree.Body, "")
@@ -108,14 +111,6 @@ func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 		return nil, c.late[0]
 	}
 	return &Template{env: env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
-}
-
-func stmtNodes(body []syntax.Stmt) []syntax.Node {
-	nodes := make([]syntax.Node, len(body))
-	for i, statement := range body {
-		nodes[i] = statement
-	}
-	return nodes
 }
 
 // scope compiles body as the whole of f: it begins with the first values of its variables.

@@ -16,22 +16,6 @@ type block struct {
 	body      exec
 }
 
-// findBlocks notes all blocks, however deep.
-func (c *compiler) findBlocks(nodes []syntax.Node) error {
-	for _, node := range nodes {
-		if statement, ok := node.(*syntax.Block); ok {
-			if c.blocks[statement.Name] != nil {
-				return syntaxError(statement.Pos, "the block '%s' is defined twice", statement.Name)
-			}
-			c.blocks[statement.Name] = &block{statement: statement}
-		}
-		if err := c.findBlocks(node.Children()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *compiler) compileBlocks() error {
 	for _, name := range slices.Sorted(maps.Keys(c.blocks)) {
 		block := c.blocks[name]

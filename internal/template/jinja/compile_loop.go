@@ -72,7 +72,7 @@ func (c *compiler) loopHead(s *syntax.For, f *frame) (*loopCode, *frame, error) 
 		inner = f.innerUnit()
 		code.unit = inner.unit
 	}
-	if s.Recursive || undeclared(s.Body, "loop")["loop"] || hasScopedBlock(s) {
+	if s.Recursive || undeclared(s.Body, "loop")["loop"] || len(c.blocks) > 0 && hasScopedBlock(s) {
 		ref := inner.reference(inner.symbols.parameter("loop"))
 		code.special = &ref
 	}

@@ -108,9 +108,9 @@ func (s *symbols) read(name string) {
 	}
 }
 
-// merge takes over what branches of an if, each begun as a copy of s, have noted. A name that only some of them
-// assign keeps in the others what it was before.
-func (s *symbols) merge(branches []*symbols) {
+// merge takes over what branches of an if, each begun as a copy of s, have noted. A name that only some of all count
+// branches assign keeps in the others what it was before.
+func (s *symbols) merge(branches []*symbols, count int) {
 	stored := map[string]int{}
 	for _, branch := range branches {
 		for name := range branch.stores {
@@ -124,8 +124,8 @@ func (s *symbols) merge(branches []*symbols) {
 		maps.Copy(s.loads, branch.loads)
 		maps.Copy(s.stores, branch.stores)
 	}
-	for name, count := range stored {
-		if count == len(branches) {
+	for name, times := range stored {
+		if times == count {
 			continue
 		}
 		id, _ := s.find(name)
@@ -208,13 +208,24 @@ func (s *symbols) name(n *syntax.Name) {
 // branches looks through an if. Each test but the first belongs to the branches, as they are nested.
 func (s *symbols) branches(branches []syntax.Branch, otherwise []syntax.Stmt) {
 	s.visit(branches[0].Test)
-	body, elif, last := s.copy(), s.copy(), s.copy()
+	body := s.copy()
 	body.stmts(branches[0].Body)
-	for _, branch := range branches[1:] {
-		elif.branches([]syntax.Branch{branch}, nil)
+	all := []*symbols{body}
+	if len(branches) > 1 {
+		elif := s.copy()
+		for _, branch := range branches[1:] {
+			elif.branches([]syntax.Branch{branch}, nil)
+		}
+		all = append(all, elif)
 	}
-	last.stmts(otherwise)
-	s.merge([]*symbols{body, elif, last})
+	if len(otherwise) > 0 {
+		last := s.copy()
+		last.stmts(otherwise)
+		all = append(all, last)
+	}
+	// There are always three: what is left out is a branch that assigns nothing.
+	const count = 3
+	s.merge(all, count)
 }
 
 func (s *symbols) stmts(body []syntax.Stmt) {

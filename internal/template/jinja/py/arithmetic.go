@@ -43,8 +43,10 @@ func Binary(b *Budget, op BinaryOp, x, y Value) (Value, error) {
 		if isText(x) {
 			return PercentFormat(b, x, y)
 		}
+		return nil, unsupported(op, x, y)
+	default:
+		return nil, unsupported(op, x, y)
 	}
-	return nil, unsupported(op, x, y)
 }
 
 // undefinedOperand returns the error of an operand that is not there. A text can be formatted with one.
@@ -108,24 +110,25 @@ func calculateInts(b *Budget, op BinaryOp, i, j Int) (Value, error) {
 		return floorDivide(b, op, i, j)
 	case OpPow:
 		return power(b, i, j)
+	case OpMul:
+		if err := b.integer(i.bits() + j.bits()); err != nil {
+			return nil, err
+		}
+		return NewBigInt(new(big.Int).Mul(i.Big(), j.Big())), nil
+	default:
+		return addLarge(b, op, i, j)
 	}
-	size := max(i.bits(), j.bits()) + 1
-	if op == OpMul {
-		size = i.bits() + j.bits()
-	}
-	if err := b.integer(size); err != nil {
+}
+
+// addLarge returns i+j or i-j.
+func addLarge(b *Budget, op BinaryOp, i, j Int) (Value, error) {
+	if err := b.integer(max(i.bits(), j.bits()) + 1); err != nil {
 		return nil, err
 	}
-	result := new(big.Int)
-	switch op {
-	case OpAdd:
-		result.Add(i.Big(), j.Big())
-	case OpSub:
-		result.Sub(i.Big(), j.Big())
-	default:
-		result.Mul(i.Big(), j.Big())
+	if op == OpSub {
+		return NewBigInt(new(big.Int).Sub(i.Big(), j.Big())), nil
 	}
-	return NewBigInt(result), nil
+	return NewBigInt(new(big.Int).Add(i.Big(), j.Big())), nil
 }
 
 // integer takes the memory of an integer of some bits, which must not be too large.
@@ -151,12 +154,13 @@ func calculateSmall(op BinaryOp, i, j Int) (Value, bool) {
 		difference := x - y
 		return Int{small: difference}, (difference < x) == (y > 0)
 	case OpMul:
-		product, ok := multiplySmall(x, y)
-		return Int{small: product}, ok
+		product, fits := multiplySmall(x, y)
+		return Int{small: product}, fits
 	case OpFloorDiv, OpMod:
 		return floorDivideSmall(op, x, y)
+	default:
+		return nil, false
 	}
-	return nil, false
 }
 
 func floorDivideSmall(op BinaryOp, x, y int64) (Value, bool) {

@@ -34,8 +34,9 @@ func (op CompareOp) holds(order int) bool {
 		return order <= 0
 	case OpGt:
 		return order > 0
+	default:
+		return order >= 0
 	}
-	return order >= 0
 }
 
 // Compare returns x op y.
@@ -140,6 +141,11 @@ func Equal(b *Budget, x, y Value) (bool, error) {
 		t, ok := textOf(y)
 		return ok && s == t, b.Step(len(s)/(bytesPerStep*bytesPerStep) + 1)
 	}
+	return equalParts(b, x, y)
+}
+
+// equalParts compares what has parts by them, and all else by identity.
+func equalParts(b *Budget, x, y Value) (bool, error) {
 	switch v := x.(type) {
 	case *List:
 		if w, ok := y.(*List); ok {
@@ -154,13 +160,12 @@ func Equal(b *Budget, x, y Value) (bool, error) {
 			return equalDicts(b, v, w)
 		}
 	case *DictView:
-		if w, ok := y.(*DictView); ok && v.isSet() && w.isSet() {
-			return v.compare(b, OpEq, w)
+		if w, ok := y.(*DictView); ok {
+			return v.equal(b, w)
 		}
 	case *Range:
-		if w, ok := y.(*Range); ok {
-			return v.hash() == w.hash(), nil
-		}
+		w, ok := y.(*Range)
+		return ok && v.hash() == w.hash(), nil
 	case *Undefined:
 		_, ok := y.(*Undefined)
 		return ok, nil

@@ -38,7 +38,7 @@ func concatenate(b *Budget, x, y Value) (Value, error) {
 }
 
 func cannotConcatenate(x, y Value) error {
-	kind := ""
+	var kind string
 	switch x.(type) {
 	case Bytes:
 		return typeError("can't concat %s to bytes", y.TypeName())

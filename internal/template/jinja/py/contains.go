@@ -1,6 +1,9 @@
 package py
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // Contains returns item in container.
 func Contains(b *Budget, container, item Value) (bool, error) {
@@ -8,11 +11,7 @@ func Contains(b *Budget, container, item Value) (bool, error) {
 		return false, err
 	}
 	if text, ok := textOf(container); ok {
-		part, ok := textOf(item)
-		if !ok {
-			return false, typeError("'in <string>' requires string as left operand, not %s", item.TypeName())
-		}
-		return strings.Contains(text, part), b.Step(len(text)/bytesPerStep + 1)
+		return textContains(b, text, item)
 	}
 	switch c := container.(type) {
 	case Bytes:
@@ -26,12 +25,28 @@ func Contains(b *Budget, container, item Value) (bool, error) {
 		return c.contains(item), nil
 	}
 	items, err := Iterate(b, container)
-	if raised, ok := err.(*Error); ok && raised.Kind == Type { //nolint:errorlint // Iterate has just made it
+	if raised, ok := errors.AsType[*Error](err); ok && raised.Kind == Type {
 		return false, typeError("argument of type '%s' is not iterable", container.TypeName())
 	}
 	if err != nil {
 		return false, err
 	}
+	return anyMatches(b, items, item)
+}
+
+func textContains(b *Budget, text string, item Value) (bool, error) {
+	part, ok := textOf(item)
+	if !ok {
+		return false, typeError("'in <string>' requires string as left operand, not %s", item.TypeName())
+	}
+	if err := b.Step(len(text)/bytesPerStep + 1); err != nil {
+		return false, err
+	}
+	return strings.Contains(text, part), nil
+}
+
+// anyMatches looks for item in what is left of items.
+func anyMatches(b *Budget, items Iterator, item Value) (bool, error) {
 	for {
 		x, ok, err := items.Next(b)
 		if err != nil || !ok {

@@ -58,7 +58,12 @@ func calculateFloats(op BinaryOp, x, y float64) (float64, error) {
 		return x * y, nil
 	case OpPow:
 		return powerFloats(x, y)
+	default:
+		return divideFloats(op, x, y)
 	}
+}
+
+func divideFloats(op BinaryOp, x, y float64) (float64, error) {
 	if y == 0 {
 		return 0, exception("ZeroDivisionError", "%s", zeroFloats[op])
 	}

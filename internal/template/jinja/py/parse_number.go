@@ -19,34 +19,46 @@ func ParseInt(b *Budget, text string, base int) (Int, error) {
 	if err := b.Step(len(text)/16 + 1); err != nil {
 		return Int{}, err
 	}
-	invalid := valueError("invalid literal for int() with base %d", base)
-	digits := asciiDigits(strings.TrimFunc(text, isNumberSpace))
-	negative := strings.HasPrefix(digits, "-")
-	if negative || strings.HasPrefix(digits, "+") {
-		digits = digits[1:]
-	}
+	negative, digits := cutSign(asciiDigits(strings.TrimFunc(text, isNumberSpace)))
 	digits, actual, ok := withoutPrefix(digits, base)
-	if !ok {
-		return Int{}, invalid
+	if ok {
+		digits, ok = withoutUnderscores(digits)
 	}
-	digits, ok = withoutUnderscores(digits)
-	if !ok || digits == "" {
-		return Int{}, invalid
+	if !ok || digits == "" || strings.IndexByte("+-", digits[0]) >= 0 {
+		return Int{}, invalidInt(base)
 	}
-	if len(digits) > maxDigits && actual&(actual-1) != 0 {
-		return Int{}, valueError("exceeds the limit (%d digits) for integer string conversion", maxDigits)
-	}
-	if err := b.integer(int(float64(len(digits)) * math.Log2(float64(actual)))); err != nil {
+	n, err := parseDigits(b, digits, actual, base)
+	if err != nil {
 		return Int{}, err
-	}
-	n, ok := new(big.Int).SetString(digits, actual)
-	if !ok || digits[0] == '-' || digits[0] == '+' {
-		return Int{}, invalid
 	}
 	if negative {
 		n.Neg(n)
 	}
 	return NewBigInt(n), nil
+}
+
+func invalidInt(base int) error { return valueError("invalid literal for int() with base %d", base) }
+
+// parseDigits reads digits of a base, which the text was of by the name of asked.
+func parseDigits(b *Budget, digits string, base, asked int) (*big.Int, error) {
+	if len(digits) > maxDigits && base&(base-1) != 0 {
+		return nil, tooManyDigits()
+	}
+	if err := b.integer(int(float64(len(digits)) * math.Log2(float64(base)))); err != nil {
+		return nil, err
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		return nil, invalidInt(asked)
+	}
+	return n, nil
+}
+
+func cutSign(text string) (negative bool, rest string) {
+	if rest, negative = strings.CutPrefix(text, "-"); negative {
+		return true, rest
+	}
+	return false, strings.TrimPrefix(text, "+")
 }
 
 // isNumberSpace says what may surround a number: not the separators of information, which are white space elsewhere.

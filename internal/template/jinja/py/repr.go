@@ -2,6 +2,7 @@ package py
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -149,10 +150,8 @@ func (w *reprWriter) enclosed(open, closing string, inside func() error) error {
 
 // container writes what has values inside.
 func (w *reprWriter) container(v Value, open, closing string, inside func() error) error {
-	for _, outer := range w.open {
-		if outer == v {
-			return w.write(open + "..." + closing)
-		}
+	if slices.Contains(w.open, v) {
+		return w.write(open + "..." + closing)
 	}
 	if err := w.budget.Enter(); err != nil {
 		return err

@@ -25,26 +25,31 @@ func (v *DictView) at(i int) Value {
 	return &Tuple{Items: []Value{key, value}}
 }
 
-// compare compares v and w as sets: less is a part of.
-func (v *DictView) compare(b *Budget, op CompareOp, w *DictView) (bool, error) {
-	size, other := v.Dict.Len(), w.Dict.Len()
-	switch op {
-	case OpGt, OpGe:
-		return w.compare(b, map[CompareOp]CompareOp{OpGt: OpLt, OpGe: OpLe}[op], v)
-	case OpEq:
-		if size != other {
-			return false, nil
-		}
-	case OpLt:
-		if size >= other {
-			return false, nil
-		}
-	case OpLe:
-		if size > other {
-			return false, nil
-		}
+// equal compares v and w as sets; values are never equal.
+func (v *DictView) equal(b *Budget, w *DictView) (bool, error) {
+	if !v.isSet() || !w.isSet() {
+		return v == w, nil
 	}
-	for i := range size {
+	if v.Dict.Len() != w.Dict.Len() {
+		return false, nil
+	}
+	return v.isSubset(b, w)
+}
+
+// compare orders v and w as sets: less is a part of.
+func (v *DictView) compare(b *Budget, op CompareOp, w *DictView) (bool, error) {
+	if op == OpGt || op == OpGe {
+		v, w = w, v
+	}
+	size, other := v.Dict.Len(), w.Dict.Len()
+	if size > other || size == other && (op == OpLt || op == OpGt) {
+		return false, nil
+	}
+	return v.isSubset(b, w)
+}
+
+func (v *DictView) isSubset(b *Budget, w *DictView) (bool, error) {
+	for i := range v.Dict.Len() {
 		if found, err := Contains(b, w, v.at(i)); err != nil || !found {
 			return false, err
 		}

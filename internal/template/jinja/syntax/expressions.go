@@ -35,7 +35,7 @@ type operand func() (Expr, error)
 
 // leftToRight reads operands with operators in between that associate to the left. Join makes of an operator
 // and its operands one expression, or nil where the token is no operator of this level.
-func (p *parser) leftToRight(operand operand, join func(t token, left, right Expr) Expr) (Expr, error) {
+func (p *parser) leftToRight(operand operand, join func(t *token, left, right Expr) Expr) (Expr, error) {
 	left, err := operand()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (p *parser) leftToRight(operand operand, join func(t token, left, right Exp
 }
 
 func (p *parser) or() (Expr, error) {
-	return p.leftToRight(p.and, func(t token, left, right Expr) Expr {
+	return p.leftToRight(p.and, func(t *token, left, right Expr) Expr {
 		if !t.is("or") {
 			return nil
 		}
@@ -64,7 +64,7 @@ func (p *parser) or() (Expr, error) {
 }
 
 func (p *parser) and() (Expr, error) {
-	return p.leftToRight(p.not, func(t token, left, right Expr) Expr {
+	return p.leftToRight(p.not, func(t *token, left, right Expr) Expr {
 		if !t.is("and") {
 			return nil
 		}
@@ -131,8 +131,8 @@ func (p *parser) comparison() (CompareOp, bool) {
 }
 
 // arithmetic returns the join of one level of binary operators.
-func arithmetic(ops map[kind]py.BinaryOp) func(t token, left, right Expr) Expr {
-	return func(t token, left, right Expr) Expr {
+func arithmetic(ops map[kind]py.BinaryOp) func(t *token, left, right Expr) Expr {
+	return func(t *token, left, right Expr) Expr {
 		op, ok := ops[t.kind]
 		if !ok {
 			return nil

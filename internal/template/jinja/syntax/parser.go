@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// Template is a whole template.
-type Template struct{ Body []Stmt }
+// Template is a whole template. Blocks are those in it, however deep.
+type Template struct {
+	Body   []Stmt
+	Blocks []*Block
+}
 
 // maxNesting is how deep statements and expressions may nest. Jinja itself gives up at about eighty brackets.
 const maxNesting = 200
@@ -19,6 +22,8 @@ type parser struct {
 	// open are the tags of the statements that the parser is in, and ends the tags that each of them waits for.
 	open []string
 	ends [][]string
+	// blocks are those that have been read.
+	blocks []*Block
 }
 
 // Parse returns the tree of source. An error is of type *Error.
@@ -32,19 +37,19 @@ func Parse(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{Body: body}, nil
+	return &Template{Body: body, Blocks: p.blocks}, nil
 }
 
-func (p *parser) current() token { return p.tokens[p.next] }
+func (p *parser) current() *token { return &p.tokens[p.next] }
 
 // look returns the token after the current one.
-func (p *parser) look() token {
-	return p.tokens[min(p.next+1, len(p.tokens)-1)]
+func (p *parser) look() *token {
+	return &p.tokens[min(p.next+1, len(p.tokens)-1)]
 }
 
 // take returns the current token and goes on to the next.
-func (p *parser) take() token {
-	t := p.tokens[p.next]
+func (p *parser) take() *token {
+	t := &p.tokens[p.next]
 	if t.kind != kindEOF {
 		p.next++
 	}
@@ -69,7 +74,7 @@ func (p *parser) skipName(name string) bool {
 	return true
 }
 
-func (p *parser) expect(k kind) (token, error) {
+func (p *parser) expect(k kind) (*token, error) {
 	t := p.current()
 	if t.kind != k {
 		return t, p.expected(string(k))
@@ -209,7 +214,7 @@ func (p *parser) statement() (Stmt, error) {
 }
 
 // unknown is the error of a tag that is none, or does not belong here.
-func (p *parser) unknown(tag token) error {
+func (p *parser) unknown(tag *token) error {
 	message := "there is no statement '" + tag.text + "'"
 	for _, ends := range p.ends {
 		if slices.Contains(ends, tag.text) {

@@ -202,6 +202,7 @@ func (p *parser) autoescape() (Stmt, error) {
 
 func (p *parser) block() (Stmt, error) {
 	statement := &Block{Pos: p.take().Pos}
+	p.blocks = append(p.blocks, statement)
 	name, err := p.expect(kindName)
 	if err != nil {
 		return nil, err

@@ -50,10 +50,10 @@ type token struct {
 }
 
 // is says whether t is the keyword or name.
-func (t token) is(name string) bool { return t.kind == kindName && t.text == name }
+func (t *token) is(name string) bool { return t.kind == kindName && t.text == name }
 
 // describe names t in an error. It never quotes literals or data, which may be secret.
-func (t token) describe() string {
+func (t *token) describe() string {
 	if t.kind == kindName {
 		return t.text
 	}
