@@ -12,6 +12,11 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
+// exceptions are the cases that are meant to fail, with the reason.
+var exceptions = map[string]string{
+	"tobash-045": "Python quotes a NUL character, which Bash drops without a word: tobash is always safe, and so refuses it",
+}
+
 // The whole corpus passes.
 func TestCorpus(t *testing.T) {
 	file, err := os.Open("testdata/corpus.jsonl")
@@ -29,6 +34,12 @@ func TestCorpus(t *testing.T) {
 		}
 		judged++
 		got := cases.Evaluate(t.Context(), c.Template, c.Context)
+		if reason, meant := exceptions[c.ID]; meant {
+			if c.Passes(got) {
+				t.Errorf("%s passes, although it is meant not to: %s", c.ID, reason)
+			}
+			continue
+		}
 		if c.Passes(got) {
 			continue
 		}

@@ -18,7 +18,7 @@ const (
 	// askAtOnce is how many candidates are tried before the best of them is taken.
 	askAtOnce = 64
 	// reduceFor is how long one difference is made smaller.
-	reduceFor = 20 * time.Second
+	reduceFor = 10 * time.Second
 )
 
 // engine is what is compared with real Jinja2.

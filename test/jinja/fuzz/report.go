@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/albertofaria/pav/test/jinja/cases"
@@ -25,6 +26,8 @@ type report struct {
 	groups      map[string]*group
 	// unreduced are the numbers of some differences that have not been made small.
 	unreduced []uint64
+	// symptoms counts differences by what they look like before they are made small.
+	symptoms map[string]int
 }
 
 // group is differences that are alike.
@@ -40,10 +43,13 @@ type difference struct {
 }
 
 func newReport(seed uint64) *report {
-	return &report{seed: seed, classes: map[string]int{}, explained: map[string]int{}, groups: map[string]*group{}}
+	return &report{seed: seed, classes: map[string]int{}, explained: map[string]int{}, groups: map[string]*group{}, symptoms: map[string]int{}}
 }
 
-// count takes a case into account, and says whether it is a difference.
+// sameSymptom is how many differences that look the same are made small, to see whether they are.
+const sameSymptom = 4
+
+// count takes a case into account, and says whether it is a difference to be made small.
 func (r *report) count(number uint64, question oracle.Question, want, got cases.Outcome) bool {
 	if !comparable(want) {
 		r.unclear++
@@ -66,8 +72,25 @@ func (r *report) count(number uint64, question oracle.Question, want, got cases.
 	if len(r.unreduced) < 1000 {
 		r.unreduced = append(r.unreduced, number)
 	}
-	return true
+	look := symptom(want, got)
+	r.symptoms[look]++
+	return r.symptoms[look] <= sameSymptom
 }
+
+// symptom is what a difference looks like: its errors, or where the texts begin to differ.
+func symptom(want, got cases.Outcome) string {
+	parts := []string{kind(want), shape(want.Message), kind(got), shape(got.Message)}
+	if want.Class == "" && got.Class == "" {
+		first := 0
+		for first < min(len(want.Text), len(got.Text)) && want.Text[first] == got.Text[first] {
+			first++
+		}
+		parts = append(parts, shape(excerpt(want.Text[first:])), shape(excerpt(got.Text[first:])))
+	}
+	return strings.Join(parts, "\n")
+}
+
+func excerpt(text string) string { return text[:min(len(text), 8)] }
 
 // group adds a difference that has been made small to those that are alike.
 func (r *report) group(number uint64, d difference) {
@@ -125,7 +148,7 @@ func (r *report) write(out io.Writer) {
 			len(g.numbers), g.numbers[0], d.question.Template, d.question.Context, d.want, d.got)
 	}
 	if len(r.unreduced) > 0 {
-		fmt.Fprintf(out, "\nnot made small: cases %v\n", r.unreduced)
+		fmt.Fprintf(out, "\nnot made small, as most look the same: %d, the first of which are cases %v\n", len(r.unreduced), r.unreduced[:min(len(r.unreduced), 20)])
 	}
 	fmt.Fprintf(out, "\nseed %d: %d cases compared, of which %d%% rendered", r.seed, r.compared, percent(r.rendered, r.compared))
 	for _, class := range slices.Sorted(maps.Keys(r.classes)) {

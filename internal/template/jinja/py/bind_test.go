@@ -26,7 +26,7 @@ func TestBind(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			values, err := Bind("f", test.args, params...)
-			got := ""
+			var got string
 			if err == nil {
 				got = outcome(t, ample(t), tupleOf(values...), nil)
 			} else {

@@ -29,7 +29,7 @@ func justify(b *Budget, s string, args []Value, left func(width, missing int) in
 	if !ok || utf8.RuneCountInString(fill) != 1 {
 		return nil, typeError("the fill character must be a str of exactly one character")
 	}
-	missing := width - utf8.RuneCountInString(s)
+	missing := max(width, 0) - utf8.RuneCountInString(s)
 	if missing <= 0 {
 		return Str(s), nil
 	}
@@ -51,7 +51,7 @@ func strZeroFill(b *Budget, s string, args []Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := width - utf8.RuneCountInString(s)
+	missing := max(width, 0) - utf8.RuneCountInString(s)
 	if missing <= 0 {
 		return Str(s), nil
 	}
