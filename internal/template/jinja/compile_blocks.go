@@ -178,11 +178,28 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 	}
 	c.problems = append(c.problems, refused)
 	return func(r *run) error {
-		if _, err := template.eval(r); err != nil {
+		name, err := template.eval(r)
+		if err != nil {
 			return at(s.Pos, err)
+		}
+		if s.Tag == "include" {
+			if empty, err := selectsNothing(r, name); err != nil || empty && s.IgnoreMissing {
+				return at0(s.Pos, err)
+			} else if empty {
+				return at(s.Pos, raisef("TemplatesNotFound", "there is nothing to include"))
+			}
 		}
 		return refused
 	}, nil
+}
+
+// selectsNothing says whether an include chooses of an empty list.
+func selectsNothing(r *run, name py.Value) (bool, error) {
+	if _, ok := textOf(name); ok || isUndefined(name) {
+		return false, nil
+	}
+	some, err := py.Truth(r.budget, name)
+	return !some, err
 }
 
 // autoescapeBlock compiles {% autoescape … %}.

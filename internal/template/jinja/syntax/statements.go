@@ -267,11 +267,13 @@ func (p *parser) include() (Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
+	statement := &Other{Pos: tag.Pos, Tag: tag.text, Template: template}
 	if p.current().is("ignore") && p.look().is("missing") {
 		p.next += 2
+		statement.IgnoreMissing = true
 	}
 	p.importContext()
-	return &Other{Pos: tag.Pos, Tag: tag.text, Template: template}, nil
+	return statement, nil
 }
 
 // importContext passes over "with context" or "without context", and says whether it stood there.

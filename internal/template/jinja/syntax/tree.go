@@ -244,6 +244,8 @@ type (
 		Pos
 		Tag      string
 		Template Expr
+		// IgnoreMissing says that an include may find nothing.
+		IgnoreMissing bool
 		// Binds are the names that it would set.
 		Binds []string
 	}
