@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -50,9 +51,9 @@ func TestReduce(t *testing.T) {
 		Template: "{% if true %}some text{% for a in nums %}{{ (1 + (2 * (get_pvc is defined)|string|length)) }}{% endfor %}{% endif %}",
 		Context:  []byte(`{"nums": [1, 2], "s": "x", "get_pvc": 1}`),
 	}
-	// Stands for an engine that does not know of get_pvc.
+	// Stands for an engine that does not know one of the variables.
 	broken := func(q oracle.Question) cases.Outcome {
-		q.Template = strings.ReplaceAll(q.Template, "get_pvc", "nope")
+		q.Context = bytes.ReplaceAll(q.Context, []byte("get_pvc"), []byte("nope"))
 		answers, err := jinja.Ask(t.Context(), []oracle.Question{q})
 		if err != nil {
 			t.Fatal(err)
@@ -64,8 +65,8 @@ func TestReduce(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := reduce(t.Context(), &jinja, broken, difference{question, want[0], broken(question)})
-	if got := strings.ReplaceAll(small.question.Template, " ", ""); got != "{{(get_pvcisdefined)}}" && got != "{{get_pvcisdefined}}" {
-		t.Errorf("the smallest template is %q", small.question.Template)
+	if got := small.question.Template; len(got) > len("{{(get_pvc is defined)}}") {
+		t.Errorf("the smallest template is %q", got)
 	}
 	if got := string(small.question.Context); got != `{"get_pvc":1}` {
 		t.Errorf("the smallest context is %s", got)

@@ -80,7 +80,7 @@ func Attr(b *Budget, v Value, name string) (value Value, found, safe bool, err e
 		return nil, false, false, u.Err()
 	}
 	if strings.HasPrefix(name, "_") {
-		return None{}, isHidden(v, name), false, nil
+		return None{}, isHidden(v, name) || isHiddenInType(v, name), false, nil
 	}
 	return classAttr(v, name)
 }
@@ -93,7 +93,7 @@ func classAttr(v Value, name string) (value Value, found, safe bool, err error) 
 			return v.Items[i], true, true, nil
 		}
 	case *Func:
-		if v.Type == "type" {
+		if v.Type == "type" || v.Type == "GenericAlias" {
 			return typeAttr(v, name)
 		}
 	}

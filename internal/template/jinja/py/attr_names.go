@@ -43,6 +43,9 @@ const (
 	// instanceNames are those of what has a class written in Python.
 	instanceNames = "__dict__ __module__ __weakref__ "
 	functionNames = "__call__ __module__ __name__ __qualname__ "
+	// pythonNames are those of a function written in Python.
+	pythonNames = functionNames + `__annotations__ __builtins__ __closure__ __code__ __defaults__ __dict__ __get__
+		__globals__ __kwdefaults__ `
 )
 
 // hiddenNames are the attributes by type that begin with an underscore, besides those of every object.
@@ -73,9 +76,8 @@ var hiddenNames = map[string]nameSet{
 
 	"_GroupTuple": names(sequenceNames + `__annotations__ __class_getitem__ __getnewargs__ __match_args__ __module__
 		__orig_bases__ __slots__ _asdict _field_defaults _fields _make _replace`),
-	"function": names(functionNames + `__annotations__ __builtins__ __closure__ __code__ __defaults__ __dict__ __get__
-		__globals__ __kwdefaults__`),
-	"method":                     names(functionNames + "__annotations__ __dict__ __func__ __self__"),
+	"function":                   names(pythonNames),
+	"method":                     names(pythonNames + "__func__ __self__"),
 	"builtin_function_or_method": names(functionNames + "__self__ __text_signature__"),
 	"method_descriptor":          names("__call__ __get__ __name__ __objclass__ __qualname__ __text_signature__"),
 	"type": names(functionNames + `__annotations__ __base__ __bases__ __basicsize__ __dict__ __dictoffset__ __flags__

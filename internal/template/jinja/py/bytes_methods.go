@@ -88,21 +88,29 @@ func (m bytesMethod) method() method {
 
 func (m bytesMethod) run(b *Budget, self Value, args []Value) (Value, error) {
 	data, _ := self.(Bytes)
-	if err := b.Alloc(len(data) * utf8.UTFMax); err != nil {
+	text, err := m.text(b, data)
+	if err != nil {
 		return nil, err
 	}
 	texts := make([]Value, len(args))
 	for i, arg := range args {
-		var err error
 		if texts[i], err = m.argument(b, arg, m.of.params[i].Name); err != nil {
 			return nil, err
 		}
 	}
-	result, err := m.of.run(b, Str(toText(string(data), m.special)), texts)
+	result, err := m.of.run(b, text, texts)
 	if err != nil {
 		return nil, err
 	}
 	return bytesResult(result), nil
+}
+
+// text is what stands for data.
+func (m bytesMethod) text(b *Budget, data Bytes) (Value, error) {
+	if err := b.Alloc(len(data) * utf8.UTFMax); err != nil {
+		return nil, err
+	}
+	return Str(toText(string(data), m.special)), nil
 }
 
 // argument is an argument of a method of bytes as that of the method of str.
@@ -117,7 +125,7 @@ func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
 	case Str, Markup:
 		return nil, typeError("a bytes-like object is required, not '%s'", v.TypeName())
 	case Bytes:
-		return Str(toText(string(v), m.special)), b.Alloc(len(v))
+		return m.text(b, v)
 	case *Tuple:
 		return m.affixes(b, v)
 	default:
@@ -131,10 +139,14 @@ func (m bytesMethod) affixes(b *Budget, v *Tuple) (Value, error) {
 	for i, item := range v.Items {
 		texts[i] = None{}
 		if data, ok := item.(Bytes); ok {
-			texts[i] = Str(toText(string(data), m.special))
+			text, err := m.text(b, data)
+			if err != nil {
+				return nil, err
+			}
+			texts[i] = text
 		}
 	}
-	return &Tuple{Items: texts}, b.Alloc(len(texts) * partSize)
+	return &Tuple{Items: texts}, nil
 }
 
 // byteOrBytes is what can be looked for in bytes: bytes, or the number of one.
@@ -151,7 +163,7 @@ func (m bytesMethod) byteOrBytes(b *Budget, v Value) (Value, error) {
 		}
 		data = Bytes([]byte{byte(code)})
 	}
-	return Str(toText(string(data), m.special)), b.Alloc(len(data))
+	return m.text(b, data)
 }
 
 func (m bytesMethod) joined(b *Budget, v Value) (Value, error) {
@@ -165,7 +177,9 @@ func (m bytesMethod) joined(b *Budget, v Value) (Value, error) {
 		if !ok {
 			return nil, typeError("expected a bytes-like object, %s found", item.TypeName())
 		}
-		texts[i] = Str(toText(string(data), m.special))
+		if texts[i], err = m.text(b, data); err != nil {
+			return nil, err
+		}
 	}
 	return &Tuple{Items: texts}, nil
 }

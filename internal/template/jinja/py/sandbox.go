@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // SandboxAttr is obj.name in a template: the attribute, else the item of that name, else Undefined.
@@ -66,14 +65,14 @@ func sandboxed(obj Value, name string, value Value, safe bool) Value {
 	return value
 }
 
-// missing is what a look-up without a result gives. A key that is no text is named by its type, as it may be secret.
+// missing is what a look-up without a result gives. A key that is no name may be secret.
 func missing(obj, key Value) *Undefined {
 	if name, ok := textOf(key); ok {
 		return &Undefined{Name: name, Object: obj}
 	}
 	return &Undefined{
 		Object: obj,
-		Hint:   fmt.Sprintf("%s has no element of this %s", strings.TrimPrefix(obj.TypeName(), "_"), key.TypeName()),
+		Hint:   fmt.Sprintf("'%s object' has no element with this key, of type '%s'", obj.TypeName(), key.TypeName()),
 	}
 }
 

@@ -1,6 +1,9 @@
 package py
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 var indexParams = []Param{
 	required("value"), optional("start", Int{}), optional("stop", Int{small: math.MaxInt64}),
@@ -58,9 +61,9 @@ func listPop(b *Budget, self Value, args []Value) (Value, error) {
 		return nil, exception("IndexError", "pop index out of range")
 	}
 	item := list.Items[i]
-	rest := len(list.Items) - i - 1
-	list.Items = append(list.Items[:i], list.Items[i+1:]...)
-	return item, b.Step(rest/bytesPerStep + 1)
+	// Another list may have its items in the same array, which is why none moves there.
+	list.Items = slices.Concat(list.Items[:i], list.Items[i+1:])
+	return item, b.Step(len(list.Items)/bytesPerStep + 1)
 }
 
 func sequenceCount(b *Budget, self Value, args []Value) (Value, error) {

@@ -12,12 +12,21 @@ var typeMethods = map[string]class{
 	"Cycler": {unsupported: []string{"current", "next", "reset"}},
 }
 
-// typeAttr is an attribute of a type, whose name can have that of its module before it.
+// bareName is the name of a type without that of its module.
+func bareName(of *Func) string { return of.Name[strings.LastIndexByte(of.Name, '.')+1:] }
+
+// isHiddenInType reports whether v is a type whose objects have the hidden attribute name, so that it has it, too.
+func isHiddenInType(v Value, name string) bool {
+	of, ok := v.(*Func)
+	return ok && of.Type == "type" && hiddenNames[bareName(of)][name]
+}
+
+// typeAttr is an attribute of a type.
 func typeAttr(of *Func, name string) (value Value, found, safe bool, err error) {
 	if name == "mro" {
 		return None{}, true, false, nil
 	}
-	typeName := of.Name[strings.LastIndexByte(of.Name, '.')+1:]
+	typeName := bareName(of)
 	methods := typeMethods[typeName]
 	m, ok := methods.methods[name]
 	if !ok {
