@@ -40,7 +40,7 @@ type Field struct {
 // it. An error that is the definition's fault has an *Error; other errors are those of the context and
 // of getPVC.
 func (e *Evaluator) Evaluate(ctx context.Context, field Field, definition apiextensionsv1.JSON, vars Variables, getPVC GetPVC) (any, error) {
-	program, err := e.program(field, definition) //nolint:contextcheck // what is compiled outlives the call that needs it first
+	program, err := e.program(field, definition)
 	if err != nil {
 		return nil, err
 	}

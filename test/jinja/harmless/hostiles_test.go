@@ -51,7 +51,7 @@ var hostiles = map[string]hostile{
 	"lists in lists, hashed":           {template: "{% set ns = namespace(l=(1,)) %}{% for a in range(100) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ {ns.l: 1}|length }}"},
 	"generators in generators":         {template: "{% set ns = namespace(l=[1]) %}{% for a in range(50000) %}{% set ns.l = ns.l|map('string') %}{% endfor %}{{ ns.l|list }}"},
 	"a generator of itself":            {template: "{% set ns = namespace(g=[]) %}{% set ns.g = range(3)|map('string') %}{% for a in ns.g %}{{ ns.g|list|length }}{% endfor %}", result: true},
-	"a namespace in itself":            {template: "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns|string }}"},
+	"a namespace in itself":            {template: "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns|string }}", result: true},
 	"a namespace in itself, in a list": {template: "{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a|string }}{{ ns.a == ns.a }}{{ [ns.a]|tojson }}"},
 	"a huge power":                     {template: "{{ 2 ** (10 ** 9) }}"},
 	"a power of a power":               {template: "{{ 9 ** (9 ** (9 ** 9)) }}"},

@@ -2,6 +2,7 @@ package py
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,20 +27,20 @@ func TestBinary(t *testing.T) {
 		"and of a negative divisor":                       {NewInt(7), OpFloorDiv, NewInt(-2), "-4"},
 		"a remainder has the sign of the divisor":         {NewInt(-7), OpMod, NewInt(3), "2"},
 		"and of a negative one":                           {NewInt(7), OpMod, NewInt(-3), "-2"},
-		"a large floor division rounds down":              {integer("-1000000000000000000000000000000"), OpFloorDiv, NewInt(7), "-142857142857142857142857142858"},
-		"a large remainder has the sign of the divisor":   {integer("1000000000000000000000000000000"), OpMod, NewInt(-7), "-6"},
+		"a large floor division rounds down":              {minusTenTo(30), OpFloorDiv, NewInt(7), "-142857142857142857142857142858"},
+		"a large remainder has the sign of the divisor":   {tenTo(30), OpMod, NewInt(-7), "-6"},
 		"division gives a float":                          {NewInt(6), OpDiv, NewInt(3), "2.0"},
 		"division of large integers is rounded once":      {integer("1000000000000000000000000000001"), OpDiv, integer("100000000000000000000000000000"), "10.0"},
-		"the quotient of large integers can be too large": {integer("10000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"), OpDiv, NewInt(3), "OverflowError"},
+		"the quotient of large integers can be too large": {tenTo(400), OpDiv, NewInt(3), "OverflowError"},
 		"zero by a negative integer":                      {NewInt(0), OpDiv, NewInt(-5), "-0.0"},
-		"zero by a large negative integer":                {NewInt(0), OpDiv, integer("-1000000000000000000000000000000"), "-0.0"},
+		"zero by a large negative integer":                {NewInt(0), OpDiv, minusTenTo(30), "-0.0"},
 		"division by zero":                                {NewInt(1), OpDiv, NewInt(0), "ZeroDivisionError"},
 		"floor division by zero":                          {NewInt(1), OpFloorDiv, NewInt(0), "ZeroDivisionError"},
 		"remainder by zero":                               {NewInt(1), OpMod, Bool(false), "ZeroDivisionError"},
 		"division of floats by zero":                      {Float(1.5), OpDiv, NewInt(0), "ZeroDivisionError"},
 		"remainder of floats by minus zero":               {Float(1.5), OpMod, Float(math.Copysign(0, -1)), "ZeroDivisionError"},
 		"a float makes a float":                           {NewInt(1), OpAdd, Float(0.5), "1.5"},
-		"an integer too large for a float":                {integer("10000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"), OpMul, Float(1.0), "OverflowError"},
+		"an integer too large for a float":                {tenTo(400), OpMul, Float(1.0), "OverflowError"},
 		"a large integer as a float":                      {NewInt(9007199254740993), OpAdd, Float(0.0), "9007199254740992.0"},
 		"floor division of floats":                        {Float(-7.5), OpFloorDiv, NewInt(2), "-4.0"},
 		"remainder of floats":                             {Float(-7.5), OpMod, NewInt(2), "0.5"},
@@ -52,7 +53,7 @@ func TestBinary(t *testing.T) {
 		"a negative power is a float":                     {NewInt(2), OpPow, NewInt(-1), "0.5"},
 		"a negative power of ten":                         {NewInt(10), OpPow, NewInt(-3), "0.001"},
 		"zero to a negative power":                        {NewInt(0), OpPow, NewInt(-1), "ZeroDivisionError"},
-		"a power of one":                                  {NewInt(1), OpPow, integer("1000000000000000000000000000000"), "1"},
+		"a power of one":                                  {NewInt(1), OpPow, tenTo(30), "1"},
 		"a power of minus one":                            {NewInt(-1), OpPow, integer("1000000000000000000000000000001"), "-1"},
 		"a root":                                          {NewInt(2), OpPow, Float(0.5), "1.4142135623730951"},
 		"a power of floats to the last digit":             {Float(1.1), OpPow, Float(10.7), "2.7726926501510816"},
@@ -81,7 +82,7 @@ func TestBinary(t *testing.T) {
 		"repeated less than once":                         {listOf(NewInt(1)), OpMul, NewInt(-1), "[]"},
 		"repeated markup":                                 {Markup("<"), OpMul, NewInt(2), "Markup('<<')"},
 		"repeated by a float":                             {Str("a"), OpMul, Float(1.0), "TypeError"},
-		"an empty list repeated far too often":            {listOf(), OpMul, integer("1000000000000000000000000000000"), "OverflowError"},
+		"an empty list repeated far too often":            {listOf(), OpMul, tenTo(30), "OverflowError"},
 		"an empty list repeated often":                    {listOf(), OpMul, NewInt(1000000000000000), "[]"},
 		"repeated tuples":                                 {tupleOf(NewInt(1), NewInt(2)), OpMul, NewInt(2), "(1, 2, 1, 2)"},
 		"formatted text":                                  {Str("%s!"), OpMod, NewInt(1), "'1!'"},
@@ -104,6 +105,10 @@ func TestBinary(t *testing.T) {
 	}
 }
 
+func tenTo(n int) Int { return integer("1" + strings.Repeat("0", n)) }
+
+func minusTenTo(n int) Int { return integer("-1" + strings.Repeat("0", n)) }
+
 func TestUnary(t *testing.T) {
 	tests := map[string]struct {
 		op   func(b *Budget, v Value) (Value, error)
@@ -115,7 +120,7 @@ func TestUnary(t *testing.T) {
 		"true":              {Negative, Bool(true), "-1"},
 		"plus true":         {Positive, Bool(true), "1"},
 		"minus zero":        {Negative, Float(0.0), "-0.0"},
-		"a large number":    {Negative, integer("1000000000000000000000000000000"), "-1000000000000000000000000000000"},
+		"a large number":    {Negative, tenTo(30), "-1000000000000000000000000000000"},
 		"text":              {Negative, Str("a"), "TypeError"},
 		"plus text":         {Positive, Str("a"), "TypeError"},
 		"a list":            {Positive, listOf(), "TypeError"},

@@ -123,8 +123,8 @@ func (w *reprWriter) integer(i Int) error {
 	if n, ok := i.Int64(); ok {
 		return w.write(strconv.FormatInt(n, 10))
 	}
-	const bitsPerDigit = 3.32
-	if float64(i.bits()) > maxDigits*bitsPerDigit+bitsPerDigit {
+	const bitsPerDigit = 4 // a little less, in fact
+	if i.bits() > maxDigits*bitsPerDigit {
 		return tooManyDigits()
 	}
 	text := i.large.String()

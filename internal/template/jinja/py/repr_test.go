@@ -34,7 +34,7 @@ func TestRepr(t *testing.T) {
 		"a range":                     {&Range{0, 3, 1}, "range(0, 3)", "range(0, 3)"},
 		"a range with a step":         {&Range{0, 3, 2}, "range(0, 3, 2)", "range(0, 3, 2)"},
 		"what is undefined":           {listOf(missingName), "[Undefined]", "[Undefined]"},
-		"large numbers":               {listOf(integer("1000000000000000000000000000000"), integer("-1000000000000000000000000000000")), "[1000000000000000000000000000000, -1000000000000000000000000000000]", "[1000000000000000000000000000000, -1000000000000000000000000000000]"},
+		"large numbers":               {listOf(tenTo(30), minusTenTo(30)), "[1000000000000000000000000000000, -1000000000000000000000000000000]", "[1000000000000000000000000000000, -1000000000000000000000000000000]"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

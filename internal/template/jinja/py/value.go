@@ -8,15 +8,20 @@ type Value interface {
 	TypeName() string
 }
 
-// None and the other values without parts. A Str holds valid UTF-8, and is indexed by code point; a Markup is a Str
-// that is known to be HTML; Bytes holds any bytes.
+// The values without parts.
 type (
-	None   struct{}
-	Bool   bool
-	Float  float64
-	Str    string
+	// None is Python's None.
+	None struct{}
+	// Bool is a truth value, and an integer as well.
+	Bool bool
+	// Float is a floating-point number.
+	Float float64
+	// Str holds valid UTF-8, and is indexed by code point.
+	Str string
+	// Markup is a Str that is known to be HTML.
 	Markup string
-	Bytes  string
+	// Bytes holds any bytes.
+	Bytes string
 )
 
 // Int is an integer of any size.
