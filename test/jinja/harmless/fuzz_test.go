@@ -37,17 +37,21 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// bounded fails the test if what it calls takes too long or allocates too much. The processes in which
-// sources are tried by the fuzzer do nothing else meanwhile.
+// bounded fails the test if what it calls takes too long or uses too much. The processes in which the
+// fuzzer tries sources do nothing else meanwhile.
 func bounded(t *testing.T, call func()) {
 	t.Helper()
-	before, began := allocated(), time.Now()
-	call()
-	if took := time.Since(began); took > maxFuzzTime {
+	var took time.Duration
+	used := uses(t, func() {
+		began := time.Now()
+		call()
+		took = max(took, time.Since(began))
+	})
+	if took > maxFuzzTime {
 		t.Errorf("it takes %s", took)
 	}
-	if used := allocated() - before; used > maxMemory {
-		t.Errorf("it allocates %d MiB", used>>20)
+	if used > maxMemory {
+		t.Errorf("it uses %d MiB", used>>20)
 	}
 }
 

@@ -41,17 +41,17 @@ func TestCompare(t *testing.T) {
 		"dictionaries with other values":            {dictOf(Str("a"), NewInt(1)), OpEq, dictOf(Str("a"), NewInt(2)), "False"},
 		"dictionaries with other keys":              {dictOf(Str("a"), NewInt(1)), OpEq, dictOf(Str("b"), NewInt(1)), "False"},
 		"dictionaries have no order":                {dictOf(), OpLt, dictOf(), "TypeError"},
-		"keys are a set":                            {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpEq, &DictView{dictOf(Str("b"), NewInt(3), Str("a"), NewInt(4)), "dict_keys"}, "True"},
-		"keys are a smaller set":                    {&DictView{dictOf(Str("a"), NewInt(1)), "dict_keys"}, OpLt, &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, "True"},
-		"keys are no smaller set":                   {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpLt, &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, "False"},
-		"keys are a part":                           {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpLe, &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, "True"},
-		"keys are a larger set":                     {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpGt, &DictView{dictOf(Str("b"), NewInt(0)), "dict_keys"}, "True"},
-		"more keys than items":                      {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpLe, &DictView{dictOf(Str("a"), listOf()), "dict_items"}, "False"},
-		"items are a set":                           {&DictView{dictOf(Str("a"), listOf(NewInt(1))), "dict_items"}, OpEq, &DictView{dictOf(Str("a"), listOf(NewInt(1))), "dict_items"}, "True"},
-		"items with other values":                   {&DictView{dictOf(Str("a"), listOf(NewInt(1))), "dict_items"}, OpNe, &DictView{dictOf(Str("a"), listOf(NewInt(2))), "dict_items"}, "True"},
-		"values are no set":                         {&DictView{dictOf(Str("a"), NewInt(1)), "dict_values"}, OpEq, &DictView{dictOf(Str("a"), NewInt(1)), "dict_values"}, "False"},
-		"values have no order":                      {&DictView{dictOf(Str("a"), NewInt(1)), "dict_values"}, OpLt, &DictView{dictOf(Str("a"), NewInt(1)), "dict_values"}, "TypeError"},
-		"keys are no list":                          {&DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, OpEq, listOf(Str("a"), Str("b")), "False"},
+		"keys are a set":                            {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpEq, keysOf(Str("b"), NewInt(3), Str("a"), NewInt(4)), "True"},
+		"keys are a smaller set":                    {keysOf(Str("a"), NewInt(1)), OpLt, keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "True"},
+		"keys are no smaller set":                   {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpLt, keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "False"},
+		"keys are a part":                           {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpLe, keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "True"},
+		"keys are a larger set":                     {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpGt, keysOf(Str("b"), NewInt(0)), "True"},
+		"more keys than items":                      {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpLe, pairsOf(Str("a"), listOf()), "False"},
+		"items are a set":                           {pairsOf(Str("a"), listOf(NewInt(1))), OpEq, pairsOf(Str("a"), listOf(NewInt(1))), "True"},
+		"items with other values":                   {pairsOf(Str("a"), listOf(NewInt(1))), OpNe, pairsOf(Str("a"), listOf(NewInt(2))), "True"},
+		"values are no set":                         {valuesOf(Str("a"), NewInt(1)), OpEq, valuesOf(Str("a"), NewInt(1)), "False"},
+		"values have no order":                      {valuesOf(Str("a"), NewInt(1)), OpLt, valuesOf(Str("a"), NewInt(1)), "TypeError"},
+		"keys are no list":                          {keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), OpEq, listOf(Str("a"), Str("b")), "False"},
 		"ranges by what is in them":                 {&Range{0, 3, 5}, OpEq, &Range{0, 1, 7}, "True"},
 		"empty ranges":                              {&Range{0, 0, 1}, OpEq, &Range{5, 1, 1}, "True"},
 		"ranges have no order":                      {&Range{0, 1, 1}, OpLt, &Range{0, 2, 1}, "TypeError"},
@@ -96,12 +96,12 @@ func TestContains(t *testing.T) {
 		"a number that is equal as a key":  {Float(1.0), dictOf(NewInt(1), NewInt(2)), "True"},
 		"a list as a key":                  {listOf(), dictOf(), "TypeError"},
 		"a tuple with a list as a key":     {tupleOf(NewInt(1), listOf()), dictOf(), "TypeError"},
-		"a key among keys":                 {Str("a"), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_keys"}, "True"},
-		"a value among values":             {NewInt(2), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_values"}, "True"},
-		"a pair among items":               {tupleOf(Str("a"), NewInt(1)), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_items"}, "True"},
-		"a list among items":               {listOf(Str("a"), NewInt(1)), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_items"}, "False"},
-		"another pair among items":         {tupleOf(Str("a"), NewInt(2)), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_items"}, "False"},
-		"a list as the key of a pair":      {tupleOf(listOf(), NewInt(1)), &DictView{dictOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "dict_items"}, "TypeError"},
+		"a key among keys":                 {Str("a"), keysOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "True"},
+		"a value among values":             {NewInt(2), valuesOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "True"},
+		"a pair among items":               {tupleOf(Str("a"), NewInt(1)), pairsOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "True"},
+		"a list among items":               {listOf(Str("a"), NewInt(1)), pairsOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "False"},
+		"another pair among items":         {tupleOf(Str("a"), NewInt(2)), pairsOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "False"},
+		"a list as the key of a pair":      {tupleOf(listOf(), NewInt(1)), pairsOf(Str("a"), NewInt(1), Str("b"), NewInt(2)), "TypeError"},
 		"a float in a range":               {Float(2.0), &Range{0, 5, 1}, "True"},
 		"a float between those of a range": {Float(2.5), &Range{0, 5, 1}, "False"},
 		"what a range steps over":          {NewInt(3), &Range{0, 10, 2}, "False"},
@@ -126,6 +126,12 @@ func TestContains(t *testing.T) {
 		})
 	}
 }
+
+func keysOf(entries ...Value) *DictView { return &DictView{dictOf(entries...), "dict_keys"} }
+
+func valuesOf(entries ...Value) *DictView { return &DictView{dictOf(entries...), "dict_values"} }
+
+func pairsOf(entries ...Value) *DictView { return &DictView{dictOf(entries...), "dict_items"} }
 
 // TestContainsTakes checks that looking for something takes what comes before it from an iterator.
 func TestContainsTakes(t *testing.T) {

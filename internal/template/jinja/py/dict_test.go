@@ -12,7 +12,7 @@ import (
 
 // TestDictKeys checks what is one key, by what python3 prints of a dictionary with both.
 func TestDictKeys(t *testing.T) {
-	first, second := &Func{Name: "f", Type: "function"}, &Func{Name: "f", Type: "function"}
+	first, second := &Func{Name: "f", Type: "type"}, &Func{Name: "f", Type: "type"}
 	tests := map[string]struct {
 		x, y Value
 		want string
@@ -33,9 +33,9 @@ func TestDictKeys(t *testing.T) {
 		"tuples in tuples":              {tupleOf(tupleOf(None{})), tupleOf(tupleOf(None{})), "{((None,),): 'y'}"},
 		"tuples of long text":           {tupleOf(Str(strings.Repeat("a", 200))), tupleOf(Str(strings.Repeat("a", 200))), "{('" + strings.Repeat("a", 200) + "',): 'y'}"},
 		"ranges of the same":            {&Range{0, 3, 5}, &Range{0, 1, 7}, "{range(0, 3, 5): 'y'}"},
-		"functions":                     {first, first, "{<function f>: 'y'}"},
-		"functions of the same name":    {first, second, "{<function f>: 'x', <function f>: 'y'}"},
-		"functions in tuples":           {tupleOf(first), tupleOf(second), "{(<function f>,): 'x', (<function f>,): 'y'}"},
+		"classes":                       {first, first, "{<class 'f'>: 'y'}"},
+		"classes of the same name":      {first, second, "{<class 'f'>: 'x', <class 'f'>: 'y'}"},
+		"classes in tuples":             {tupleOf(first), tupleOf(second), "{(<class 'f'>,): 'x', (<class 'f'>,): 'y'}"},
 		"a tuple and its text as a key": {tupleOf(), Str(""), "{(): 'x', '': 'y'}"},
 	}
 	for name, test := range tests {
@@ -50,7 +50,7 @@ func TestDictKeys(t *testing.T) {
 func TestUnhashable(t *testing.T) {
 	for name, v := range map[string]Value{
 		"list": listOf(), "dict": dictOf(), "slice": &SliceKey{},
-		"dict_keys": &DictView{NewDict(), "dict_keys"}, "dict_items": &DictView{NewDict(), "dict_items"},
+		"dict_keys": keysOf(), "dict_items": pairsOf(),
 	} {
 		want := fmt.Sprintf("unhashable type: '%s'", name)
 		for _, key := range []Value{v, tupleOf(NewInt(1), v)} {
@@ -59,7 +59,7 @@ func TestUnhashable(t *testing.T) {
 			}
 		}
 	}
-	if err := Hashable(&DictView{NewDict(), "dict_values"}); err != nil {
+	if err := Hashable(valuesOf()); err != nil {
 		t.Error(err)
 	}
 }

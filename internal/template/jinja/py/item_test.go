@@ -60,7 +60,7 @@ func TestItem(t *testing.T) {
 		"None as a key":               {dictOf(None{}, NewInt(1)), None{}, "1"},
 		"a number":                    {NewInt(5), NewInt(0), "TypeError"},
 		"None":                        {None{}, Str("a"), "TypeError"},
-		"keys":                        {&DictView{dictOf(Str("a"), NewInt(1)), "dict_keys"}, NewInt(0), "TypeError"},
+		"keys":                        {keysOf(Str("a"), NewInt(1)), NewInt(0), "TypeError"},
 		"what is undefined":           {missingName, Str("a"), "UndefinedError"},
 	}
 	for name, test := range tests {

@@ -67,7 +67,11 @@ func (w *reprWriter) value(v Value) error {
 	case Representable:
 		return w.object(v)
 	}
-	return w.write(objectRepr(v))
+	text, err := objectRepr(v)
+	if err != nil {
+		return err
+	}
+	return w.write(text)
 }
 
 func (w *reprWriter) object(v Representable) error {
@@ -105,18 +109,17 @@ func simpleRepr(v Value) (string, bool) {
 	return "", false
 }
 
-// objectRepr is the text of what has no other: it never has an address in it, so that output is deterministic.
-func objectRepr(v Value) string {
-	if f, ok := v.(*Func); ok {
-		switch f.Type {
-		case "type":
-			return "<class '" + f.Name + "'>"
-		case "GenericAlias":
-			return f.Name
-		}
-		return "<" + strings.ReplaceAll(f.Type, "_", " ") + " " + f.Name + ">"
+// objectRepr is the text of what has no other. That of most objects is their address in Python, which is another one
+// each time: nothing that anybody wants in a text, and so an error.
+func objectRepr(v Value) (string, error) {
+	f, ok := v.(*Func)
+	switch {
+	case ok && f.Type == "type":
+		return "<class '" + f.Name + "'>", nil
+	case ok && f.Type == "GenericAlias":
+		return f.Name, nil
 	}
-	return "<" + v.TypeName() + " object>"
+	return "", typeError("an object of type '%s' has no text", v.TypeName())
 }
 
 func (w *reprWriter) integer(i Int) error {

@@ -27,6 +27,9 @@ func (point) Attr(_ *Budget, name string) (Value, bool, error) {
 // looked is what a look-up gives: a value, or that it is undefined or unsafe, or the name of an exception.
 func looked(t *testing.T, v Value, err error) string {
 	t.Helper()
+	if f, ok := v.(*Func); ok && f.Type != "type" && f.Type != "GenericAlias" {
+		return f.Type + " " + f.Name
+	}
 	u, ok := v.(*Undefined)
 	switch {
 	case err != nil || !ok:
@@ -49,7 +52,7 @@ func TestSandboxLookUp(t *testing.T) {
 		attr, item string
 	}{
 		"an item of a dictionary":             {dictOf(Str("a"), NewInt(1)), "a", "1", "1"},
-		"a method before an item of its name": {dictOf(Str("items"), NewInt(1)), "items", "<builtin function or method items>", "1"},
+		"a method before an item of its name": {dictOf(Str("items"), NewInt(1)), "items", "builtin_function_or_method items", "1"},
 		"what there is not":                   {dictOf(), "a", "undefined", "undefined"},
 		"a mutating method":                   {dictOf(), "update", "unsafe", "unsafe"},
 		"an item named as a mutating method":  {dictOf(Str("update"), NewInt(1)), "update", "unsafe", "1"},
@@ -72,7 +75,7 @@ func TestSandboxLookUp(t *testing.T) {
 		"an internal of what is undefined":    {missingName, "__class__", "unsafe", "UndefinedError"},
 		"an internal that it has not":         {missingName, "__x", "UndefinedError", "UndefinedError"},
 		"an attribute of what is unsafe":      {&Undefined{Unsafe: true}, "x", "SecurityError", "SecurityError"},
-		"a method of a type":                  {&Func{Name: "dict", Type: "type"}, "get", "<method descriptor get>", "dict['get']"},
+		"a method of a type":                  {&Func{Name: "dict", Type: "type"}, "get", "method_descriptor get", "dict['get']"},
 		"the order of types":                  {&Func{Name: "dict", Type: "type"}, "mro", "unsafe", "dict['mro']"},
 		"None":                                {None{}, "x", "undefined", "undefined"},
 	}
@@ -101,7 +104,7 @@ func TestSandboxItemOfOtherKeys(t *testing.T) {
 		"a list as a key":              {dictOf(), listOf(), "undefined"},
 		"an undefined key":             {dictOf(), missingName, "undefined"},
 		"an item of what is undefined": {missingName, NewInt(0), "UndefinedError"},
-		"markup as a name":             {Str("a"), Markup("upper"), "<builtin function or method upper>"},
+		"markup as a name":             {Str("a"), Markup("upper"), "builtin_function_or_method upper"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
