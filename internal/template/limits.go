@@ -66,8 +66,8 @@ const (
 	// maxDepth is how deep calls and values in a template may nest. Python's own bound is of that size.
 	maxDepth = 200
 
-	// maxDigits is how many digits an integer may have. Python converts no more of them to text.
-	maxDigits = 4300
+	// maxDigits is how many digits an integer may have. Python converts no more than 4,300 of them to text.
+	maxDigits = 20_000
 
 	// maxLookUps is how many claims the templates of a field may look up.
 	maxLookUps = 100

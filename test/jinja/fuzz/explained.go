@@ -31,6 +31,16 @@ var explanations = []struct {
 		},
 	},
 	{
+		reason: "dict is for calling it: what else Python does with a type, such as dict['x'], is refused",
+		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
+			return strings.Contains(got.Message, "'type' object") || strings.Contains(got.Message, "GenericAlias")
+		},
+	},
+	{
+		reason:  "what a template may use is bounded",
+		applies: func(_ oracle.Question, _, got cases.Outcome) bool { return meetsLimit(got.Message) },
+	},
+	{
 		reason: "complex numbers are refused as soon as they arise: nothing that a volume needs is one",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
 			return strings.Contains(got.Message, "the power is a complex number")
@@ -42,6 +52,13 @@ var explanations = []struct {
 			return want.Class == "" && got.Class == "" && want.Text == got.Text && strings.Contains(question.Template, "!!set")
 		},
 	},
+}
+
+// meetsLimit says whether a message is that of one of the engine's limits.
+func meetsLimit(message string) bool {
+	return slices.ContainsFunc([]string{"it makes", "it uses more than", "it takes more than", "it nests deeper than"}, func(limit string) bool {
+		return strings.Contains(message, limit)
+	})
 }
 
 // assignsTwice says whether a statement of the template assigns twice to one name.
