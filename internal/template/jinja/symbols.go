@@ -46,7 +46,7 @@ type symbols struct {
 }
 
 func newSymbols(parent *symbols) *symbols {
-	s := &symbols{parent: parent, refs: map[string]identifier{}, loads: map[identifier]load{}, stores: map[string]bool{}}
+	s := &symbols{parent: parent}
 	if parent != nil {
 		s.level = parent.level + 1
 	}
@@ -60,6 +60,9 @@ func (s *symbols) copy() *symbols {
 func (s *symbols) define(name string, l load) identifier {
 	// Names that Unicode takes for the same text are one variable, as in Python; a context has them as they are.
 	id := identifier{s.level, norm.NFKC.String(name)}
+	if s.refs == nil {
+		s.refs, s.loads = map[string]identifier{}, map[identifier]load{}
+	}
 	s.refs[name] = id
 	s.loads[id] = l
 	return id
@@ -82,9 +85,16 @@ func (s *symbols) findOutside(name string) (identifier, bool) {
 	return s.parent.find(name)
 }
 
+func (s *symbols) assigns(name string) {
+	if s.stores == nil {
+		s.stores = map[string]bool{}
+	}
+	s.stores[name] = true
+}
+
 // store notes that the scope assigns to name.
 func (s *symbols) store(name string) {
-	s.stores[name] = true
+	s.assigns(name)
 	if _, ok := s.refs[name]; ok {
 		return
 	}
@@ -97,7 +107,7 @@ func (s *symbols) store(name string) {
 
 // parameter notes that the scope begins with a value for name.
 func (s *symbols) parameter(name string) identifier {
-	s.stores[name] = true
+	s.assigns(name)
 	return s.define(name, load{kind: loadParameter})
 }
 
@@ -111,18 +121,16 @@ func (s *symbols) read(name string) {
 // merge takes over what branches of an if, each begun as a copy of s, have noted. A name that only some of all count
 // branches assign keeps in the others what it was before.
 func (s *symbols) merge(branches []*symbols, count int) {
-	stored := map[string]int{}
+	var stored map[string]int
 	for _, branch := range branches {
 		for name := range branch.stores {
 			if !s.stores[name] {
-				stored[name]++
+				stored = union(stored, map[string]int{name: stored[name] + 1})
 			}
 		}
 	}
 	for _, branch := range branches {
-		maps.Copy(s.refs, branch.refs)
-		maps.Copy(s.loads, branch.loads)
-		maps.Copy(s.stores, branch.stores)
+		s.refs, s.loads, s.stores = union(s.refs, branch.refs), union(s.loads, branch.loads), union(s.stores, branch.stores)
 	}
 	for name, times := range stored {
 		if times == count {
@@ -135,6 +143,18 @@ func (s *symbols) merge(branches []*symbols, count int) {
 			s.loads[id] = load{kind: loadContext, name: name}
 		}
 	}
+}
+
+// union adds the entries of more to all, which may be nil.
+func union[K comparable, V any](all, more map[K]V) map[K]V {
+	if len(more) == 0 {
+		return all
+	}
+	if all == nil {
+		all = make(map[K]V, len(more))
+	}
+	maps.Copy(all, more)
+	return all
 }
 
 // visible returns the variables that the scope and those around it assign, by name: what a scoped block sees.

@@ -47,5 +47,22 @@ var (
 		" ", " ", ", ", ".", "<", ">", "&", "word", "\\n", "http://a.com/(b)", "http://a.com).", "tel:+123", "HTTPS://EXAMPLE.COM", "http://localhost:80/x", "https://", "a@b", "é.com", "http://é.com/ü", "[x]", "&lt;http://a.b&gt;", "www.",
 	}
 
+	blanks = []string{"", "", " ", "  ", "\n", "\n", "\n\n", "\n  ", "  \n", "\t", "\n\t", " \n \n ", "\u00a0", "\f", "\v", "\u2028", "\x1c"}
+
+	htmlParts = []string{
+		"<", ">", "&", "\"", "'", "<b>", "</b>", "<br/>", "<!-- c -->", "<!--", "-->", "<a href=\"x\">", "<a", "x", "a b", " ", "  ", "\\n", "&lt;", "&amp;", "&lt", "&amp", "&#65;", "&#x41;", "&#x1F680;", "&#128;", "&#0;",
+		"&#xD800;", "&#x110000;", "&#65", "&#;", "&#x;", "&eacute;", "&notit;", "&notin;", "&NotEqualTilde;", "&bogus;", "&nbsp;", "&quot;", "&apos;", "&#39;", "&#34;", "&&", "é", "🚀", "<p>text</p>", "<script>alert(1)</script>", "http://a.b", "<>", "< b>",
+	}
+
+	longParts = []string{
+		"a", "the ", "quick ", "brown", " ", " ", "  ", "\\n", "\\n", "\\n\\n", "\\t", "\\r\\n", "\\r", "-", "well-known ", "a-b-c", "--", "averyverylongword", "it's ", "é", "日本", "🚀 ", "\\u2028", "\\x0b", "\\x0c", "\\x1c", "\\x85", "\\xa0", "1", "2nd ", "Hello, World! ", ".", ",", "...", "(x)", "word\\n  indented",
+	}
+
+	// yamlTokens make documents most of which are no YAML.
+	yamlTokens = []string{
+		"a", "b: ", "c: 1", ": ", ":", "- ", "-", "? ", "?", "\n", "\n", "\n", "\n  ", "\n  ", "\n    ", " ", "  ", "\t", "[", "]", "{", "}", ", ", ",", "'", "\"", "'q'", "\"d\"", "|", "|\n  x\n", ">\n  y\n  z\n", "|-", "|2", ">+", "#", " # c",
+		"&a ", "*a", "&b", "*b", "!!str ", "!!int ", "! ", "!x ", "!<tag:yaml.org,2002:str> ", "---", "---\n", "...\n", "...", "%YAML 1.1\n", "%", "@", "`", "~", "null", "true", "1", "1.5", "0x1", "1:30", "2001-01-01", "<<", "<<: *a", "=", "é", "\\", "\"\\n\"", "\"\\x\"", "\u0085", "\u2028", "\ufeff", "\x07", "\r\n", "!!set {a}", "!!omap [a: 1]", "!!binary aGk=", "text with words",
+	}
+
 	formatTexts = []string{"", "", "", "x", "a=", ", ", "é", "<", "|"}
 )

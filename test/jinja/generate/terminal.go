@@ -23,6 +23,12 @@ var terminals = map[string]func(*generator) string{
 	"YAML":      func(g *generator) string { return g.pieces(yamlTexts, 4) },
 	"YAMLVALUE": func(g *generator) string { return escape(g.oneOf(yamlValues)) },
 	"SP":        func(g *generator) string { return g.oneOf(layouts) },
+	"BLANK":     func(g *generator) string { return g.pieces(blanks, 2) },
+	"HTML":      func(g *generator) string { return g.quoted(htmlParts, 6) },
+	"LONG":      (*generator).longText,
+	"SPECS":     (*generator).formatSpecs,
+	"PERCENTS":  (*generator).percentSpecs,
+	"YAMLSOUP":  func(g *generator) string { return escape(g.pieces(yamlTokens, 12)) },
 	"BLOCK":     (*generator).block,
 	"UNICODE":   (*generator).unicodeLiteral,
 }
@@ -75,6 +81,32 @@ func (g *generator) unicodeLiteral() string {
 
 func (g *generator) urlText() string {
 	return escape("'" + strings.ReplaceAll(g.pieces(urlTexts, 5), "'", "") + "'")
+}
+
+// quoted is a string literal of at most so many items.
+func (g *generator) quoted(items []string, most int) string {
+	return escape("'" + strings.ReplaceAll(g.pieces(items, most), "'", `\'`) + "'")
+}
+
+func (g *generator) longText() string {
+	if g.random.IntN(3) == 0 {
+		return g.oneOf([]string{"nl", "u", "h", "p", "s"})
+	}
+	return g.quoted(longParts, 14)
+}
+
+// formatSpecs are replacement fields that all take the first argument.
+func (g *generator) formatSpecs() string {
+	var format strings.Builder
+	for range 1 + g.random.IntN(2) {
+		format.WriteString("{0" + g.oneOf([]string{"", "", "", "!r", "!s", "!a"}) + ":" + g.formatSpec() + "}|")
+	}
+	return format.String()
+}
+
+func (g *generator) percentSpecs() string {
+	spec, _ := g.percentSpec("")
+	return spec
 }
 
 func (g *generator) integerLiteral() string {

@@ -33,21 +33,18 @@ func (l *lexer) inTag(end kind) error {
 
 // inside reads one token of an expression or statement, or whitespace.
 func (l *lexer) inside(text string) error {
+	switch first := text[0]; {
+	case isDecimal(first):
+		return l.number(text)
+	case first == '\'' || first == '"':
+		return l.quoted(text)
+	}
 	if space := len(text) - len(trimLeft(text)); space > 0 {
 		l.advance(space)
 		return nil
 	}
-	if size := floatAt(text, l.precededByDot()); size > 0 {
-		return l.float(text[:size])
-	}
-	if size, base := integerAt(text); size > 0 {
-		return l.integer(text[:size], base)
-	}
 	if size := nameAt(text); size > 0 {
 		return l.name(text[:size])
-	}
-	if text[0] == '\'' || text[0] == '"' {
-		return l.quoted(text)
 	}
 	for _, operator := range operators {
 		if strings.HasPrefix(text, operator) {
@@ -56,6 +53,14 @@ func (l *lexer) inside(text string) error {
 	}
 	char, _ := utf8.DecodeRuneInString(text)
 	return errorAt(l.pos, "unexpected character %q", char)
+}
+
+func (l *lexer) number(text string) error {
+	if size := floatAt(text, l.precededByDot()); size > 0 {
+		return l.float(text[:size])
+	}
+	size, base := integerAt(text)
+	return l.integer(text[:size], base)
 }
 
 func (l *lexer) precededByDot() bool { return l.offset > 0 && l.source[l.offset-1] == '.' }
