@@ -1,9 +1,6 @@
 package jinja
 
 import (
-	"errors"
-	"strings"
-
 	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/jinja/syntax"
 )
@@ -58,9 +55,7 @@ func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) { //nolint:gocy
 	case *syntax.Compare:
 		return c.compare(e, f)
 	case *syntax.Binary:
-		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
-			return py.Binary(s.budget, e.Op, v[0], v[1])
-		}, e.Left, e.Right)
+		return c.binary(e, f)
 	case *syntax.Unary:
 		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
 			if e.Negative {
@@ -198,194 +193,6 @@ func (c *compiler) dict(e *syntax.Dict, f *frame) (expr, error) {
 		}
 		return dict, nil
 	}), nil
-}
-
-func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
-	f = f.softened()
-	test, err := c.expression(e.Test, f)
-	if err != nil {
-		return expr{}, err
-	}
-	then, err := c.expression(e.Then, f)
-	if err != nil {
-		return expr{}, err
-	}
-	otherwise := expr{eval: func(*run) (py.Value, error) {
-		return &py.Undefined{Hint: "the inline if-expression evaluated to false and no else section was defined"}, nil
-	}}
-	if e.Else != nil {
-		if otherwise, err = c.expression(e.Else, f); err != nil {
-			return expr{}, err
-		}
-	}
-	if chosen, ok := c.choose(test, then, otherwise); ok {
-		return chosen, nil
-	}
-	return expr{eval: func(r *run) (py.Value, error) {
-		value, err := test.eval(r)
-		if err != nil {
-			return nil, err
-		}
-		holds, err := py.Truth(r.budget, value)
-		if err != nil {
-			return nil, at(e.Pos, err)
-		}
-		if holds {
-			return then.eval(r)
-		}
-		return otherwise.eval(r)
-	}}, nil
-}
-
-// choose returns what a constant test chooses, if that is constant, too.
-func (c *compiler) choose(test, then, otherwise expr) (chosen expr, ok bool) {
-	if test.constant == nil {
-		return expr{}, false
-	}
-	holds, ok := c.truth(test)
-	chosen = otherwise
-	if holds {
-		chosen = then
-	}
-	return chosen, ok && chosen.constant != nil
-}
-
-func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
-	left, err := c.expression(e.Left, f)
-	if err != nil {
-		return expr{}, err
-	}
-	late := len(c.late)
-	right, err := c.expression(e.Right, f)
-	if left.constant != nil && c.unhashable == nil {
-		if truth, ok := c.truth(left); ok && truth != e.And {
-			// The right side is never compiled, whatever is wrong with it.
-			c.late = c.late[:late]
-			c.problem(err)
-			return left, nil
-		} else if err == nil && right.constant != nil {
-			return right, nil
-		}
-	}
-	if err != nil {
-		return expr{}, err
-	}
-	return expr{eval: func(r *run) (py.Value, error) {
-		value, err := left.eval(r)
-		if err != nil {
-			return nil, err
-		}
-		truth, err := py.Truth(r.budget, value)
-		if err != nil {
-			return nil, at(e.Pos, err)
-		}
-		if truth != e.And {
-			return value, nil
-		}
-		return right.eval(r)
-	}}, nil
-}
-
-func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
-	parts, err := c.expressions(append([]syntax.Expr{e.First}, e.Rest...), f)
-	if err != nil {
-		return expr{}, err
-	}
-	// A chain ends with the first comparison that does not hold: what comes after is not evaluated.
-	chain := func(s *state, value func(i int) (py.Value, error)) (py.Value, error) {
-		left, err := value(0)
-		if err != nil {
-			return nil, err
-		}
-		for i, op := range e.Ops {
-			right, err := value(i + 1)
-			if err != nil {
-				return nil, err
-			}
-			holds, err := compareOnce(s, op, left, right)
-			if err != nil {
-				return nil, at(e.Pos, err)
-			}
-			if !holds {
-				return py.Bool(false), nil
-			}
-			left = right
-		}
-		return py.Bool(true), nil
-	}
-	evaluate := func(r *run) (py.Value, error) {
-		return chain(r.state, func(i int) (py.Value, error) { return parts[i].eval(r) })
-	}
-	// A chain is constant as soon as what comes before its first variable does not hold.
-	return c.fold(nil, func(s *state) (py.Value, error) {
-		return chain(s, func(i int) (py.Value, error) {
-			if parts[i].constant == nil {
-				return nil, errVariable
-			}
-			return parts[i].constant, nil
-		})
-	}, evaluate), nil
-}
-
-// errVariable ends the evaluation of what turns out not to be constant.
-var errVariable = errors.New("not a constant")
-
-func compareOnce(s *state, op syntax.CompareOp, left, right py.Value) (bool, error) {
-	if op.In || op.NotIn {
-		contained, err := py.Contains(s.budget, right, left)
-		return contained == op.In, err
-	}
-	return py.Compare(s.budget, op.Op, left, right)
-}
-
-func (c *compiler) concat(e *syntax.Concat, f *frame) (expr, error) {
-	escape := c.autoescape && !c.volatile
-	return c.operation(e.Pos, f, func(s *state, values []py.Value) (py.Value, error) {
-		if escape {
-			return markupJoin(s, values)
-		}
-		return textJoin(s, values)
-	}, e.Parts...)
-}
-
-func textJoin(s *state, values []py.Value) (py.Value, error) {
-	var joined strings.Builder
-	for _, value := range values {
-		text, err := py.ToStr(s.budget, value)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.budget.Append(joined.Len(), len(text)); err != nil {
-			return nil, err
-		}
-		joined.WriteString(text)
-	}
-	return py.Str(joined.String()), nil
-}
-
-// markupJoin is textJoin for where output is escaped: one value that is Markup makes all of them Markup.
-func markupJoin(s *state, values []py.Value) (py.Value, error) {
-	anyMarkup := false
-	for _, value := range values {
-		_, markup := value.(py.Markup)
-		anyMarkup = anyMarkup || markup
-	}
-	if !anyMarkup {
-		return textJoin(s, values)
-	}
-	escaped := make([]py.Value, len(values))
-	for i, value := range values {
-		text, err := py.Escape(s.budget, value)
-		if err != nil {
-			return nil, err
-		}
-		escaped[i] = text
-	}
-	joined, err := textJoin(s, escaped)
-	if text, ok := joined.(py.Str); ok {
-		return py.Markup(text), nil
-	}
-	return joined, err
 }
 
 func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {

@@ -37,6 +37,12 @@ var explanations = []struct {
 		},
 	},
 	{
+		reason: "what Python has besides, but no template has asked for, says that it is not supported",
+		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
+			return strings.Contains(got.Message, "object is not supported")
+		},
+	},
+	{
 		reason:  "what a template may use is bounded",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool { return meetsLimit(got.Message) },
 	},

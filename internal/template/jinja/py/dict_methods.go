@@ -61,8 +61,15 @@ func dictFromKeys(b *Budget, _ Value, args []Value) (Value, error) {
 
 var viewMethods = map[string]method{"isdisjoint": {params: []Param{required("other")}, run: viewIsDisjoint}}
 
+// viewIsDisjoint looks for what is in the smaller set in the larger one.
 func viewIsDisjoint(b *Budget, self Value, args []Value) (Value, error) {
-	others, err := Iterate(b, args[0])
+	other := args[0]
+	if view, ok := self.(*DictView); ok {
+		if larger, ok := other.(*DictView); ok && larger.isSet() && larger.Dict.Len() > view.Dict.Len() {
+			self, other = other, self
+		}
+	}
+	others, err := Iterate(b, other)
 	if err != nil {
 		return nil, err
 	}
