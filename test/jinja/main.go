@@ -21,20 +21,21 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
-	defer stop()
-	summary, err := run(ctx, os.Stdin, os.Stdout)
-	summary.write(os.Stderr)
+	total, err := run(ctx, os.Stdin, os.Stdout)
+	stop()
+	fmt.Fprint(os.Stderr, total)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "jinja:", err)
 		os.Exit(2)
-	case summary.failed() > 0:
+	case total.failed() > 0:
 		os.Exit(1)
 	}
 }
@@ -99,18 +100,19 @@ func (s summary) failed() int {
 	return failed
 }
 
-// write prints a line for each category and one for all; a failure of the stage alone is counted as well as a failure.
-func (s summary) write(out io.Writer) {
-	const form = "%-20s %8s %8s %12s %10s\n"
-	fmt.Fprintf(out, form, "category", "passed", "failed", "(stage only)", "unjudged")
-	all := count{}
+// String has a line for each category and one for all. What fails of its stage alone is among what fails.
+func (s summary) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-20s %8s %8s %12s %10s\n", "category", "passed", "failed", "(stage only)", "unjudged")
 	line := func(name string, n count) {
-		fmt.Fprintf(out, form, name, fmt.Sprint(n.passed), fmt.Sprint(n.failed), fmt.Sprint(n.wrongStage), fmt.Sprint(n.unjudged))
+		fmt.Fprintf(&out, "%-20s %8d %8d %12d %10d\n", name, n.passed, n.failed, n.wrongStage, n.unjudged)
 	}
+	all := count{}
 	for _, category := range slices.Sorted(maps.Keys(s)) {
 		n := *s[category]
 		line(category, n)
 		all = count{all.passed + n.passed, all.failed + n.failed, all.wrongStage + n.wrongStage, all.unjudged + n.unjudged}
 	}
 	line("total", all)
+	return out.String()
 }

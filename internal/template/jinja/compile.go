@@ -89,7 +89,7 @@ func (f *frame) load(id identifier) load {
 
 func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 	c := &compiler{env: env, blocks: map[string]*block{}}
-	c.folding = newState(env, py.Untimed(env.options.Limits))
+	c.folding = newState(env, py.Untimed(foldingLimits(env.options.Limits)))
 	for _, statement := range tree.Blocks {
 		if c.blocks[statement.Name] != nil {
 			return nil, syntaxError(statement.Pos, "the block '%s' is defined twice", statement.Name)
@@ -111,6 +111,16 @@ func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 		return nil, c.late[0]
 	}
 	return &Template{env: env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
+}
+
+// foldingLimits bound what is evaluated while a template is compiled: a fraction of what a render may use. What
+// takes more is left to the render.
+func foldingLimits(limits py.Limits) py.Limits {
+	const fraction = 20
+	limits.Steps /= fraction
+	limits.Memory /= fraction
+	limits.Text = min(limits.Text, int(limits.Memory))
+	return limits
 }
 
 // scope compiles body as the whole of f: it begins with the first values of its variables.

@@ -27,7 +27,7 @@ func batch(ctx context.Context, texts []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }()
 
 	var script strings.Builder
 	script.WriteString(prelude)
@@ -70,7 +70,7 @@ func execute(ctx context.Context, directory, script string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 	if _, err := file.WriteString(script); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

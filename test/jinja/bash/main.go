@@ -15,8 +15,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bash:", err)
 		os.Exit(1)
 	}
@@ -35,8 +36,8 @@ func run(ctx context.Context, arguments []string) error {
 	if err := check(ctx, *seed, *count); err != nil {
 		return fmt.Errorf("seed %d: %w", *seed, err)
 	}
-	fmt.Fprintf(os.Stdout, "seed %d: bash gives all of %d strings back\n", *seed, *count)
-	return nil
+	_, err := fmt.Fprintf(os.Stdout, "seed %d: bash gives all of %d strings back\n", *seed, *count)
+	return err
 }
 
 // batchSize is how many strings one process of bash is given.

@@ -49,7 +49,7 @@ func Evaluate(ctx context.Context, source string, variables any) Outcome {
 	if err != nil {
 		return failure(StageYAML, err)
 	}
-	return Outcome{Text: text, YAML: true, Value: plain(value)}
+	return Outcome{Text: text, YAML: true, Value: plain(ctx, value)}
 }
 
 // Variables returns the variables of one render.
@@ -97,18 +97,18 @@ func class(kind py.Kind) string {
 }
 
 // plain makes JSON of what YAML stands for: what JSON does not know becomes its repr in Python.
-func plain(value any) any {
+func plain(ctx context.Context, value any) any {
 	switch v := value.(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = plain(item)
+			out[i] = plain(ctx, item)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = plain(item)
+			out[key] = plain(ctx, item)
 		}
 		return out
 	case float64:
@@ -118,9 +118,9 @@ func plain(value any) any {
 	case yaml11.Timestamp:
 		return repr(v.Repr())
 	case yaml11.Bytes:
-		return repr(reprOf(py.Bytes(v)))
+		return repr(reprOf(ctx, py.Bytes(v)))
 	case yaml11.Set:
-		return reprOfSet(v)
+		return reprOfSet(ctx, v)
 	default:
 		return v
 	}
@@ -137,22 +137,22 @@ func plainFloat(f float64) any {
 	return json.Number(text)
 }
 
-func reprOf(value py.Value) string {
-	//nolint:forbidigo // The value is bounded, and so is the time that this takes.
-	text, err := py.Repr(py.NewBudget(context.Background(), py.Limits{Steps: math.MaxInt64, Memory: math.MaxInt64, Text: math.MaxInt, Depth: 1, Time: math.MaxInt64}), value)
+func reprOf(ctx context.Context, value py.Value) string {
+	enough := py.Limits{Steps: math.MaxInt64, Memory: math.MaxInt64, Text: math.MaxInt, Depth: 1, Time: math.MaxInt64}
+	text, err := py.Repr(py.NewBudget(ctx, enough), value)
 	if err != nil {
 		return err.Error()
 	}
 	return text
 }
 
-func reprOfSet(members yaml11.Set) any {
+func reprOfSet(ctx context.Context, members yaml11.Set) any {
 	if len(members) == 0 {
 		return repr("set()")
 	}
 	texts := make([]string, len(members))
 	for i, member := range members {
-		texts[i] = reprOf(py.Str(member))
+		texts[i] = reprOf(ctx, py.Str(member))
 	}
 	return repr("{" + strings.Join(texts, ", ") + "}")
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +16,7 @@ type options struct {
 	seed, from, cases   uint64
 	oracles, reductions int
 	verbose             bool
-	progress            io.Writer
+	logf                func(format string, arguments ...any)
 }
 
 const (
@@ -116,7 +114,7 @@ func (f *fuzzer) note(number uint64, question oracle.Question, want, got cases.O
 func (f *fuzzer) show(number uint64, question oracle.Question, want, got cases.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fmt.Fprintf(f.progress, "%d: %q\n  in   %s\n  want %s\n  got  %s\n", number, question.Template, question.Context, want, got)
+	f.logf("%d: %q\n  in   %s\n  want %s\n  got  %s\n", number, question.Template, question.Context, want, got)
 }
 
 // showProgress prints a line now and then, until what it returns is called.
@@ -133,7 +131,7 @@ func (f *fuzzer) showProgress(ctx context.Context) (stop func()) {
 				return
 			case <-ticker.C:
 				f.mu.Lock()
-				f.report.progress(f.options.progress, f.cases, time.Since(began))
+				f.logf("%s", f.report.progress(f.cases, time.Since(began)))
 				f.mu.Unlock()
 			}
 		}
@@ -151,11 +149,11 @@ func evaluate(ctx context.Context, question oracle.Question) cases.Outcome {
 
 // differs says whether got is not what real Jinja2 gives, and there is no explanation.
 func differs(question oracle.Question, want, got cases.Outcome) bool {
-	return comparable(want) && cases.Judge(want, got) != cases.Same && explain(question, want, got) == ""
+	return isComparable(want) && cases.Judge(want, got) != cases.Same && explain(question, want, got) == ""
 }
 
-// comparable says whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
+// isComparable says whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
 // shows where in memory an object was.
-func comparable(want cases.Outcome) bool {
+func isComparable(want cases.Outcome) bool {
 	return want.Class != cases.ClassLimit && !strings.Contains(want.Text, " at 0x")
 }

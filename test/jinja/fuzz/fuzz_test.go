@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/albertofaria/pav/test/jinja/cases"
@@ -21,14 +20,12 @@ func TestFuzz(t *testing.T) {
 	}
 	for name, o := range tests {
 		t.Run(name, func(t *testing.T) {
-			o.oracles, o.reductions, o.progress = 2, 20, t.Output()
+			o.oracles, o.reductions, o.logf = 2, 20, t.Logf
 			found, err := fuzz(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text strings.Builder
-			found.write(&text)
-			t.Log(text.String())
+			t.Log(found)
 			if found.differences > 0 {
 				t.Errorf("%d differences from real Jinja2; see them with: go run ./test/jinja/fuzz -seed %d -cases %d", found.differences, o.seed, o.cases)
 			}

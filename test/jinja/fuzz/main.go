@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -16,8 +17,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
-	defer stop()
 	failed, err := run(ctx, os.Args[1:])
+	stop()
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
@@ -28,7 +29,7 @@ func main() {
 }
 
 func run(ctx context.Context, arguments []string) (failed bool, err error) {
-	o := options{progress: os.Stderr}
+	o := options{logf: log.New(os.Stderr, "", 0).Printf}
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	flags.Uint64Var(&o.seed, "seed", 0, "what the cases are made from; 0 takes one at random")
 	flags.Uint64Var(&o.from, "from", 0, "the number of the first case")
@@ -50,6 +51,6 @@ func run(ctx context.Context, arguments []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.write(os.Stdout)
-	return r.differences > 0, nil
+	_, err = fmt.Print(r) //nolint:forbidigo // This is what the command is for.
+	return r.differences > 0, err
 }

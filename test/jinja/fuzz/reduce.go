@@ -120,27 +120,26 @@ var (
 func pairs(tokens []string) [][2]span {
 	var open []span
 	var found [][2]span
-	close := func(end span, closes func(span) bool) {
-		for i := len(open) - 1; i >= 0; i-- {
-			if closes(open[i]) {
-				found = append(found, [2]span{open[i], end})
+	end := func(at span, ends func(span) bool) {
+		for i, begun := range slices.Backward(open) {
+			if ends(begun) {
+				found = append(found, [2]span{begun, at})
 				open = open[:i]
 				return
 			}
 		}
 	}
-	for i := 0; i < len(tokens); i++ {
-		token := tokens[i]
+	for i, token := range tokens {
 		switch {
 		case brackets[token] != "":
 			open = append(open, span{i, i + 1, token})
 		case token == ")" || token == "]" || token == "}":
-			close(span{i, i + 1, ""}, func(s span) bool { return brackets[s.opens] == token })
+			end(span{i, i + 1, ""}, func(s span) bool { return brackets[s.opens] == token })
 		case strings.HasPrefix(token, "{%"):
 			tag := span{i, closing(tokens, i), name(tokens, i)}
 			tag.to = min(tag.to+1, len(tokens))
 			if ended, ok := strings.CutPrefix(tag.opens, "end"); ok {
-				close(tag, func(s span) bool { return s.opens == ended })
+				end(tag, func(s span) bool { return s.opens == ended })
 			} else {
 				open = append(open, tag)
 			}

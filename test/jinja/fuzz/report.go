@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -51,7 +50,7 @@ const sameSymptom = 4
 
 // count takes a case into account, and says whether it is a difference to be made small.
 func (r *report) count(number uint64, question oracle.Question, want, got cases.Outcome) bool {
-	if !comparable(want) {
+	if !isComparable(want) {
 		r.unclear++
 		return false
 	}
@@ -130,33 +129,36 @@ func shape(template string) string {
 	return padding.ReplaceAllString(template, " ")
 }
 
-func (r *report) progress(out io.Writer, of uint64, elapsed time.Duration) {
+func (r *report) progress(of uint64, elapsed time.Duration) string {
 	done := r.compared + r.unclear
-	fmt.Fprintf(out, "%d of %d cases, %.0f/s, %d%% rendered, %d differences\n",
+	return fmt.Sprintf("%d of %d cases, %.0f/s, %d%% rendered, %d differences",
 		done, of, float64(done)/elapsed.Seconds(), percent(r.rendered, r.compared), r.differences)
 }
 
 func percent(part, whole int) int { return 100 * part / max(whole, 1) }
 
-func (r *report) write(out io.Writer) {
+// String has the differences, and what there was to compare.
+func (r *report) String() string {
+	var out strings.Builder
 	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(len(b.numbers), len(a.numbers)), cmp.Compare(a.smallest.question.Template, b.smallest.question.Template))
 	})
 	for _, g := range groups {
 		d := g.smallest
-		fmt.Fprintf(out, "\n%d differences such as that of case %d\n  template %q\n  context  %s\n  jinja2   %s\n  pav      %s\n",
+		fmt.Fprintf(&out, "\n%d differences such as that of case %d\n  template %q\n  context  %s\n  jinja2   %s\n  pav      %s\n",
 			len(g.numbers), g.numbers[0], d.question.Template, d.question.Context, d.want, d.got)
 	}
 	if len(r.unreduced) > 0 {
-		fmt.Fprintf(out, "\nnot made small, as most look the same: %d, the first of which are cases %v\n", len(r.unreduced), r.unreduced[:min(len(r.unreduced), 20)])
+		fmt.Fprintf(&out, "\nnot made small, as most look the same: %d, the first of which are cases %v\n", len(r.unreduced), r.unreduced[:min(len(r.unreduced), 20)])
 	}
-	fmt.Fprintf(out, "\nseed %d: %d cases compared, of which %d%% rendered", r.seed, r.compared, percent(r.rendered, r.compared))
+	fmt.Fprintf(&out, "\nseed %d: %d cases compared, of which %d%% rendered", r.seed, r.compared, percent(r.rendered, r.compared))
 	for _, class := range slices.Sorted(maps.Keys(r.classes)) {
-		fmt.Fprintf(out, ", %d %s", r.classes[class], class)
+		fmt.Fprintf(&out, ", %d %s", r.classes[class], class)
 	}
-	fmt.Fprintf(out, "; %d not comparable\n", r.unclear)
+	fmt.Fprintf(&out, "; %d not comparable\n", r.unclear)
 	for _, reason := range slices.Sorted(maps.Keys(r.explained)) {
-		fmt.Fprintf(out, "%d explained: %s\n", r.explained[reason], reason)
+		fmt.Fprintf(&out, "%d explained: %s\n", r.explained[reason], reason)
 	}
-	fmt.Fprintf(out, "%d differences\n", r.differences)
+	fmt.Fprintf(&out, "%d differences\n", r.differences)
+	return out.String()
 }

@@ -105,16 +105,16 @@ func (g *generator) literal(text string) {
 		pair := text[i:min(i+2, len(text))]
 		switch {
 		case pair == "{{":
-			g.out.WriteString(pair + g.sign("-", 10))
+			g.out.WriteString(pair + g.sign("-"))
 			i++
 		case pair == "{%" || pair == "{#":
-			g.out.WriteString(pair + g.sign("-+", 10))
+			g.out.WriteString(pair + g.sign("-+"))
 			i++
 		case pair == "%}" || pair == "#}":
-			g.out.WriteString(g.sign("-+", 10) + pair)
+			g.out.WriteString(g.sign("-+") + pair)
 			i++
 		case pair == "}}" && !strings.HasPrefix(text[i+1:], "}}"):
-			g.out.WriteString(g.sign("-", 10) + pair)
+			g.out.WriteString(g.sign("-") + pair)
 			i++
 		case text[i] == ' ' && g.random.IntN(40) == 0:
 			g.out.WriteString(g.oneOf(spaces))
@@ -124,9 +124,9 @@ func (g *generator) literal(text string) {
 	}
 }
 
-// sign returns one of signs at a chance of one in odds.
-func (g *generator) sign(signs string, odds int) string {
-	if g.random.IntN(odds) != 0 {
+// sign returns one of signs, now and then.
+func (g *generator) sign(signs string) string {
+	if g.random.IntN(10) != 0 {
 		return ""
 	}
 	i := g.random.IntN(len(signs))

@@ -25,7 +25,7 @@ func TestRender_Concurrently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	environment := template.NewEnvironment(template.DefaultLimits())
 	type shared struct {
 		name      string
@@ -73,6 +73,7 @@ func TestRender_Concurrently(t *testing.T) {
 
 // render returns the text of a template, or its error's.
 func render(t *testing.T, compiled *jinja.Template, data any) string {
+	t.Helper()
 	variables, err := cases.Variables(data)
 	if err != nil {
 		t.Error(err)

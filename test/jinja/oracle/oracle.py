@@ -100,7 +100,7 @@ def key(value):
         return value
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise TypeError("keys must be str, int, float, bool or None")
+    raise ValueError("no field can have a key of another type")
 
 
 def out_of_time(*_):
