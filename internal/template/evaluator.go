@@ -68,7 +68,7 @@ func (e *Evaluator) program(field Field, definition apiextensionsv1.JSON) (*Prog
 	if err != nil {
 		return nil, err
 	}
-	e.programs.put(field, program, len(definition.Raw))
+	e.programs.put(field, program, len(definition.Raw)+program.constants)
 	return program, nil
 }
 

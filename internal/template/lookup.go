@@ -44,8 +44,9 @@ type lookups struct {
 	waited time.Duration
 }
 
-// function returns get_pvc.
+// function returns get_pvc for one template, which gets the same value each time that it asks for a claim.
 func (l *lookups) function(ctx context.Context) *py.Func {
+	values := map[claimKey]py.Value{}
 	return &py.Func{Name: "get_pvc", Type: "function", Fn: func(b *py.Budget, args py.Args) (py.Value, error) {
 		bound, err := py.Bind("get_pvc", args, py.Param{Name: "name"}, py.Param{Name: "namespace"})
 		if err != nil {
@@ -58,11 +59,15 @@ func (l *lookups) function(ctx context.Context) *py.Func {
 		if key.namespace, err = stringArgument("namespace", bound[1]); err != nil {
 			return nil, err
 		}
+		if value, ok := values[key]; ok {
+			return value, nil
+		}
 		claim, err := l.claim(ctx, b, key)
 		if err != nil {
 			return nil, err
 		}
-		return py.FromData(claim)
+		values[key], err = py.FromData(claim)
+		return values[key], err
 	}}
 }
 

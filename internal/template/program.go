@@ -17,6 +17,9 @@ type Program struct {
 	limits   Limits
 	root     part
 	problems []error
+
+	// constants is about how many bytes what was constant in the templates takes.
+	constants int
 }
 
 // part evaluates a part of a definition.
@@ -27,12 +30,12 @@ type part func(ctx context.Context, e *evaluation) (any, error)
 //
 // Contract: "all string fields under spec (no matter how nested …) are evaluated as Jinja 3.0 templates".
 func Compile(environment *jinja.Environment, limits Limits, field string, value any) (*Program, error) {
-	b := &builder{environment: environment, deadline: time.Now().Add(limits.Timeout)}
+	b := &builder{compiler: environment.Compiler(), deadline: time.Now().Add(limits.Timeout)}
 	root := b.part(field, value)
 	if len(b.mistakes) > 0 {
 		return nil, join(b.mistakes)
 	}
-	return &Program{limits: limits, root: root, problems: b.problems}, nil
+	return &Program{limits: limits, root: root, problems: b.problems, constants: b.compiler.Constants()}, nil
 }
 
 // Problems tells of what fails whenever, and only if, a template's evaluation comes to it, such as a
@@ -46,7 +49,7 @@ func (p *Program) Evaluate(ctx context.Context, vars Variables, getPVC GetPVC) (
 }
 
 type builder struct {
-	environment        *jinja.Environment
+	compiler           *jinja.Compiler
 	deadline           time.Time
 	mistakes, problems []error
 }
@@ -70,7 +73,7 @@ func (b *builder) template(field, source string) part {
 		b.mistakes = append(b.mistakes, &Error{Field: field, Err: errors.New("compiling the field takes too long")})
 		return nil
 	}
-	t, err := b.environment.Compile(source)
+	t, err := b.compiler.Compile(source)
 	if err != nil {
 		b.mistakes = append(b.mistakes, &Error{Field: field, Err: err})
 		return nil

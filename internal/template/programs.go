@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxRemembered is how many bytes of definitions are remembered compiled, which takes many times as many.
+// maxRemembered is how many bytes of definitions and constants are remembered compiled, which takes many times as many.
 const maxRemembered = 4 << 20
 
 // programs remembers compiled fields, each of the last generation that was asked for. It is safe for

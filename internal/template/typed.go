@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
 )
 
 // Text returns an evaluated value that must be a string; a number stands for its decimal text.
@@ -18,7 +20,7 @@ func Text(field string, value any) (string, error) {
 	case int64:
 		return strconv.FormatInt(v, 10), nil
 	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64), nil
+		return py.FloatText(v), nil
 	default:
 		return "", &Error{Field: field, Err: fmt.Errorf("must be a string, not %s", describe(value))}
 	}

@@ -16,7 +16,7 @@ func parseYAML(text string, limits *yaml11.Limits) (any, error) {
 		value, err = plain(value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the template sets yaml, but what it yields cannot be used: %w", err)
+		return nil, fmt.Errorf("the template sets yaml, but the text that it yields cannot be used: in that text, %w", err)
 	}
 	return value, nil
 }

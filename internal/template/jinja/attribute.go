@@ -18,6 +18,9 @@ func (s *state) attributeGetter(attribute, fallback py.Value, fold bool) (getter
 	}
 	return func(item py.Value) (py.Value, error) {
 		for _, part := range path {
+			if err := s.budget.Alloc(4 * valueSize); err != nil {
+				return nil, err
+			}
 			next, err := s.item(item, part)
 			if err != nil {
 				return nil, err
@@ -136,7 +139,7 @@ func doAttr(s *state, args []py.Value) (py.Value, error) {
 		return nil, err
 	}
 	if !found {
-		return &py.Undefined{Name: name, Object: object}, nil
+		return &py.Undefined{Name: name, Object: object, Computed: true}, nil
 	}
 	return s.attribute(object, name)
 }

@@ -87,9 +87,8 @@ func (f *frame) load(id identifier) load {
 	return load{kind: loadMissing}
 }
 
-func compile(env *Environment, tree *syntax.Template) (*Template, error) {
-	c := &compiler{env: env, blocks: map[string]*block{}}
-	c.folding = newState(env, py.Untimed(foldingLimits(env.options.Limits)))
+func (env *Environment) compile(tree *syntax.Template, folding *py.Budget) (*Template, error) {
+	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding)}
 	for _, statement := range tree.Blocks {
 		if c.blocks[statement.Name] != nil {
 			return nil, syntaxError(statement.Pos, "the block '%s' is defined twice", statement.Name)
@@ -99,9 +98,15 @@ func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 	root := &frame{symbols: newSymbols(nil), unit: newUnit(nil), toplevel: true, rootlevel: true}
 	enterSelf := c.selfParameter(root, tree.Body, "")
 	root.symbols.stmts(tree.Body)
+	if root.symbols.exceeded() {
+		return nil, tooManyNames()
+	}
 	body, err := c.scope(root, tree.Body)
 	if err != nil {
 		return nil, err
+	}
+	if root.symbols.exceeded() {
+		return nil, tooManyNames()
 	}
 	c.extended = false
 	if err := c.compileBlocks(); err != nil {
@@ -111,6 +116,10 @@ func compile(env *Environment, tree *syntax.Template) (*Template, error) {
 		return nil, c.late[0]
 	}
 	return &Template{env: env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
+}
+
+func tooManyNames() error {
+	return &Error{Kind: py.Limit, Line: 1, Column: 1, Message: "the template sets too many variables in too many branches or blocks"}
 }
 
 // foldingLimits bound what is evaluated while a template is compiled: a fraction of what a render may use. What

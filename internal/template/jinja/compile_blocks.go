@@ -99,6 +99,9 @@ func (b *block) execute(r *run) error {
 		return err
 	}
 	defer r.budget.Leave()
+	if err := r.budget.Alloc(b.unit.size()); err != nil {
+		return err
+	}
 	inner := *r
 	inner.frame = b.unit.activate(nil)
 	return b.body(&inner)

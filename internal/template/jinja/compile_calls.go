@@ -69,6 +69,9 @@ func (a *argsCode) all() []expr {
 // evaluate returns the arguments of one call. Value evaluates one of the expressions.
 func (a *argsCode) evaluate(s *state, value func(e expr) (py.Value, error)) (py.Args, error) {
 	var args py.Args
+	if err := s.budget.Alloc(valueSize*len(a.pos) + 2*valueSize*len(a.named)); err != nil {
+		return args, err
+	}
 	if len(a.pos) > 0 {
 		args.Pos = make([]py.Value, len(a.pos))
 	}
@@ -115,19 +118,21 @@ func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
 	if !ok {
 		return args, raisef("TypeError", "the argument after ** must be a mapping, not %s", mapping.TypeName())
 	}
-	if err := s.budget.Alloc(valueSize * dict.Len()); err != nil {
+	if err := s.budget.Alloc(4 * valueSize * dict.Len()); err != nil {
 		return args, err
 	}
+	// The keys of a mapping differ: only those that stand in the template can be there twice.
+	written := args.Named[:len(args.Named):len(args.Named)]
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
 		name, ok := textOf(key)
 		if !ok {
 			return args, raisef("TypeError", "keywords must be strings")
 		}
-		if slices.ContainsFunc(args.Named, func(arg py.NamedArg) bool { return arg.Name == name }) {
+		if slices.ContainsFunc(written, func(arg py.NamedArg) bool { return arg.Name == name }) {
 			return args, raisef("TypeError", "got multiple values for a keyword argument")
 		}
-		args.Named = append(args.Named, py.NamedArg{Name: name, Value: value})
+		args.Named = append(args.Named, py.NamedArg{Name: name, Value: value, Computed: true})
 	}
 	return args, nil
 }
@@ -211,7 +216,7 @@ func unnamed(args py.Args) error {
 	if len(args.Named) == 0 {
 		return nil
 	}
-	return raisef("TypeError", "got an unexpected keyword argument '%s'", args.Named[0].Name)
+	return raisef("TypeError", "got an unexpected keyword argument %s", args.Named[0].Label())
 }
 
 // needsContext are the filters that Jinja never evaluates before a render.

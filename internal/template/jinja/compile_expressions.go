@@ -67,7 +67,8 @@ func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) { //nolint:gocy
 		return c.concat(e, f)
 	case *syntax.Attribute:
 		return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
-			return s.attribute(v[0], e.Name)
+			value, err := s.attribute(v[0], e.Name)
+			return py.Written(value, v[0], e.Name), err
 		}, e.Object)
 	case *syntax.Item:
 		return c.item(e, f)
@@ -109,10 +110,20 @@ func (c *compiler) operation(pos syntax.Pos, f *frame, compute func(s *state, va
 	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
 		value, err := compute(s, values)
 		if err != nil {
-			return nil, at(pos, err)
+			return nil, at(blamed(pos, operands, values), err)
 		}
 		return value, nil
 	}), nil
+}
+
+// blamed returns the place of what is undefined among the operands, or else that of the operation.
+func blamed(pos syntax.Pos, operands []syntax.Expr, values []py.Value) syntax.Pos {
+	for i, value := range values {
+		if isUndefined(value) {
+			return operands[i].Position()
+		}
+	}
+	return pos
 }
 
 func (c *compiler) name(e *syntax.Name, f *frame) (expr, error) {
@@ -132,17 +143,21 @@ func (c *compiler) name(e *syntax.Name, f *frame) (expr, error) {
 		if value := *ref.in(r.frame); value != nil {
 			return value, nil
 		}
-		return r.undefinedVariable(e.Name), nil
+		return r.undefinedVariable(e.Name)
 	}}, nil
 }
 
 // undefinedVariable is the value of a variable that is not there.
-func (r *run) undefinedVariable(name string) py.Value {
+func (r *run) undefinedVariable(name string) (py.Value, error) {
+	const size = 256 // with the suggestion
+	if err := r.budget.Alloc(size); err != nil {
+		return nil, err
+	}
 	undefined := &py.Undefined{Name: name}
 	if similar := suggest(name, r.scope.variables); similar != "" {
 		undefined.Hint = "'" + name + "' is undefined" + similar
 	}
-	return undefined
+	return undefined, nil
 }
 
 func (c *compiler) sequence(items []syntax.Expr, f *frame, join func(items []py.Value) py.Value) (expr, error) {
@@ -203,8 +218,13 @@ func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {
 		}
 		return c.slice(e, object, slice, f)
 	}
+	written := ""
+	if literal, ok := e.Key.(*syntax.Const); ok {
+		written, _ = textOf(literal.Value)
+	}
 	return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
-		return s.item(v[0], v[1])
+		value, err := s.item(v[0], v[1])
+		return py.Written(value, v[0], written), err
 	}, e.Object, e.Key)
 }
 

@@ -188,6 +188,9 @@ func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
 		return nil, err
 	}
 	defer r.budget.Leave()
+	if err := r.budget.Alloc(l.unit.size()); err != nil {
+		return nil, err
+	}
 	inner := *r
 	inner.frame = l.unit.activate(r.frame)
 	inner.out = &output{}
@@ -255,7 +258,7 @@ func (l *loopCode) source(r *run, items py.Value) (py.Iterator, error) {
 // one executes the body for item.
 func (l *loopCode) one(r *run, item py.Value, special *loopContext) error {
 	if err := r.budget.Step(1); err != nil {
-		return err
+		return at(l.pos, err)
 	}
 	if err := at0(l.pos, l.target.set(r, item)); err != nil {
 		return err

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"slices"
+
 	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/jinja/syntax"
 )
@@ -166,11 +168,13 @@ func (m *macro) Attr(_ *py.Budget, name string) (py.Value, bool, error) {
 
 // Call implements py.Callable.
 func (m *macro) Call(b *py.Budget, args py.Args) (py.Value, error) {
+	if err := b.Alloc(m.code.unit.size() + 4*valueSize*len(args.Named)); err != nil {
+		return nil, err
+	}
 	r := *m.home
 	r.frame = m.code.unit.activate(m.home.frame)
 	r.out = &output{}
-	given := &macroArgs{code: m.code, pos: args.Pos, named: args.Named}
-	if err := given.assign(b, r.frame); err != nil {
+	if err := newMacroArgs(m.code, args).assign(b, r.frame); err != nil {
 		return nil, err
 	}
 	if err := run0(m.code.enter, &r); err != nil {
@@ -209,20 +213,36 @@ func (m *macroCode) defaults(r *run) error {
 
 // macroArgs are the arguments of one call of a macro.
 type macroArgs struct {
-	code  *macroCode
-	pos   []py.Value
-	named []py.NamedArg
+	code *macroCode
+	pos  []py.Value
+	// named are the keyword arguments that are left, in order; places is where each stands.
+	named  []py.NamedArg
+	places map[string]int
+}
+
+func newMacroArgs(code *macroCode, args py.Args) *macroArgs {
+	a := &macroArgs{code: code, pos: args.Pos, named: slices.Clone(args.Named), places: make(map[string]int, len(args.Named))}
+	for i, arg := range a.named {
+		a.places[arg.Name] = i
+	}
+	return a
 }
 
 // take removes a named argument and returns its value, or nil.
 func (a *macroArgs) take(name string) py.Value {
-	for i, arg := range a.named {
-		if arg.Name == name {
-			a.named = append(append([]py.NamedArg{}, a.named[:i]...), a.named[i+1:]...)
-			return arg.Value
-		}
+	i, ok := a.places[name]
+	if !ok {
+		return nil
 	}
-	return nil
+	delete(a.places, name)
+	value := a.named[i].Value
+	a.named[i].Value = nil
+	return value
+}
+
+// left returns the named arguments that have not been taken.
+func (a *macroArgs) left() []py.NamedArg {
+	return slices.DeleteFunc(a.named, func(arg py.NamedArg) bool { return arg.Value == nil })
 }
 
 // assign gives the arguments to the parameters and to caller, kwargs and varargs, in the order in which Jinja does.
@@ -246,7 +266,7 @@ func (a *macroArgs) assign(b *py.Budget, frame *activation) error {
 	}
 	if code.kwargs != nil {
 		rest := py.NewDict()
-		for _, arg := range a.named {
+		for _, arg := range a.left() {
 			rest.SetStr(arg.Name, arg.Value)
 		}
 		frame.slots[*code.kwargs] = rest
@@ -257,15 +277,16 @@ func (a *macroArgs) assign(b *py.Budget, frame *activation) error {
 }
 
 func (a *macroArgs) noneLeft() error {
-	if len(a.named) == 0 {
+	left := a.left()
+	if len(left) == 0 {
 		return nil
 	}
-	for _, arg := range a.named {
+	for _, arg := range left {
 		if arg.Name == "caller" {
 			return raisef("TypeError", "macro '%s' was invoked with two values for the special caller argument", a.code.name)
 		}
 	}
-	return raisef("TypeError", "macro '%s' takes no keyword argument '%s'", a.code.name, a.named[0].Name)
+	return raisef("TypeError", "macro '%s' takes no keyword argument %s", a.code.name, left[0].Label())
 }
 
 // rest gives the positional arguments that are left over to varargs.

@@ -145,9 +145,12 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 }
 
 func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
-	parts, err := c.expressions(append([]syntax.Expr{e.First}, e.Rest...), f)
+	parts, decided, err := c.comparands(e, f)
 	if err != nil {
 		return expr{}, err
+	}
+	if decided {
+		return constantOf(py.Bool(false)), nil
 	}
 	// A chain ends with the first comparison that does not hold: what comes after is not evaluated.
 	chain := func(s *state, value func(i int) (py.Value, error)) (py.Value, error) {
@@ -183,6 +186,32 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 			return parts[i].constant, nil
 		})
 	}, evaluate), nil
+}
+
+// comparands compiles what is compared. Decided says that a comparison of constants does not hold: what comes after is
+// never compiled, whatever is wrong with it.
+func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decided bool, err error) {
+	late := len(c.late)
+	for i, node := range append([]syntax.Expr{e.First}, e.Rest...) {
+		part, err := c.expression(node, f)
+		if err != nil {
+			if !decided || c.unhashable != nil {
+				return nil, false, err
+			}
+			c.problem(err)
+			continue
+		}
+		parts = append(parts, part)
+		if decided || i == 0 || len(parts) <= i || !allConstant(parts) || c.volatile {
+			continue
+		}
+		holds, err := compareOnce(c.folding, e.Ops[i-1], parts[i-1].constant, part.constant)
+		decided = err == nil && !holds
+	}
+	if decided {
+		c.late = c.late[:late]
+	}
+	return parts, decided, nil
 }
 
 // errVariable ends the evaluation of what turns out not to be constant.

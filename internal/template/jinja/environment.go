@@ -59,8 +59,29 @@ type Read struct {
 	Name string
 }
 
-// Compile reads source. An error is of type *Error.
+// Compiler compiles templates that belong together: what is constant in them is evaluated with a budget that all of
+// them share. It is not for concurrent use.
+type Compiler struct {
+	env     *Environment
+	folding *py.Budget
+}
+
+// Compiler returns a compiler.
+func (env *Environment) Compiler() *Compiler {
+	return &Compiler{env, py.Untimed(foldingLimits(env.options.Limits))}
+}
+
+// Compile compiles one template. An error is of type *Error.
 func (env *Environment) Compile(source string) (*Template, error) {
+	return env.Compiler().Compile(source)
+}
+
+// Constants returns about how many bytes the constants of all the templates take.
+func (c *Compiler) Constants() int { return int(c.folding.Used()) }
+
+// Compile compiles one template. An error is of type *Error.
+func (c *Compiler) Compile(source string) (*Template, error) {
+	env := c.env
 	if limit := env.options.Source; limit > 0 && len(source) > limit {
 		return nil, syntaxError(syntax.Pos{Line: 1, Column: 1}, "the template is longer than %d bytes", limit)
 	}
@@ -68,7 +89,7 @@ func (env *Environment) Compile(source string) (*Template, error) {
 	if err != nil {
 		return nil, at(syntax.Pos{Line: 1, Column: 1}, err)
 	}
-	return compile(env, tree)
+	return env.compile(tree, c.folding)
 }
 
 // Problems are mistakes that Jinja only reports when, and if, a render meets them: filters and tests that

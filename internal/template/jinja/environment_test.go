@@ -34,9 +34,9 @@ func TestErrors_SayWhereAndWhat(t *testing.T) {
 	}{
 		"a filter that does not exist":           {"a\n  {{ pvc | deflaut('x') }}", "line 2, column 12: there is no filter 'deflaut'; did you mean 'default'?"},
 		"a test that does not exist":             {"{{ pvc is definde }}", "line 1, column 8: there is no test 'definde'; did you mean 'defined'?"},
-		"a variable that is nearly another":      {"{{ pcv.name }}", "line 1, column 7: 'pcv' is undefined; did you mean 'pvc'?"},
-		"a variable like no other":               {"{{ something.name }}", "line 1, column 13: 'something' is undefined"},
-		"an attribute of what is not there":      {"{{ pvc.spec.x }}", "line 1, column 12: 'dict object' has no attribute 'spec'"},
+		"a variable that is nearly another":      {"{{ pcv.name }}", "line 1, column 4: 'pcv' is undefined; did you mean 'pvc'?"},
+		"a variable like no other":               {"{{ something.name }}", "line 1, column 4: 'something' is undefined"},
+		"an attribute of what is not there":      {"{{ pvc.spec.x }}", "line 1, column 7: 'dict object' has no attribute 'spec'"},
 		"arithmetic with text":                   {"{{ 1 }}\n{{ pvc.name + 1 }}", "line 2, column 13: can only concatenate str (not \"int\") to str"},
 		"a missing argument":                     {"{{ 'a' | replace('b') }}", "line 1, column 10: replace() missing 1 required positional argument: 'new'"},
 		"too few values to unpack":               {"{% for a, b in [[1]] %}{% endfor %}", "line 1, column 4: not enough values to unpack (expected 2, got 1)"},

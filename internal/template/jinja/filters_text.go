@@ -155,6 +155,9 @@ func indentLines(c *calculation, lines []py.Value, indention, newline py.Value) 
 	if c.err != nil {
 		return py.None{}
 	}
+	if c.err = c.s.budget.Alloc(4 * valueSize * len(lines)); c.err != nil {
+		return py.None{}
+	}
 	first, rest := lines[0], lines[1:]
 	if len(rest) == 0 {
 		return first

@@ -36,6 +36,9 @@ func (s *state) hasMethod(value py.Value, name string) error {
 	return err
 }
 
+// chunkSize is how many bytes one character takes on its way through the chunks and lines, at worst.
+const chunkSize = 64
+
 // wrapLine is a list of the lines that one line becomes.
 func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 	c := calculation{s: s}
@@ -43,7 +46,7 @@ func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 	if !isText {
 		return nil, raisef("TypeError", "cannot use a string pattern on a bytes-like object")
 	}
-	if err := s.budget.Alloc(8 * len(text)); err != nil {
+	if err := s.budget.Alloc(chunkSize * len(text)); err != nil {
 		return nil, err
 	}
 	w := wrapper{breakLong: c.isTrue(args[2]), preferHyphens: c.isTrue(args[4])}

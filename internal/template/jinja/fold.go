@@ -27,7 +27,7 @@ func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), eval
 	}
 	c.folding.autoescape = c.autoescape
 	value, err := now(c.folding)
-	if err != nil {
+	if err != nil || !isSmall(value) {
 		return expr{eval: evaluate}
 	}
 	if c.volatile {
@@ -60,6 +60,42 @@ func isLiteral(value py.Value) bool {
 }
 
 func isNoLiteral(value py.Value) bool { return !isLiteral(value) }
+
+// isSmall says whether a constant is worth keeping: a template in the cache holds its constants.
+func isSmall(value py.Value) bool {
+	const bytes = 4096
+	return weigh(value, bytes) >= 0
+}
+
+// weigh returns what is left of room for about as many bytes after value, or less than nothing.
+func weigh(value py.Value, room int) int {
+	switch v := value.(type) {
+	case py.Str:
+		return room - len(v)
+	case py.Markup:
+		return room - len(v)
+	case py.Int:
+		const word = 8
+		return room - word*len(v.Big().Bits())
+	case *py.List:
+		return weighAll(v.Items, room)
+	case *py.Tuple:
+		return weighAll(v.Items, room)
+	case *py.Dict:
+		for i := 0; i < v.Len() && room >= 0; i++ {
+			key, item := v.Entry(i)
+			room = weigh(item, weigh(key, room-4*valueSize))
+		}
+	}
+	return room
+}
+
+func weighAll(items []py.Value, room int) int {
+	for i := 0; i < len(items) && room >= 0; i++ {
+		room = weigh(items[i], room-2*valueSize)
+	}
+	return room
+}
 
 // truth returns whether a constant is true; ok says that it is known.
 func (c *compiler) truth(e expr) (truth, ok bool) {
@@ -162,6 +198,9 @@ func constants(parts []expr) []py.Value {
 
 // evaluateAll evaluates parts in order.
 func evaluateAll(r *run, parts []expr) ([]py.Value, error) {
+	if err := r.budget.Alloc(valueSize * len(parts)); err != nil {
+		return nil, err
+	}
 	values := make([]py.Value, len(parts))
 	for i, part := range parts {
 		value, err := part.eval(r)

@@ -30,7 +30,7 @@ const maxRange = 100000
 // safeRange is Python's range, but of limited length.
 func safeRange(_ *py.Budget, args py.Args) (py.Value, error) {
 	if len(args.Named) > 0 {
-		return nil, raisef("TypeError", "safe_range() got an unexpected keyword argument '%s'", args.Named[0].Name)
+		return nil, raisef("TypeError", "safe_range() got an unexpected keyword argument %s", args.Named[0].Label())
 	}
 	bounds := make([]py.Int, len(args.Pos))
 	for i, arg := range args.Pos {

@@ -10,7 +10,7 @@ type cycler struct {
 
 func newCycler(_ *py.Budget, args py.Args) (py.Value, error) {
 	if len(args.Named) > 0 {
-		return nil, raisef("TypeError", "Cycler.__init__() got an unexpected keyword argument '%s'", args.Named[0].Name)
+		return nil, raisef("TypeError", "Cycler.__init__() got an unexpected keyword argument %s", args.Named[0].Label())
 	}
 	if len(args.Pos) == 0 {
 		return nil, raisef("RuntimeError", "at least one item has to be provided")

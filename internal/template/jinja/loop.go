@@ -162,7 +162,7 @@ func (l *loopContext) next(b *py.Budget) (py.Value, error) {
 
 func (l *loopContext) cycle(_ *py.Budget, args py.Args) (py.Value, error) {
 	if len(args.Named) > 0 {
-		return nil, raisef("TypeError", "cycle() got an unexpected keyword argument '%s'", args.Named[0].Name)
+		return nil, raisef("TypeError", "cycle() got an unexpected keyword argument %s", args.Named[0].Label())
 	}
 	if len(args.Pos) == 0 {
 		return nil, raisef("TypeError", "no items for cycling given")
@@ -172,7 +172,7 @@ func (l *loopContext) cycle(_ *py.Budget, args py.Args) (py.Value, error) {
 
 func (l *loopContext) changed(b *py.Budget, args py.Args) (py.Value, error) {
 	if len(args.Named) > 0 {
-		return nil, raisef("TypeError", "changed() got an unexpected keyword argument '%s'", args.Named[0].Name)
+		return nil, raisef("TypeError", "changed() got an unexpected keyword argument %s", args.Named[0].Label())
 	}
 	now := &py.Tuple{Items: args.Pos}
 	if l.last != nil {

@@ -76,6 +76,9 @@ type activation struct {
 	outer *activation
 }
 
+// size is about how many bytes an activation takes.
+func (u *unit) size() int { return 4*valueSize + valueSize*len(u.slots) }
+
 // activate is called when the unit has been compiled, and all its slots are known.
 func (u *unit) activate(outer *activation) *activation {
 	return &activation{slots: make([]py.Value, len(u.slots)), outer: outer}

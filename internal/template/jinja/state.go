@@ -45,7 +45,7 @@ func (s *state) filterNamed(name string) (filter, error) {
 	if f, ok := s.env.filters[name]; ok {
 		return f, nil
 	}
-	return nil, raisef("TemplateRuntimeError", "there is no filter %q%s", bounded(name), suggest(name, s.env.filters))
+	return nil, raisef("TemplateRuntimeError", "there is no filter of this name%s", suggest(name, s.env.filters))
 }
 
 // testNamed is filterNamed for tests.
@@ -53,5 +53,5 @@ func (s *state) testNamed(name string) (test, error) {
 	if t, ok := s.env.tests[name]; ok {
 		return t, nil
 	}
-	return nil, raisef("TemplateRuntimeError", "there is no test %q%s", bounded(name), suggest(name, s.env.tests))
+	return nil, raisef("TemplateRuntimeError", "there is no test of this name%s", suggest(name, s.env.tests))
 }

@@ -36,8 +36,18 @@ const (
 	loadMissing
 )
 
+// analysis is what looking through the scopes of a template has taken: names that were copied. Each branch begins with
+// a copy of what was there before it, which is nothing for templates that people write.
+type analysis struct{ copied int }
+
+// maxCopied is how many names may be copied.
+const maxCopied = 200_000
+
+func (a *analysis) exceeded() bool { return a.copied > maxCopied }
+
 // symbols are the names of one scope.
 type symbols struct {
+	*analysis
 	level  int
 	parent *symbols
 	refs   map[string]identifier
@@ -46,15 +56,18 @@ type symbols struct {
 }
 
 func newSymbols(parent *symbols) *symbols {
-	s := &symbols{parent: parent}
-	if parent != nil {
-		s.level = parent.level + 1
+	if parent == nil {
+		return &symbols{analysis: &analysis{}}
 	}
-	return s
+	return &symbols{analysis: parent.analysis, parent: parent, level: parent.level + 1}
 }
 
 func (s *symbols) copy() *symbols {
-	return &symbols{s.level, s.parent, maps.Clone(s.refs), maps.Clone(s.loads), maps.Clone(s.stores)}
+	c := &symbols{analysis: s.analysis, level: s.level, parent: s.parent}
+	if s.copied += len(s.refs) + len(s.loads) + len(s.stores); !s.exceeded() {
+		c.refs, c.loads, c.stores = maps.Clone(s.refs), maps.Clone(s.loads), maps.Clone(s.stores)
+	}
+	return c
 }
 
 func (s *symbols) define(name string, l load) identifier {
@@ -162,8 +175,9 @@ func (s *symbols) visible() map[string]identifier {
 	names := map[string]identifier{}
 	for scope := s; scope != nil; scope = scope.parent {
 		for name := range scope.stores {
-			if _, ok := names[name]; !ok {
+			if _, ok := names[name]; !ok && !s.exceeded() {
 				names[name], _ = s.find(name)
+				s.copied++
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func (u unpacking) unpack(r *run, value py.Value) ([]py.Value, error) {
 			break
 		}
 		if len(values) == len(u) {
-			return nil, raisef("ValueError", "too many values to unpack (expected %d)", len(u))
+			return nil, raisef("ValueError", "too many values to unpack (expected %d); for keys and values of a mapping, use .items()", len(u))
 		}
 		values = append(values, item)
 	}

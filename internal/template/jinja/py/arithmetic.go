@@ -25,7 +25,7 @@ var signs = [...]string{OpAdd: "+", OpSub: "-", OpMul: "*", OpDiv: "/", OpFloorD
 
 // Binary returns x op y.
 func Binary(b *Budget, op BinaryOp, x, y Value) (Value, error) {
-	if err := b.Step(1); err != nil {
+	if err := b.Alloc(itemSize); err != nil {
 		return nil, err
 	}
 	if isNumber(x) && isNumber(y) {
@@ -105,7 +105,7 @@ func calculateInts(b *Budget, op BinaryOp, i, j Int) (Value, error) {
 			return nil, exception("ZeroDivisionError", "%s", zeroInts[op])
 		}
 		if op == OpDiv {
-			return divide(i, j)
+			return divide(b, i, j)
 		}
 		return floorDivide(b, op, i, j)
 	case OpPow:
@@ -187,9 +187,12 @@ func multiplySmall(x, y int64) (product int64, ok bool) {
 }
 
 // divide returns i/j as the nearest float.
-func divide(i, j Int) (Value, error) {
+func divide(b *Budget, i, j Int) (Value, error) {
 	if i.isExactFloat() && j.isExactFloat() {
 		return Float(float64(i.small) / float64(j.small)), nil
+	}
+	if err := b.Alloc(i.bits() + j.bits()); err != nil {
+		return nil, err
 	}
 	quotient, _ := new(big.Rat).SetFrac(i.Big(), j.Big()).Float64()
 	if math.IsInf(quotient, 0) {

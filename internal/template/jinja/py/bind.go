@@ -27,10 +27,10 @@ func Bind(function string, args Args, params ...Param) ([]Value, error) {
 	for _, named := range args.Named {
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == named.Name && !p.PosOnly })
 		if i < 0 {
-			return nil, typeError("%s() got an unexpected keyword argument '%s'", function, named.Name)
+			return nil, typeError("%s() got an unexpected keyword argument %s", function, named.Label())
 		}
 		if values[i] != nil {
-			return nil, typeError("%s() got multiple values for argument '%s'", function, named.Name)
+			return nil, typeError("%s() got multiple values for argument %s", function, named.Label())
 		}
 		values[i] = named.Value
 	}

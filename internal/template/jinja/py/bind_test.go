@@ -16,12 +16,12 @@ func TestBind(t *testing.T) {
 	}{
 		"defaults fill in":         {pos(NewInt(1)), "(1, 2, None)"},
 		"by position":              {pos(NewInt(1), NewInt(5)), "(1, 5, None)"},
-		"by name in any order":     {Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{"c", Str("x")}, {"b", NewInt(5)}}}, "(1, 5, 'x')"},
+		"by name in any order":     {Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{Name: "c", Value: Str("x")}, {Name: "b", Value: NewInt(5)}}}, "(1, 5, 'x')"},
 		"nothing":                  {Args{}, "f() missing 1 required positional argument: 'a'"},
 		"too much":                 {pos(NewInt(1), NewInt(2), NewInt(3)), "f() takes 2 positional arguments but 3 were given"},
-		"twice":                    {Args{Pos: []Value{NewInt(1), NewInt(2)}, Named: []NamedArg{{"b", NewInt(5)}}}, "f() got multiple values for argument 'b'"},
-		"a name that there is not": {Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{"d", NewInt(5)}}}, "f() got an unexpected keyword argument 'd'"},
-		"a name that may not be":   {Args{Named: []NamedArg{{"a", NewInt(5)}}}, "f() got an unexpected keyword argument 'a'"},
+		"twice":                    {Args{Pos: []Value{NewInt(1), NewInt(2)}, Named: []NamedArg{{Name: "b", Value: NewInt(5)}}}, "f() got multiple values for argument 'b'"},
+		"a name that there is not": {Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{Name: "d", Value: NewInt(5)}}}, "f() got an unexpected keyword argument 'd'"},
+		"a name that may not be":   {Args{Named: []NamedArg{{Name: "a", Value: NewInt(5)}}}, "f() got an unexpected keyword argument 'a'"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

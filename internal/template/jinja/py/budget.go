@@ -69,6 +69,9 @@ func (b *Budget) Step(n int) error {
 	return nil
 }
 
+// Used returns how many bytes of memory have been taken.
+func (b *Budget) Used() int64 { return b.memory }
+
 // Alloc takes n bytes of memory, and as many steps as it takes to fill them.
 func (b *Budget) Alloc(n int) error {
 	b.memory += int64(n)

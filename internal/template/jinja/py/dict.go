@@ -10,8 +10,10 @@ type Dict struct {
 	entries []dictEntry
 	// index finds entries by hash, where there are too many to look through.
 	index map[any]int
-	// data is what the entries are made of when they are first needed: many a context is never looked at.
-	data any
+	// data is what the entries are made of when they are first needed all together: many a context is never looked at.
+	// looked are the values that have been looked up before.
+	data   any
+	looked map[string]Value
 }
 
 type dictEntry struct {
@@ -38,14 +40,36 @@ func (d *Dict) load() {
 	case map[string]any:
 		d.entries = make([]dictEntry, 0, len(data))
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			d.SetStr(key, fromData(data[key]))
+			d.SetStr(key, d.converted(key, data[key]))
 		}
 	case Object:
 		d.entries = make([]dictEntry, 0, len(data))
 		for _, member := range data {
-			d.SetStr(member.Key, fromData(member.Value))
+			d.SetStr(member.Key, d.converted(member.Key, member.Value))
 		}
 	}
+}
+
+// converted returns the value that has been looked up under key, or else that of data.
+func (d *Dict) converted(key string, data any) Value {
+	if value, ok := d.looked[key]; ok {
+		return value
+	}
+	return fromData(data)
+}
+
+// lookUp returns the value of a key before the entries have been made.
+func (d *Dict) lookUp(data map[string]any, key string) (Value, bool) {
+	item, ok := data[key]
+	if !ok {
+		return nil, false
+	}
+	value := d.converted(key, item)
+	if d.looked == nil {
+		d.looked = map[string]Value{}
+	}
+	d.looked[key] = value
+	return value, true
 }
 
 // Len returns the number of entries.
@@ -74,6 +98,11 @@ func (d *Dict) Get(key Value) (value Value, ok bool, err error) {
 func (d *Dict) GetStr(key string) (value Value, ok bool) { return d.get(key) }
 
 func (d *Dict) get(hash any) (Value, bool) {
+	if data, ok := d.data.(map[string]any); ok {
+		if key, ok := hash.(string); ok {
+			return d.lookUp(data, key)
+		}
+	}
 	d.load()
 	if i := d.find(hash); i >= 0 {
 		return d.entries[i].value, true

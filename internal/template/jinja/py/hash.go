@@ -58,9 +58,12 @@ func hashOf(v Value) (any, error) {
 
 func unhashable(v Value) error { return typeError("unhashable type: '%s'", v.TypeName()) }
 
+// hashBase is a base that text is made in quickly.
+const hashBase = 32
+
 func (i Int) hash() any {
 	if i.large != nil {
-		return bigHash(i.large.String())
+		return bigHash(i.large.Text(hashBase))
 	}
 	return i.small
 }

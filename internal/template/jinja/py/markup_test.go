@@ -34,7 +34,7 @@ func TestMarkup(t *testing.T) {
 			want: "Markup('&lt;<br><<br>None<br>1<br>')",
 		},
 		"join by name": {
-			self: Markup(","), method: "join", args: Args{Named: []NamedArg{{"seq", listOf(Str("a"), Str("b"))}}},
+			self: Markup(","), method: "join", args: Args{Named: []NamedArg{{Name: "seq", Value: listOf(Str("a"), Str("b"))}}},
 			want: "Markup('a,b')",
 		},
 		"split does not escape the separator": {
@@ -54,7 +54,7 @@ func TestMarkup(t *testing.T) {
 			want: "(Markup('a'), Markup('1'), Markup('b'))",
 		},
 		"rpartition by name": {
-			self: Markup("a-b"), method: "rpartition", args: Args{Named: []NamedArg{{"sep", Str("-")}}},
+			self: Markup("a-b"), method: "rpartition", args: Args{Named: []NamedArg{{Name: "sep", Value: Str("-")}}},
 			want: "(Markup('a'), Markup('-'), Markup('b'))",
 		},
 		"find does not escape": {self: Markup("a<"), method: "find", args: pos(Str("<")), want: "1"},

@@ -47,7 +47,7 @@ func TestMethods(t *testing.T) {
 		"get of what is not there": {self: dictOf(), method: "get", args: pos(Str("a")), want: "None"},
 		"get with a default":       {self: dictOf(), method: "get", args: pos(Str("a"), NewInt(5)), want: "5"},
 		"get takes no names": {
-			self: dictOf(), method: "get", args: Args{Pos: []Value{Str("a")}, Named: []NamedArg{{"default", NewInt(5)}}},
+			self: dictOf(), method: "get", args: Args{Pos: []Value{Str("a")}, Named: []NamedArg{{Name: "default", Value: NewInt(5)}}},
 			want: "TypeError",
 		},
 		"get of a list":            {self: dictOf(), method: "get", args: pos(listOf()), want: "TypeError"},
@@ -81,7 +81,7 @@ func TestMethods(t *testing.T) {
 		},
 		"to_bytes of a small number": {self: NewInt(255), method: "to_bytes", want: `b'\xff'`},
 		"to_bytes of a negative number": {
-			self: NewInt(-1), method: "to_bytes", args: Args{Pos: []Value{NewInt(2)}, Named: []NamedArg{{"signed", Bool(true)}}},
+			self: NewInt(-1), method: "to_bytes", args: Args{Pos: []Value{NewInt(2)}, Named: []NamedArg{{Name: "signed", Value: Bool(true)}}},
 			want: `b'\xff\xff'`,
 		},
 		"to_bytes of a negative number without a sign": {
@@ -90,11 +90,11 @@ func TestMethods(t *testing.T) {
 		},
 		"to_bytes of too large a number": {self: NewInt(256), method: "to_bytes", want: "OverflowError"},
 		"to_bytes of the least that fits": {
-			self: NewInt(-128), method: "to_bytes", args: Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{"signed", Bool(true)}}},
+			self: NewInt(-128), method: "to_bytes", args: Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{Name: "signed", Value: Bool(true)}}},
 			want: `b'\x80'`,
 		},
 		"to_bytes of minus one into none": {
-			self: NewInt(-1), method: "to_bytes", args: Args{Pos: []Value{NewInt(0)}, Named: []NamedArg{{"signed", Bool(true)}}},
+			self: NewInt(-1), method: "to_bytes", args: Args{Pos: []Value{NewInt(0)}, Named: []NamedArg{{Name: "signed", Value: Bool(true)}}},
 			want: "b''",
 		},
 		"to_bytes takes signed by name alone": {
@@ -106,7 +106,7 @@ func TestMethods(t *testing.T) {
 			want: "ValueError",
 		},
 		"from_bytes": {
-			self: NewInt(0), method: "from_bytes", args: Args{Pos: []Value{Bytes("\xff\x00")}, Named: []NamedArg{{"signed", Bool(true)}}},
+			self: NewInt(0), method: "from_bytes", args: Args{Pos: []Value{Bytes("\xff\x00")}, Named: []NamedArg{{Name: "signed", Value: Bool(true)}}},
 			want: "-256",
 		},
 		"from_bytes of numbers": {
@@ -201,7 +201,7 @@ func TestMethods(t *testing.T) {
 			want: `b'\xffa\xff\xff'`,
 		},
 		"translate of bytes": {
-			self: Bytes("abc"), method: "translate", args: Args{Pos: []Value{None{}}, Named: []NamedArg{{"delete", Bytes("b")}}},
+			self: Bytes("abc"), method: "translate", args: Args{Pos: []Value{None{}}, Named: []NamedArg{{Name: "delete", Value: Bytes("b")}}},
 			want: "b'ac'",
 		},
 		"maketrans of bytes of different length": {

@@ -47,6 +47,9 @@ func parseDigits(b *Budget, digits string, base, asked int) (*big.Int, error) {
 	if err := b.integer(int(float64(len(digits)) * math.Log2(float64(base)))); err != nil {
 		return nil, err
 	}
+	if err := b.Alloc(4 * len(digits)); err != nil {
+		return nil, err
+	}
 	n, ok := new(big.Int).SetString(digits, base)
 	if !ok {
 		return nil, invalidInt(asked)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// SandboxAttr is obj.name in a template: the attribute, else the item of that name, else Undefined.
+// SandboxAttr is obj.name in a template: the attribute, else the item of that name, else Undefined, which takes the name
+// for computed: see Written.
 // What the sandbox refuses is an Undefined whose every use is a security error.
 func SandboxAttr(b *Budget, obj Value, name string) (Value, error) {
 	value, found, safe, err := Attr(b, obj, name)
@@ -43,6 +44,16 @@ func SandboxItem(b *Budget, obj, key Value) (Value, error) {
 	return missing(obj, key), nil
 }
 
+// Written returns v as what looking up a name gives that stands in the template: an error may tell the name.
+func Written(v, obj Value, name string) Value {
+	if u, ok := v.(*Undefined); ok && u.Computed && u.Object == obj && u.Name == name {
+		written := *u
+		written.Computed = false
+		return &written
+	}
+	return v
+}
+
 // isLookupFailure reports whether err is one that looking something up hides: TypeError or LookupError.
 func isLookupFailure(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -55,12 +66,7 @@ func isLookupError(e *Error) bool {
 
 func sandboxed(obj Value, name string, value Value, safe bool) Value {
 	if !safe {
-		return &Undefined{
-			Name:   name,
-			Object: obj,
-			Hint:   fmt.Sprintf("access to attribute '%s' of '%s' object is unsafe.", name, obj.TypeName()),
-			Unsafe: true,
-		}
+		return &Undefined{Name: name, Object: obj, Unsafe: true, Computed: true}
 	}
 	return value
 }
@@ -68,7 +74,7 @@ func sandboxed(obj Value, name string, value Value, safe bool) Value {
 // missing is what a look-up without a result gives. A key that is no name may be secret.
 func missing(obj, key Value) *Undefined {
 	if name, ok := textOf(key); ok {
-		return &Undefined{Name: name, Object: obj}
+		return &Undefined{Name: name, Object: obj, Computed: true}
 	}
 	return &Undefined{
 		Object: obj,

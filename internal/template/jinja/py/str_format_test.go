@@ -15,7 +15,7 @@ func TestStrFormat(t *testing.T) {
 	}{
 		"fields are counted":                  {"{} {}", pos(NewInt(1), NewInt(2)), "'1 2'"},
 		"fields have numbers":                 {"{1} {0}", pos(NewInt(1), NewInt(2)), "'2 1'"},
-		"fields have names":                   {"{a}{b}", Args{Named: []NamedArg{{"a", NewInt(1)}, {"b", NewInt(2)}}}, "'12'"},
+		"fields have names":                   {"{a}{b}", Args{Named: []NamedArg{{Name: "a", Value: NewInt(1)}, {Name: "b", Value: NewInt(2)}}}, "'12'"},
 		"braces":                              {"{{{}}}}}{{", pos(NewInt(1)), "'{1}}{'"},
 		"a number after counting":             {"{}{0}", pos(NewInt(1)), "ValueError"},
 		"counting after a number":             {"{0}{}", pos(NewInt(1)), "ValueError"},
@@ -24,7 +24,7 @@ func TestStrFormat(t *testing.T) {
 		"a number with too many digits":       {"{99999999999999999999}", pos(NewInt(1)), "ValueError"},
 		"a number of another script":          {"{٠}", pos(NewInt(1)), "'1'"},
 		"a digit that is no number":           {"{²}", pos(NewInt(1)), "KeyError"},
-		"a name that there is not":            {"{b}", Args{Named: []NamedArg{{"a", NewInt(1)}}}, "KeyError"},
+		"a name that there is not":            {"{b}", Args{Named: []NamedArg{{Name: "a", Value: NewInt(1)}}}, "KeyError"},
 		"no name before a path":               {"{.a}", pos(NewInt(1)), "KeyError"},
 		"a negative number is a name":         {"{-1}", pos(NewInt(1)), "KeyError"},
 		"an item by name": {
@@ -52,7 +52,7 @@ func TestStrFormat(t *testing.T) {
 			"{0[z][z]}", pos(dictOf(Str("a"), dictOf(Str("b"), listOf(NewInt(5), NewInt(6))), Str("x y"), NewInt(7), Str("items"), NewInt(8))),
 			"UndefinedError",
 		},
-		"an attribute of a number":  {"{.real}", Args{Named: []NamedArg{{"", NewInt(1)}}}, "'1'"},
+		"an attribute of a number":  {"{.real}", Args{Named: []NamedArg{{Name: "", Value: NewInt(1)}}}, "'1'"},
 		"an attribute of the first": {"{0.real}", pos(NewInt(3)), "'3'"},
 		"what is unsafe":            {"{0.__class__}", pos(NewInt(1)), "''"},
 		"what is unsafe, used":      {"{0.__class__.x}", pos(NewInt(1)), "SecurityError"},
@@ -77,7 +77,7 @@ func TestStrFormat(t *testing.T) {
 		"a conversion before a specification": {"{!r:>5}", pos(Str("a")), `"  'a'"`},
 		"a specification":                     {"{:>5}|{:05.1f}", pos(Str("a"), Float(2.55)), "'    a|002.5'"},
 		"a field in a specification": {
-			"{:{}}|{:{w}}", Args{Pos: []Value{Str("a"), NewInt(3), Str("b")}, Named: []NamedArg{{"w", NewInt(2)}}},
+			"{:{}}|{:{w}}", Args{Pos: []Value{Str("a"), NewInt(3), Str("b")}, Named: []NamedArg{{Name: "w", Value: NewInt(2)}}},
 			"'a  |b '",
 		},
 		"braces in a specification":              {"{:{{}}}", pos(NewInt(1)), "ValueError"},
@@ -91,7 +91,7 @@ func TestStrFormat(t *testing.T) {
 		"a specification for what is undefined":  {"{:5}", pos(missingName), "TypeError"},
 		"what is undefined of what is undefined": {"{.a}", pos(missingName), "KeyError"},
 		"an unsafe name":                         {"{0._x}", pos(dictOf(Str("_x"), NewInt(1))), "'1'"},
-		"arguments that are not used":            {"a", Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{"b", NewInt(2)}}}, "'a'"},
+		"arguments that are not used":            {"a", Args{Pos: []Value{NewInt(1)}, Named: []NamedArg{{Name: "b", Value: NewInt(2)}}}, "'a'"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ func TestSearchOfStr(t *testing.T) {
 			want: "OverflowError",
 		},
 		"replace takes no names": {
-			self: Str("aa"), method: "replace", args: Args{Pos: []Value{Str("a")}, Named: []NamedArg{{"new", Str("b")}}},
+			self: Str("aa"), method: "replace", args: Args{Pos: []Value{Str("a")}, Named: []NamedArg{{Name: "new", Value: Str("b")}}},
 			want: "TypeError",
 		},
 		"replace with what is undefined": {
@@ -126,7 +126,7 @@ func TestSearchOfStr(t *testing.T) {
 		},
 		"split by a separator": {self: Str("a,,b"), method: "split", args: pos(Str(",")), want: "['a', '', 'b']"},
 		"split by name": {
-			self: Str("a,b,c"), method: "split", args: Args{Named: []NamedArg{{"sep", Str(",")}, {"maxsplit", NewInt(1)}}},
+			self: Str("a,b,c"), method: "split", args: Args{Named: []NamedArg{{Name: "sep", Value: Str(",")}, {Name: "maxsplit", Value: NewInt(1)}}},
 			want: "['a', 'b,c']",
 		},
 		"split nothing at white space": {self: Str(""), method: "split", want: "[]"},
@@ -134,11 +134,11 @@ func TestSearchOfStr(t *testing.T) {
 		"split by nothing":             {self: Str("a"), method: "split", args: pos(Str("")), want: "ValueError"},
 		"split by a number":            {self: Str("a"), method: "split", args: pos(NewInt(5)), want: "TypeError"},
 		"split by an argument that there is not": {
-			self: Str("a"), method: "split", args: Args{Named: []NamedArg{{"by", Str(",")}}},
+			self: Str("a"), method: "split", args: Args{Named: []NamedArg{{Name: "by", Value: Str(",")}}},
 			want: "TypeError",
 		},
 		"split with an argument twice": {
-			self: Str("a"), method: "split", args: Args{Pos: []Value{Str(",")}, Named: []NamedArg{{"sep", Str(",")}}},
+			self: Str("a"), method: "split", args: Args{Pos: []Value{Str(",")}, Named: []NamedArg{{Name: "sep", Value: Str(",")}}},
 			want: "TypeError",
 		},
 		"rsplit from the right": {
@@ -158,7 +158,7 @@ func TestSearchOfStr(t *testing.T) {
 			want: `['a\r\n', 'b\n']`,
 		},
 		"splitlines by name": {
-			self: Str("a\n\nb"), method: "splitlines", args: Args{Named: []NamedArg{{"keepends", NewInt(1)}}},
+			self: Str("a\n\nb"), method: "splitlines", args: Args{Named: []NamedArg{{Name: "keepends", Value: NewInt(1)}}},
 			want: `['a\n', '\n', 'b']`,
 		},
 		"splitlines refuses None":    {self: Str("a"), method: "splitlines", args: pos(None{}), want: "TypeError"},

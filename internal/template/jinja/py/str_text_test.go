@@ -36,7 +36,7 @@ func TestTextOfStr(t *testing.T) {
 			want: "'é   b\\n    c'",
 		},
 		"expandtabs by name": {
-			self: Str("a\tb"), method: "expandtabs", args: Args{Named: []NamedArg{{"tabsize", NewInt(2)}}},
+			self: Str("a\tb"), method: "expandtabs", args: Args{Named: []NamedArg{{Name: "tabsize", Value: NewInt(2)}}},
 			want: "'a b'",
 		},
 		"expandtabs to nothing": {self: Str("a\tb"), method: "expandtabs", args: pos(NewInt(0)), want: "'ab'"},
@@ -104,7 +104,7 @@ func TestTextOfStr(t *testing.T) {
 		"isidentifier of a digit":          {self: Str("1a"), method: "isidentifier", want: "False"},
 		"encode":                           {self: Str("é"), method: "encode", want: `b'\xc3\xa9'`},
 		"encode by name": {
-			self: Str("é"), method: "encode", args: Args{Named: []NamedArg{{"encoding", Str("latin-1")}}},
+			self: Str("é"), method: "encode", args: Args{Named: []NamedArg{{Name: "encoding", Value: Str("latin-1")}}},
 			want: `b'\xe9'`,
 		},
 		"encode to an alias": {self: Str("a"), method: "encode", args: pos(Str("US-ASCII")), want: "b'a'"},

@@ -16,6 +16,12 @@ func (u *Undefined) message() string {
 		return u.Hint
 	case u.Object == nil:
 		return fmt.Sprintf("'%s' is undefined", u.Name)
+	case u.Unsafe && u.Computed:
+		return fmt.Sprintf("access to an attribute of '%s' object is unsafe", u.Object.TypeName())
+	case u.Unsafe:
+		return fmt.Sprintf("access to attribute '%s' of '%s' object is unsafe", u.Name, u.Object.TypeName())
+	case u.Computed:
+		return fmt.Sprintf("'%s object' has no attribute or item of this name", u.Object.TypeName())
 	case u.Object.TypeName() == "NoneType":
 		return fmt.Sprintf("'None' has no attribute '%s'", u.Name)
 	}

@@ -51,6 +51,8 @@ type Undefined struct {
 	Hint string
 	// Unsafe says that it is there but may not be used: every use is a security error.
 	Unsafe bool
+	// Computed says that Name does not stand in the template but is a value of it, which may be secret.
+	Computed bool
 }
 
 // Args are the arguments of a call.
@@ -63,6 +65,16 @@ type Args struct {
 type NamedArg struct {
 	Name  string
 	Value Value
+	// Computed says that Name does not stand in the template but is a value of it, which may be secret.
+	Computed bool
+}
+
+// Label returns the name as it may stand in an error.
+func (a NamedArg) Label() string {
+	if a.Computed {
+		return "of the mapping behind **"
+	}
+	return "'" + a.Name + "'"
 }
 
 // Callable is a Value that can be called.

@@ -216,6 +216,12 @@ func (p *parser) statement() (Stmt, error) {
 // unknown is the error of a tag that is none, or does not belong here.
 func (p *parser) unknown(tag *token) error {
 	message := "there is no statement '" + tag.text + "'"
+	switch {
+	case tag.text == "elseif" || tag.text == "elsif":
+		message += ", but 'elif'"
+	case strings.HasPrefix(tag.text, "end") && statementParsers[tag.text[len("end"):]] != nil:
+		message = "'" + tag.text + "' closes nothing"
+	}
 	for _, ends := range p.ends {
 		if slices.Contains(ends, tag.text) {
 			message = "'" + tag.text + "' does not belong here"
