@@ -30,7 +30,7 @@ type Limits struct {
 
 // DefaultLimits returns limits that no honest definition meets.
 func DefaultLimits() Limits {
-	return Limits{Timeout: 1500 * time.Millisecond, Steps: 2_000_000, Memory: 24 << 20, Text: 1 << 20, Source: 64 << 10}
+	return Limits{Timeout: 1500 * time.Millisecond, Steps: 2_000_000, Memory: 16 << 20, Text: 1 << 20, Source: 64 << 10}
 }
 
 // AddFlags adds the limits to a flag set, with their present values as defaults.

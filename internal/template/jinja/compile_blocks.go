@@ -84,7 +84,7 @@ func (c *compiler) block(s *syntax.Block, f *frame) (exec, error) {
 			for name, ref := range locals {
 				values[name] = *ref.in(r.frame)
 			}
-			if err := r.budget.Alloc(valueSize * (len(locals) + len(r.scope.variables))); err != nil {
+			if err := r.budget.Alloc(6 * valueSize * (len(locals) + len(r.scope.variables) + len(r.scope.set))); err != nil {
 				return at(s.Pos, err)
 			}
 			inner.scope = r.scope.derive(values)

@@ -122,7 +122,7 @@ func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
 		return args, err
 	}
 	// The keys of a mapping differ: only those that stand in the template can be there twice.
-	written := args.Named[:len(args.Named):len(args.Named)]
+	written := slices.Clip(args.Named)
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
 		name, ok := textOf(key)

@@ -180,6 +180,12 @@ func dictionary(s *state, values []py.Value) (py.Value, error) {
 	}
 	dict := py.NewDict()
 	for i := 0; i < len(values); i += 2 {
+		if n, ok := values[i].(py.Int); ok {
+			const perWord = 32
+			if err := s.budget.Alloc(perWord * len(n.Big().Bits())); err != nil {
+				return nil, err
+			}
+		}
 		if err := dict.Set(values[i], values[i+1]); err != nil {
 			return nil, err
 		}

@@ -129,6 +129,9 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 		return expr{}, err
 	}
 	return expr{eval: func(r *run) (py.Value, error) {
+		if err := r.budget.Step(1); err != nil {
+			return nil, at(e.Pos, err)
+		}
 		value, err := left.eval(r)
 		if err != nil {
 			return nil, err

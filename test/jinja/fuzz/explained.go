@@ -37,6 +37,12 @@ var explanations = []struct {
 		},
 	},
 	{
+		reason: "bytes cannot be formatted with %: there is no use for them but to be decoded",
+		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
+			return strings.Contains(got.Message, "for %: 'bytes' and")
+		},
+	},
+	{
 		reason: "what Python has besides, but no template has asked for, says that it is not supported",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
 			return strings.Contains(got.Message, "object is not supported")
