@@ -125,14 +125,16 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 			return right, nil
 		}
 	}
-	if err != nil {
-		return expr{}, err
-	}
-	return expr{eval: func(r *run) (py.Value, error) {
+	return expr{eval: logical(e, left.eval, right.eval)}, err
+}
+
+// logical returns what evaluates left, and right unless left decides.
+func logical(e *syntax.Logic, left, right eval) eval {
+	return func(r *run) (py.Value, error) {
 		if err := r.budget.Step(1); err != nil {
 			return nil, at(e.Pos, err)
 		}
-		value, err := left.eval(r)
+		value, err := left(r)
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +145,8 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 		if truth != e.And {
 			return value, nil
 		}
-		return right.eval(r)
-	}}, nil
+		return right(r)
+	}
 }
 
 func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
