@@ -1,6 +1,7 @@
 package template
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -73,4 +74,43 @@ func TestEvaluator_ServesManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// What is constant in a field's templates is remembered with them: it stays small, however much the templates ask for.
+func TestEvaluator_RemembersFewConstants(t *testing.T) {
+	const small = 8 << 20
+	for name, source := range map[string]string{"large ones": "{{ 'a' * 1000000 }}", "many": "{{ 'a' * 4000 }}"} {
+		t.Run(name, func(t *testing.T) {
+			value := make([]any, 5000)
+			for i := range value {
+				value[i] = source
+			}
+			program, err := Compile(NewEnvironment(DefaultLimits()), DefaultLimits(), "spec.x", value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if program.constants > small {
+				t.Errorf("%d bytes of constants", program.constants)
+			}
+		})
+	}
+}
+
+// A claim that is looked up again is the same value, and takes no time.
+func TestEvaluate_LooksAClaimUpOnce(t *testing.T) {
+	claim := map[string]any{}
+	for i := range 20000 {
+		claim[fmt.Sprint(i)] = "x"
+	}
+	looked := 0
+	getPVC := func(context.Context, string, string) (map[string]any, error) {
+		looked++
+		return claim, nil
+	}
+	e := NewEvaluator(DefaultLimits())
+	source := "{% for i in range(9999) %}{% set x = get_pvc('a', 'b').metadata %}{% endfor %}{{ get_pvc('a', 'b')['7'] }}"
+	got, err := e.Evaluate(t.Context(), Field{Path: "spec.x"}, definition(t, source), Variables{}, getPVC)
+	if err != nil || got != "x" || looked != 1 {
+		t.Errorf("got %v, %v after %d looks", got, err, looked)
+	}
 }

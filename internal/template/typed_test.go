@@ -27,7 +27,7 @@ func TestParseCapacity(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	for want, value := range map[string]any{"x": "x", "10": int64(10), "1.5": 1.5} {
+	for want, value := range map[string]any{"x": "x", "10": int64(10), "1.5": 1.5, "1234567.0": 1234567.0, "1e+21": 1e21} {
 		if got, err := Text("spec.x", value); err != nil || got != want {
 			t.Errorf("%v: got %q, %v, want %q", value, got, err, want)
 		}

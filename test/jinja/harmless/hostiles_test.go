@@ -1,6 +1,9 @@
 package harmless
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 func times(n int, text string) string { return strings.Repeat(text, n) }
 
@@ -170,6 +173,23 @@ var hostiles = map[string]hostile{
 	"a name of many letters":          {template: "{{ " + times(60_000, "a") + " }}"},
 	"NUL and invalid text":            {template: "{{ '\x00\xff\xfe' }}\x00\xff", result: true},
 	"an escape that is no code point": {template: `{{ '\U00110000' }}`},
+
+	// What is done before a render, or once for each of many.
+	"a mapping as arguments":            {template: "{% set d = dict.fromkeys(range(90000)|map('string')) %}{{ 1|default(**d) }}"},
+	"a mapping as parameters":           {template: "{% macro m(" + times(8000, "a,") + "b) %}{{ kwargs }}{% endmacro %}{{ m(**dict.fromkeys(range(9000)|map('string'))) }}"},
+	"a mapping of a mapping":            {template: "{% set d = dict.fromkeys(range(90000)|map('string')) %}{{ namespace(**d).x }}"},
+	"a constant with a long path":       {template: "{{ ([1]*9999)|sum(attribute='" + times(1000, "real.") + "x') }}"},
+	"constants that are never large":    {template: times(40, "{{ 'a'*1000000 }}")},
+	"many names in many branches":       {template: "{% set " + times(7000, "a,") + "b = [] %}{% if n %}" + times(1400, "{% elif n %}{% set a = n %}") + "{% endif %}"},
+	"many names in many ifs":            {template: "{% set " + manyNames(3000) + " = s %}" + times(1300, "{% if n %}{% set a1 = n %}{% endif %}")},
+	"many arguments in a loop":          {template: "{% for i in range(99999) %}{{ cycler(" + times(20000, "i,") + ") }}{% endfor %}"},
+	"many parameters in a loop":         {template: "{% macro m(" + manyNames(3000) + ") %}{% endmacro %}{% for i in range(99999) %}{{ m() }}{% endfor %}"},
+	"many operands in a loop":           {template: "{% for i in range(99999) %}{% if i " + times(9000, "and i ") + "%}{% endif %}{% endfor %}"},
+	"many undefined operands in a loop": {template: "{% for i in range(99999) %}{% if zz " + times(9000, "or zz ") + "%}{% endif %}{% endfor %}"},
+	"large keys in a loop":              {template: "{% set x = 10 ** 4200 %}{% for i in range(99999) %}{% set y = {x: 1} %}{% endfor %}"},
+	"long numbers in a loop":            {template: "{% for i in range(99999) %}{% set y = ('9' * 4299)|int %}{% endfor %}"},
+	"large quotients in a loop":         {template: "{% set x = 10 ** 4200 %}{% for i in range(99999) %}{% set y = x / (x + 1) %}{% endfor %}"},
+	"blocks that see many names":        {template: "{% set " + manyNames(3000) + " = s %}" + manyBlocks(1200)},
 }
 
 func aliases() string {
@@ -188,4 +208,20 @@ func merges() string {
 		text.WriteString(string(name) + ": &" + string(name) + " {<<: [" + previous + times(8, ", "+previous) + "], " + string(name) + ": 1}\n")
 	}
 	return text.String()
+}
+
+func manyNames(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("a", i)
+	}
+	return strings.Join(names, ",")
+}
+
+func manyBlocks(n int) string {
+	var blocks strings.Builder
+	for i := range n {
+		fmt.Fprintf(&blocks, "{%% block b%d scoped %%}{%% endblock %%}", i)
+	}
+	return blocks.String()
 }
