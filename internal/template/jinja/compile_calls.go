@@ -163,7 +163,7 @@ func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (
 		}
 		result, err := r.call(value, given)
 		if err != nil {
-			return nil, at(e.Pos, err)
+			return nil, at(blamed(e.Pos, []syntax.Expr{e.Function}, []py.Value{value}), err)
 		}
 		return result, nil
 	}, nil
@@ -179,7 +179,7 @@ func (c *compiler) filter(e *syntax.Filter, f *frame) (expr, error) {
 	}
 	apply, known := c.env.filters[e.Name]
 	if !known {
-		if err := c.unknown(e.Pos, f, "filter", e.Name, suggest(e.Name, c.env.filters)); err != nil {
+		if err := c.unknown(e.Pos, f, "filter", e.Name, otherwise(e.Name, c.env.filters, c.env.tests, "test")); err != nil {
 			return expr{}, err
 		}
 		apply = func(s *state, _ py.Value, args py.Args) (py.Value, error) {
@@ -197,7 +197,7 @@ func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
 	}
 	holds, known := c.env.tests[e.Name]
 	if !known {
-		if err := c.unknown(e.Pos, f, "test", e.Name, suggest(e.Name, c.env.tests)); err != nil {
+		if err := c.unknown(e.Pos, f, "test", e.Name, otherwise(e.Name, c.env.tests, c.env.filters, "filter")); err != nil {
 			return expr{}, err
 		}
 		holds = func(s *state, _ py.Value, args py.Args) (bool, error) {

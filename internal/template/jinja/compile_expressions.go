@@ -154,10 +154,18 @@ func (r *run) undefinedVariable(name string) (py.Value, error) {
 		return nil, err
 	}
 	undefined := &py.Undefined{Name: name}
-	if similar := suggest(name, r.scope.variables); similar != "" {
+	if filter, ok := pythonFunctions[name]; ok {
+		undefined.Hint = "'" + name + "' is undefined; there is a filter '" + filter + "'"
+	} else if similar := suggest(name, r.scope.variables); similar != "" {
 		undefined.Hint = "'" + name + "' is undefined" + similar
 	}
 	return undefined, nil
+}
+
+// pythonFunctions are functions of Python that authors look for, and the filters that do what they do.
+var pythonFunctions = map[string]string{
+	"abs": "abs", "float": "float", "int": "int", "len": "length", "list": "list", "max": "max", "min": "min",
+	"reversed": "reverse", "round": "round", "sorted": "sort", "str": "string", "sum": "sum",
 }
 
 func (c *compiler) sequence(items []syntax.Expr, f *frame, join func(items []py.Value) py.Value) (expr, error) {

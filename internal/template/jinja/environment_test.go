@@ -34,6 +34,9 @@ func TestErrors_SayWhereAndWhat(t *testing.T) {
 	}{
 		"a filter that does not exist":           {"a\n  {{ pvc | deflaut('x') }}", "line 2, column 12: there is no filter 'deflaut'; did you mean 'default'?"},
 		"a test that does not exist":             {"{{ pvc is definde }}", "line 1, column 8: there is no test 'definde'; did you mean 'defined'?"},
+		"a test that is used as a filter":        {"{{ 1 | odd }}", "line 1, column 8: there is no filter 'odd', but a test of that name"},
+		"a function of Python's":                 {"{{ len('a') }}", "line 1, column 4: 'len' is undefined; there is a filter 'length'"},
+		"a mapping unpacked":                     {"{% for k, v in pvc %}{% endfor %}", "line 1, column 4: too many values to unpack (expected 2); for keys and values of a mapping, use .items()"},
 		"a variable that is nearly another":      {"{{ pcv.name }}", "line 1, column 4: 'pcv' is undefined; did you mean 'pvc'?"},
 		"a variable like no other":               {"{{ something.name }}", "line 1, column 4: 'something' is undefined"},
 		"an attribute of what is not there":      {"{{ pvc.spec.x }}", "line 1, column 7: 'dict object' has no attribute 'spec'"},

@@ -21,6 +21,14 @@ func suggest[V any](name string, known map[string]V) string {
 	return "; did you mean '" + best + "'?"
 }
 
+// otherwise is suggest for a filter or test, which may be one of the others, of a kind.
+func otherwise[V, W any](name string, known map[string]V, others map[string]W, kind string) string {
+	if _, ok := others[name]; ok {
+		return ", but a " + kind + " of that name"
+	}
+	return suggest(name, known)
+}
+
 // maxSuggested is how long a name may be that something is suggested for.
 const maxSuggested = 40
 

@@ -22,6 +22,7 @@ func TestParse_Errors(t *testing.T) {
 		"a statement is not closed":            {"{% for x in y %}\n{% if x %}", 2, 11, "unexpected end of template; expected 'elif' or 'else' or 'endif' for the open 'if'"},
 		"an end tag belongs further out":       {"{% for x in y %}{% if x %}{% endfor %}", 1, 30, "'endfor' does not belong here; expected 'elif' or 'else' or 'endif' for the open 'if'"},
 		"a statement does not exist":           {"{% fro x in y %}", 1, 4, "there is no statement 'fro'"},
+		"else if":                              {"{% if x %}{% else if y %}{% endif %}", 1, 19, "expected '%}', got 'if'; another test begins with 'elif'"},
 		"an end tag closes nothing":            {"{% endfor %}", 1, 4, "'endfor' closes nothing"},
 		"elif is misspelt":                     {"{% if x %}{% elseif y %}{% endif %}", 1, 14, "there is no statement 'elseif', but 'elif'; expected 'elif' or 'else' or 'endif' for the open 'if'"},
 		"a bracket is closed by another":       {"{{ (1] }}", 1, 6, "unexpected ']', expected ')'"},

@@ -45,6 +45,9 @@ func (p *parser) ifElse() (Stmt, error) {
 		case "elif":
 			continue
 		case "else":
+			if p.current().is("if") {
+				return nil, errorAt(p.current().Pos, "expected '%%}', got 'if'; another test begins with 'elif'")
+			}
 			statement.Else, err = p.bodyUntil("endif")
 		}
 		return statement, err
