@@ -94,7 +94,7 @@ func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
 	apply(t, namespace, documents(broken, storageClass("broken")))
 	apply(t, namespace, documents(claim("data", "broken", "ReadWriteOnce"), clientPod("client", "data", "")))
 	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]")
+		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]: line 1, column 34: 'dict object' has no attribute 'no_such_parameter'")
 	})
 	_, err := kubectl(t.Context(), provisioner("broken", "mkdir /pav/volume", ""), "apply", "-f", "-")
 	must(t, err)

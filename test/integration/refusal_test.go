@@ -112,7 +112,7 @@ var refusals = map[string]refusal{
 	},
 	"template": {
 		provisioner: func(p *pavv1.PavProvisioner) { p.Spec.VolumeCreation.Handle = field(`"{{ nope.nope }}"`) },
-		message:     `PavProvisioner "refuse-template": spec.volumeCreation.handle: `,
+		message:     `PavProvisioner "refuse-template": spec.volumeCreation.handle: line 1, column 4: 'nope' is undefined`,
 	},
 	"validation-pod": {
 		provisioner: func(p *pavv1.PavProvisioner) {
