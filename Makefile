@@ -111,7 +111,7 @@ fuzz-tobash: ## Give the words of tobash to real bash: make fuzz-tobash STRINGS=
 
 .PHONY: fuzz-native
 fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make fuzz-native FUZZTIME=20m
-	for target in FuzzRender FuzzCompile; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) ./test/jinja/harmless; done
+	for target in FuzzRender FuzzCompile; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/harmless; done
 
 .PHONY: bench
 bench: ## Measure the template engine, and gonja for comparison
