@@ -210,8 +210,8 @@ func (c *compiler) dict(e *syntax.Dict, f *frame) (expr, error) {
 	if err != nil {
 		return expr{}, err
 	}
-	if allConstant(parts) && !c.volatile {
-		if _, err := dictionary(c.folding, constants(parts)); err != nil {
+	for i := 0; i < len(parts) && allConstant(parts[i:i+2]) && !c.volatile; i += 2 {
+		if err := py.Hashable(parts[i].constant); err != nil {
 			c.unhashable = at(e.Pos, err)
 		}
 	}

@@ -197,6 +197,7 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 // never compiled, whatever is wrong with it.
 func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decided bool, err error) {
 	late := len(c.late)
+	holds := true // all comparisons so far, of constants
 	for i, node := range append([]syntax.Expr{e.First}, e.Rest...) {
 		part, err := c.expression(node, f)
 		if err != nil {
@@ -207,11 +208,12 @@ func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decide
 			continue
 		}
 		parts = append(parts, part)
-		if decided || i == 0 || len(parts) <= i || !allConstant(parts) || c.volatile {
-			continue
+		holds = holds && part.constant != nil && !c.volatile
+		if holds && i > 0 {
+			result, err := compareOnce(c.folding, e.Ops[i-1], parts[i-1].constant, part.constant)
+			holds = err == nil && result
+			decided = err == nil && !result
 		}
-		holds, err := compareOnce(c.folding, e.Ops[i-1], parts[i-1].constant, part.constant)
-		decided = err == nil && !holds
 	}
 	if decided {
 		c.late = c.late[:late]

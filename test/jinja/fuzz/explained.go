@@ -37,6 +37,12 @@ var explanations = []struct {
 		},
 	},
 	{
+		reason: "random is the same for each render",
+		applies: func(question oracle.Question, _, _ cases.Outcome) bool {
+			return strings.Contains(question.Template, "random")
+		},
+	},
+	{
 		reason: "bytes cannot be formatted with %: there is no use for them but to be decoded",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
 			return strings.Contains(got.Message, "for %: 'bytes' and")
