@@ -230,6 +230,23 @@ func sequence(statements []exec) exec {
 	}
 }
 
+// perform executes a statement, which may be nil.
+func (r *run) perform(statement exec) error {
+	if statement == nil {
+		return nil
+	}
+	return statement(r)
+}
+
+// evaluateAt returns what evaluates value, with its place in its errors.
+func evaluateAt(pos syntax.Pos, value expr) eval {
+	inner := value.eval
+	return func(r *run) (py.Value, error) {
+		result, err := inner(r)
+		return result, at(pos, err)
+	}
+}
+
 // statement compiles one statement.
 func (c *compiler) statement(statement syntax.Stmt, f *frame) (exec, error) { //nolint:gocyclo // one case a statement
 	switch s := statement.(type) {

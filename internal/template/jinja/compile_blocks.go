@@ -89,7 +89,7 @@ func (c *compiler) block(s *syntax.Block, f *frame) (exec, error) {
 			}
 			inner.scope = r.scope.derive(values)
 		}
-		return at0(s.Pos, block.execute(&inner))
+		return at(s.Pos, block.execute(&inner))
 	}, nil
 }
 
@@ -187,7 +187,7 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 		}
 		if s.Tag == "include" {
 			if empty, err := selectsNothing(r, name); err != nil || empty && s.IgnoreMissing {
-				return at0(s.Pos, err)
+				return at(s.Pos, err)
 			} else if empty {
 				return at(s.Pos, raisef("TemplatesNotFound", "there is nothing to include"))
 			}
@@ -224,9 +224,9 @@ func (c *compiler) autoescapeBlock(s *syntax.Autoescape, f *frame) (exec, error)
 	if err != nil {
 		return nil, err
 	}
-	enter, leave, on := c.enter(inner), c.leave(inner), at1(s.Pos, value)
+	enter, leave, on := c.enter(inner), c.leave(inner), evaluateAt(s.Pos, value)
 	return func(r *run) error {
-		if err := run0(enter, r); err != nil {
+		if err := r.perform(enter); err != nil {
 			return err
 		}
 		value, err := on(r)
@@ -241,7 +241,7 @@ func (c *compiler) autoescapeBlock(s *syntax.Autoescape, f *frame) (exec, error)
 		if err := body(r); err != nil {
 			return err
 		}
-		return run0(leave, r)
+		return r.perform(leave)
 	}, nil
 }
 

@@ -162,10 +162,7 @@ func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (
 			return nil, at(e.Pos, err)
 		}
 		result, err := r.call(value, given)
-		if err != nil {
-			return nil, at(blamed(e.Pos, []syntax.Expr{e.Function}, []py.Value{value}), err)
-		}
-		return result, nil
+		return result, at(blamed(e.Pos, []syntax.Expr{e.Function}, []py.Value{value}), err)
 	}, nil
 }
 
@@ -258,10 +255,7 @@ func (c *compiler) applied(pos syntax.Pos, input expr, from syntax.Args, f *fram
 			return nil, at(pos, err)
 		}
 		result, err := apply(s, in, given)
-		if err != nil {
-			return nil, at(pos, err)
-		}
-		return result, nil
+		return result, at(pos, err)
 	}
 	evaluate := func(r *run) (py.Value, error) {
 		return once(r.state, func(e expr) (py.Value, error) { return e.eval(r) })

@@ -109,10 +109,7 @@ func (c *compiler) operation(pos syntax.Pos, f *frame, compute func(s *state, va
 	}
 	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
 		value, err := compute(s, values)
-		if err != nil {
-			return nil, at(blamed(pos, operands, values), err)
-		}
-		return value, nil
+		return value, at(blamed(pos, operands, values), err)
 	}), nil
 }
 
@@ -217,10 +214,7 @@ func (c *compiler) dict(e *syntax.Dict, f *frame) (expr, error) {
 	}
 	return c.pure(parts, func(s *state, values []py.Value) (py.Value, error) {
 		dict, err := dictionary(s, values)
-		if err != nil {
-			return nil, at(e.Pos, err)
-		}
-		return dict, nil
+		return dict, at(e.Pos, err)
 	}), nil
 }
 
@@ -286,9 +280,6 @@ func (c *compiler) slice(e *syntax.Item, object expr, slice *syntax.Slice, f *fr
 				return nil, err
 			}
 			value, err := py.Item(r.budget, values[0], key(values))
-			if err != nil {
-				return nil, at(e.Pos, err)
-			}
-			return value, nil
+			return value, at(e.Pos, err)
 		}), nil
 }

@@ -44,7 +44,7 @@ func (c *compiler) forLoop(s *syntax.For, f *frame) (exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	code.iterable = at1(s.Iter.Position(), iterable)
+	code.iterable = evaluateAt(s.Iter.Position(), iterable)
 	code.enter = c.enter(loopFrame)
 	if code.body, err = c.body(s.Body, loopFrame); err != nil {
 		return nil, err
@@ -100,14 +100,14 @@ func (c *compiler) loopTest(s *syntax.For, f *frame) (func(r *run, items py.Iter
 	if err != nil {
 		return nil, err
 	}
-	enter, condition, pos := c.enter(inner), at1(s.Test.Position(), test), s.Pos
+	unit, enter, condition, pos := inner.unit, c.enter(inner), evaluateAt(s.Test.Position(), test), s.Pos
 	return func(r *run, items py.Iterator) py.Iterator {
 		own := *r
 		own.frame = nil
 		passes := func(item py.Value) (bool, error) {
 			if own.frame == nil {
-				own.frame = inner.unit.activate(r.frame)
-				if err := run0(enter, &own); err != nil {
+				own.frame = unit.activate(r.frame)
+				if err := own.perform(enter); err != nil {
 					return false, err
 				}
 			}
@@ -179,7 +179,7 @@ func (l *loopCode) recursive(r *run) error {
 	if err != nil {
 		return at(l.pos, err)
 	}
-	return at0(l.pos, r.printRaw(l.pos, value))
+	return at(l.pos, r.printRaw(l.pos, value))
 }
 
 // call executes a recursive loop over items and returns what it prints. R is where the loop stands.
@@ -231,19 +231,19 @@ func (l *loopCode) iterate(r *run, items py.Value, recurse recursion, depth int)
 			return err
 		}
 	}
-	if err := run0(l.leave, r); err != nil {
+	if err := r.perform(l.leave); err != nil {
 		return err
 	}
 	if !empty || !l.hasElse {
 		return nil
 	}
-	if err := run0(l.elseEnter, r); err != nil {
+	if err := r.perform(l.elseEnter); err != nil {
 		return err
 	}
 	if err := l.otherwise(r); err != nil {
 		return err
 	}
-	return run0(l.elseLeave, r)
+	return r.perform(l.elseLeave)
 }
 
 // source returns the items that pass the loop's test.
@@ -260,13 +260,13 @@ func (l *loopCode) one(r *run, item py.Value, special *loopContext) error {
 	if err := r.budget.Step(1); err != nil {
 		return at(l.pos, err)
 	}
-	if err := at0(l.pos, l.target.set(r, item)); err != nil {
+	if err := at(l.pos, l.target.set(r, item)); err != nil {
 		return err
 	}
 	if special != nil {
 		*l.special.in(r.frame) = special
 	}
-	if err := run0(l.enter, r); err != nil {
+	if err := r.perform(l.enter); err != nil {
 		return err
 	}
 	return l.body(r)

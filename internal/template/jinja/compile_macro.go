@@ -57,7 +57,7 @@ func (c *compiler) macroBody(name string, pos syntax.Pos, signature syntax.Signa
 			if err != nil {
 				return nil, err
 			}
-			p.byDefault = at1(param.Pos, value)
+			p.byDefault = evaluateAt(param.Pos, value)
 		}
 		m.params = append(m.params, p)
 	}
@@ -112,7 +112,7 @@ func (c *compiler) callBlock(s *syntax.CallBlock, f *frame) (exec, error) {
 		if err != nil {
 			return at(s.Pos, err)
 		}
-		return at0(s.Pos, r.printRaw(s.Pos, value))
+		return at(s.Pos, r.printRaw(s.Pos, value))
 	}, nil
 }
 
@@ -177,7 +177,7 @@ func (m *macro) Call(b *py.Budget, args py.Args) (py.Value, error) {
 	if err := newMacroArgs(m.code, args).assign(b, r.frame); err != nil {
 		return nil, err
 	}
-	if err := run0(m.code.enter, &r); err != nil {
+	if err := r.perform(m.code.enter); err != nil {
 		return nil, err
 	}
 	if err := m.code.defaults(&r); err != nil {

@@ -16,10 +16,7 @@ func (c *compiler) binary(e *syntax.Binary, f *frame) (expr, error) {
 	}
 	compute := func(s *state, v []py.Value) (py.Value, error) {
 		value, err := py.Binary(s.budget, e.Op, v[0], v[1])
-		if err != nil {
-			return nil, at(e.Pos, err)
-		}
-		return value, nil
+		return value, at(e.Pos, err)
 	}
 	if e.Op != py.OpPow || allConstant(operands) || !c.isNegative(operands[0]) {
 		return c.pure(operands, compute), nil
@@ -40,7 +37,7 @@ func (c *compiler) binary(e *syntax.Binary, f *frame) (expr, error) {
 			return nil, err
 		}
 		power, err = py.Negative(r.budget, power)
-		return power, at0(e.Pos, err)
+		return power, at(e.Pos, err)
 	}}, nil
 }
 

@@ -40,7 +40,7 @@ func (c *compiler) data(data *syntax.Data) exec {
 }
 
 func printText(pos syntax.Pos, text string) exec {
-	return func(r *run) error { return at0(pos, r.print(text)) }
+	return func(r *run) error { return at(pos, r.print(text)) }
 }
 
 // constantText returns what a constant prints. Jinja escapes it before it is finalized, and what a render computes after.
@@ -95,6 +95,6 @@ func (c *compiler) printed(pos syntax.Pos, value expr) exec {
 		if err != nil {
 			return at(pos, err)
 		}
-		return at0(pos, r.print(printed))
+		return at(pos, r.print(printed))
 	}
 }

@@ -21,7 +21,7 @@ func (c *compiler) ifElse(s *syntax.If, f *frame) (exec, error) {
 		if err != nil {
 			return nil, err
 		}
-		branches[i] = branch{at1(from.Test.Position(), test), body}
+		branches[i] = branch{evaluateAt(from.Test.Position(), test), body}
 	}
 	otherwise, err := c.body(s.Else, f)
 	if err != nil {
@@ -43,18 +43,6 @@ func (c *compiler) ifElse(s *syntax.If, f *frame) (exec, error) {
 	}, nil
 }
 
-// at1 returns what evaluates value, with its place in its errors.
-func at1(pos syntax.Pos, value expr) eval {
-	inner := value.eval
-	return func(r *run) (py.Value, error) {
-		result, err := inner(r)
-		if err != nil {
-			return nil, at(pos, err)
-		}
-		return result, nil
-	}
-}
-
 func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
 	to, err := c.target(s.Target, f)
 	if err != nil {
@@ -64,7 +52,7 @@ func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := at1(s.Value.Position(), value)
+	source := evaluateAt(s.Value.Position(), value)
 	return func(r *run) error {
 		if err := to.check(r); err != nil {
 			return at(s.Pos, err)
@@ -73,16 +61,8 @@ func (c *compiler) assign(s *syntax.Assign, f *frame) (exec, error) {
 		if err != nil {
 			return err
 		}
-		return at0(s.Pos, to.set(r, value))
+		return at(s.Pos, to.set(r, value))
 	}, nil
-}
-
-// at0 is at for what may not have failed.
-func at0(pos syntax.Pos, err error) error {
-	if err == nil {
-		return nil
-	}
-	return at(pos, err)
 }
 
 func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
@@ -120,15 +100,8 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 		if err := to.set(r, value); err != nil {
 			return at(s.Pos, err)
 		}
-		return run0(leave, r)
+		return r.perform(leave)
 	}, nil
-}
-
-func run0(statement exec, r *run) error {
-	if statement == nil {
-		return nil
-	}
-	return statement(r)
 }
 
 // markup returns value, or what Markup makes of it where output is escaped.
@@ -164,7 +137,7 @@ func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
 		if err := r.printRaw(s.Pos, value); err != nil {
 			return at(s.Pos, err)
 		}
-		return run0(leave, r)
+		return r.perform(leave)
 	}, nil
 }
 
@@ -216,13 +189,13 @@ func (c *compiler) with(s *syntax.With, f *frame) (exec, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := at1(s.Values[i].Position(), value)
+		from := evaluateAt(s.Values[i].Position(), value)
 		bind = append(bind, func(r *run) error {
 			value, err := from(r)
 			if err != nil {
 				return err
 			}
-			return at0(target.Position(), to.set(r, value))
+			return at(target.Position(), to.set(r, value))
 		})
 	}
 	enter := c.enter(inner)

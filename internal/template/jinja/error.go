@@ -33,8 +33,11 @@ func syntaxError(pos syntax.Pos, format string, args ...any) error {
 	return &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: fmt.Sprintf(format, args...)}
 }
 
-// at says where err arose, unless it knows better.
+// at says where err arose, unless it knows better; err may be nil.
 func at(pos syntax.Pos, err error) error {
+	if err == nil {
+		return nil
+	}
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
