@@ -63,7 +63,7 @@ func isNoLiteral(value py.Value) bool { return !isLiteral(value) }
 
 // isSmall says whether a constant is worth keeping: a template in the cache holds its constants.
 func isSmall(value py.Value) bool {
-	const bytes = 4096
+	const bytes = 16 << 10
 	return weigh(value, bytes) >= 0
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,9 +32,15 @@ var explanations = []struct {
 		},
 	},
 	{
-		reason: "dict is for calling it: what else Python does with a type, such as dict['x'], is refused",
-		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
-			return strings.Contains(got.Message, "'type' object") || strings.Contains(got.Message, "GenericAlias")
+		reason: "dict is for calling it: what else Python does with a type, such as dict['x'], is not meant to be used",
+		applies: func(question oracle.Question, _, got cases.Outcome) bool {
+			return strings.Contains(got.Message, "'type' object") || strings.Contains(got.Message, "GenericAlias") || usesType.MatchString(question.Template)
+		},
+	},
+	{
+		reason: "numbers and texts that are alike are the same: which of them are one object, Python leaves open",
+		applies: func(question oracle.Question, _, _ cases.Outcome) bool {
+			return strings.Contains(question.Template, "sameas")
 		},
 	},
 	{
@@ -51,7 +58,7 @@ var explanations = []struct {
 	{
 		reason: "what Python has besides, but no template has asked for, says that it is not supported",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
-			return strings.Contains(got.Message, "object is not supported")
+			return strings.Contains(got.Message, "object is not supported") || strings.Contains(got.Message, "is for integers of 64 bits")
 		},
 	},
 	{
@@ -71,6 +78,9 @@ var explanations = []struct {
 		},
 	},
 }
+
+// usesType finds an attribute or item of dict, the type.
+var usesType = regexp.MustCompile(`\bdict\s*[.\[]`)
 
 // meetsLimit says whether a message is that of one of the engine's limits.
 func meetsLimit(message string) bool {
