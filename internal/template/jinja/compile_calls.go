@@ -167,13 +167,6 @@ func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (
 }
 
 func (c *compiler) filter(e *syntax.Filter, f *frame) (expr, error) {
-	input := expr{eval: func(r *run) (py.Value, error) { return r.collected, nil }}
-	var err error
-	if e.Input != nil {
-		if input, err = c.expression(e.Input, f); err != nil {
-			return expr{}, err
-		}
-	}
 	apply, known := c.env.filters[e.Name]
 	if !known {
 		if err := c.unknown(e.Pos, f, "filter", e.Name, otherwise(e.Name, c.env.filters, c.env.tests, "test")); err != nil {
@@ -184,14 +177,17 @@ func (c *compiler) filter(e *syntax.Filter, f *frame) (expr, error) {
 			return nil, cmp.Or(unnamed(args), err)
 		}
 	}
+	input := expr{eval: func(r *run) (py.Value, error) { return r.collected, nil }}
+	if e.Input != nil {
+		var err error
+		if input, err = c.expression(e.Input, f); err != nil {
+			return expr{}, err
+		}
+	}
 	return c.applied(e.Pos, input, e.Args, f, known && !c.volatile && !needsContext[e.Name], apply)
 }
 
 func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
-	input, err := c.expression(e.Input, f)
-	if err != nil {
-		return expr{}, err
-	}
 	holds, known := c.env.tests[e.Name]
 	if !known {
 		if err := c.unknown(e.Pos, f, "test", e.Name, otherwise(e.Name, c.env.tests, c.env.filters, "filter")); err != nil {
@@ -201,6 +197,10 @@ func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
 			_, err := s.testNamed(e.Name)
 			return false, cmp.Or(unnamed(args), err)
 		}
+	}
+	input, err := c.expression(e.Input, f)
+	if err != nil {
+		return expr{}, err
 	}
 	return c.applied(e.Pos, input, e.Args, f, known && !c.volatile, func(s *state, value py.Value, args py.Args) (py.Value, error) {
 		result, err := holds(s, value, args)
