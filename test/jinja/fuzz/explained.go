@@ -22,7 +22,7 @@ var explanations = []struct {
 	{
 		reason: "Python's text of a function or iterator is its address, which is another one each time; making one a text is refused",
 		applies: func(_ oracle.Question, _, got cases.Outcome) bool {
-			return strings.Contains(got.Message, "has no text")
+			return strings.Contains(got.Message, "has no text") || strings.Contains(got.Message, "of type builtin_function_or_method")
 		},
 	},
 	{

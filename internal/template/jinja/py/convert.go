@@ -3,6 +3,7 @@ package py
 import (
 	"math"
 	"math/big"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -18,11 +19,21 @@ func ToInt(b *Budget, v Value) (Int, error) {
 	case Float:
 		return truncate(float64(v))
 	case Bytes:
-		return ParseInt(b, string(v), 10)
+		return ParseInt(b, v.digits(), 10)
 	case *Undefined:
 		return Int{}, v.Err()
 	}
 	return Int{}, typeError("int() argument must be a string, a bytes-like object or a real number, not '%s'", v.TypeName())
+}
+
+// digits returns the bytes as a text to read a number from: only those of ASCII are digits or whitespace there.
+func (text Bytes) digits() string {
+	return strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf {
+			return utf8.RuneError
+		}
+		return r
+	}, string(text))
 }
 
 func truncate(f float64) (Int, error) {
@@ -47,7 +58,7 @@ func ToFloat(b *Budget, v Value) (Float, error) {
 	}
 	switch v := v.(type) {
 	case Bytes:
-		return parseFloat(b, string(v))
+		return parseFloat(b, v.digits())
 	case *Undefined:
 		return 0, v.Err()
 	}
