@@ -103,7 +103,11 @@ func (c *compiler) callBlock(s *syntax.CallBlock, f *frame) (exec, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.depth++
 	call, err := c.callExpression(s.Call, f, code)
+	if c.depth--; err == nil && c.unhashable != nil {
+		err = c.unhashable
+	}
 	if err != nil {
 		return nil, err
 	}
