@@ -144,7 +144,7 @@ func TestParse_IsBounded(t *testing.T) {
 			if err == nil {
 				t.Errorf("got %T, want an error", got)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -181,7 +181,7 @@ func TestParse_LongTextsTakeLittleTime(t *testing.T) {
 			if _, err := Parse(text, limits()); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -201,7 +201,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil && got != nil {
 			t.Errorf("got both %v and error %v", got, err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("it took %s", took)
 		}
 	})
