@@ -187,7 +187,7 @@ var hostiles = map[string]hostile{
 	"many operands in a loop":           {template: "{% for i in range(99999) %}{% if i " + times(9000, "and i ") + "%}{% endif %}{% endfor %}"},
 	"many undefined operands in a loop": {template: "{% for i in range(99999) %}{% if zz " + times(9000, "or zz ") + "%}{% endif %}{% endfor %}"},
 	"large keys in a loop":              {template: "{% set x = 10 ** 4200 %}{% for i in range(99999) %}{% set y = {x: 1} %}{% endfor %}"},
-	"long numbers in a loop":            {template: "{% for i in range(99999) %}{% set y = ('9' * 4299)|int %}{% endfor %}"},
+	"long numbers in a loop":            {template: "{% set long = '9' * 4299 %}{% for i in range(99999) %}{% set y = long|int %}{% endfor %}"},
 	"large quotients in a loop":         {template: "{% set x = 10 ** 4200 %}{% for i in range(99999) %}{% set y = x / (x + 1) %}{% endfor %}"},
 	"blocks that see many names":        {template: "{% set " + manyNames(3000) + " = s %}" + manyBlocks(1200)},
 }
