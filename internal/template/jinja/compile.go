@@ -17,6 +17,8 @@ type compiler struct {
 	blocks   map[string]*block
 	problems []*Error
 	reads    []Read
+	// analysis is what looking through all scopes has taken so far.
+	analysis analysis
 	// folding is the state in which constant expressions are evaluated.
 	folding *state
 	// autoescape is whether output is escaped, as far as it is known before a render; volatile says that it is not.
@@ -89,24 +91,27 @@ func (f *frame) load(id identifier) load {
 
 func (env *Environment) compile(tree *syntax.Template, folding *py.Budget) (*Template, error) {
 	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding)}
+	template, err := c.template(tree)
+	if c.analysis.exceeded() {
+		// Scopes are incomplete then, and any other error may be a mistake of ours.
+		return nil, &Error{Kind: py.Limit, Line: 1, Column: 1, Message: "the template sets too many variables in too many branches or blocks"}
+	}
+	return template, err
+}
+
+func (c *compiler) template(tree *syntax.Template) (*Template, error) {
 	for _, statement := range tree.Blocks {
 		if c.blocks[statement.Name] != nil {
 			return nil, syntaxError(statement.Pos, "the block '%s' is defined twice", statement.Name)
 		}
 		c.blocks[statement.Name] = &block{statement: statement}
 	}
-	root := &frame{symbols: newSymbols(nil), unit: newUnit(nil), toplevel: true, rootlevel: true}
+	root := &frame{symbols: c.analysis.symbols(), unit: newUnit(nil), toplevel: true, rootlevel: true}
 	enterSelf := c.selfParameter(root, tree.Body, "")
 	root.symbols.stmts(tree.Body)
-	if root.symbols.exceeded() {
-		return nil, tooManyNames()
-	}
 	body, err := c.scope(root, tree.Body)
 	if err != nil {
 		return nil, err
-	}
-	if root.symbols.exceeded() {
-		return nil, tooManyNames()
 	}
 	c.extended = false
 	if err := c.compileBlocks(); err != nil {
@@ -115,11 +120,7 @@ func (env *Environment) compile(tree *syntax.Template, folding *py.Budget) (*Tem
 	if len(c.late) > 0 {
 		return nil, c.late[0]
 	}
-	return &Template{env: env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
-}
-
-func tooManyNames() error {
-	return &Error{Kind: py.Limit, Line: 1, Column: 1, Message: "the template sets too many variables in too many branches or blocks"}
+	return &Template{env: c.env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
 }
 
 // foldingLimits bound what is evaluated while a template is compiled: a fraction of what a render may use. What

@@ -19,7 +19,7 @@ type block struct {
 func (c *compiler) compileBlocks() error {
 	for _, name := range slices.Sorted(maps.Keys(c.blocks)) {
 		block := c.blocks[name]
-		f := &frame{symbols: newSymbols(nil), unit: newUnit(nil), captures: true}
+		f := &frame{symbols: c.analysis.symbols(), unit: newUnit(nil), captures: true}
 		enterSelf := c.selfParameter(f, block.statement.Body, name)
 		f.symbols.stmts(block.statement.Body)
 		body, err := c.scope(f, block.statement.Body)

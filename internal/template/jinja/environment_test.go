@@ -3,6 +3,8 @@ package jinja
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,25 @@ func TestErrors_SayWhereAndWhat(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is not looked through to the end is refused, in blocks as well: names would be taken for others.
+func TestCompile_RefusesTooManyNames(t *testing.T) {
+	body := "{% set " + strings.Repeat("a,", 7000) + "b = [] %}" + "{% set b = 1 %}" +
+		strings.Repeat("{% if n %}{% set b = 2 %}{% endif %}", 40000)
+	names := make([]string, 3000)
+	for i := range names {
+		names[i] = fmt.Sprintf("{%% set a%d = 1 %%}", i)
+	}
+	many := strings.Join(names, "") + strings.Repeat("{% if n %}{% set b = 2 %}{% endif %}", 200)
+	for name, source := range map[string]string{"at the top": many, "in a block": "{% block x %}" + many + "{% endblock %}", "in a loop": "{% for i in x %}" + many + "{% endfor %}", "few names in many branches": body} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(Options{Limits: testLimits}).Compile(source)
+			if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Kind != py.Limit {
+				t.Errorf("got %v, want an error of a limit", err)
 			}
 		})
 	}

@@ -55,10 +55,10 @@ type symbols struct {
 	stores map[string]bool
 }
 
+// symbols returns the outermost scope of a template or block.
+func (a *analysis) symbols() *symbols { return &symbols{analysis: a} }
+
 func newSymbols(parent *symbols) *symbols {
-	if parent == nil {
-		return &symbols{analysis: &analysis{}}
-	}
 	return &symbols{analysis: parent.analysis, parent: parent, level: parent.level + 1}
 }
 
