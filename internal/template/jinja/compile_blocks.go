@@ -150,16 +150,8 @@ func (b *blockReference) Call(_ *py.Budget, args py.Args) (py.Value, error) {
 	if _, err := py.Bind("__call__", args); err != nil {
 		return nil, err
 	}
-	r := b.home
-	r.out = &output{}
-	if err := b.block.execute(&r); err != nil {
-		return nil, err
-	}
-	text, err := r.out.done()
-	if r.autoescape {
-		return py.Markup(text), err
-	}
-	return py.Str(text), err
+	text, err := b.home.capture(b.block.execute)
+	return b.home.markup(text), err
 }
 
 // other compiles a statement that needs other templates: executing it is an error. (There is nothing that it could

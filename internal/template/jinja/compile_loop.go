@@ -193,12 +193,8 @@ func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
 	}
 	inner := *r
 	inner.frame = l.unit.activate(r.frame)
-	inner.out = &output{}
 	recurse := func(_ *py.Budget, items py.Value, depth int) (py.Value, error) { return l.call(r, items, depth) }
-	if err := l.iterate(&inner, items, recurse, depth); err != nil {
-		return nil, err
-	}
-	text, err := inner.out.done()
+	text, err := inner.capture(func(r *run) error { return l.iterate(r, items, recurse, depth) })
 	if l.escaping(r) {
 		return py.Markup(text), err
 	}

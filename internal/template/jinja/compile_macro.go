@@ -177,24 +177,22 @@ func (m *macro) Call(b *py.Budget, args py.Args) (py.Value, error) {
 	}
 	r := *m.home
 	r.frame = m.code.unit.activate(m.home.frame)
-	r.out = &output{}
 	if err := newMacroArgs(m.code, args).assign(b, r.frame); err != nil {
 		return nil, err
 	}
-	if err := r.perform(m.code.enter); err != nil {
-		return nil, err
+	text, err := r.capture(m.code.execute)
+	return r.markup(text), err
+}
+
+// execute prints the macro, whose arguments have been assigned.
+func (m *macroCode) execute(r *run) error {
+	if err := r.perform(m.enter); err != nil {
+		return err
 	}
-	if err := m.code.defaults(&r); err != nil {
-		return nil, err
+	if err := m.defaults(r); err != nil {
+		return err
 	}
-	if err := m.code.body(&r); err != nil {
-		return nil, err
-	}
-	text, err := r.out.done()
-	if r.autoescape {
-		return py.Markup(text), err
-	}
-	return py.Str(text), err
+	return m.body(r)
 }
 
 // defaults gives parameters that are not there what they are by default, in order.

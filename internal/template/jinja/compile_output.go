@@ -36,7 +36,7 @@ func (c *compiler) data(data *syntax.Data) exec {
 	if !c.volatile {
 		return printText(data.Pos, data.Text)
 	}
-	return c.printed(data.Pos, expr{eval: func(r *run) (py.Value, error) { return r.markup(py.Str(data.Text)) }})
+	return c.printed(data.Pos, expr{eval: func(r *run) (py.Value, error) { return r.markup(data.Text), nil }})
 }
 
 func printText(pos syntax.Pos, text string) exec {

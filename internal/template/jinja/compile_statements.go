@@ -91,10 +91,11 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 			return at(s.Pos, err)
 		}
 		value, err := filtered(r, py.Str(text))
-		if err != nil {
-			return at(s.Pos, err)
+		if err == nil && r.autoescape {
+			text, err = py.ToStr(r.budget, value)
+			value = py.Markup(text)
 		}
-		if value, err = r.markup(value); err != nil {
+		if err != nil {
 			return at(s.Pos, err)
 		}
 		if err := to.set(r, value); err != nil {
@@ -102,15 +103,6 @@ func (c *compiler) assignBlock(s *syntax.AssignBlock, f *frame) (exec, error) {
 		}
 		return r.perform(leave)
 	}, nil
-}
-
-// markup returns value, or what Markup makes of it where output is escaped.
-func (r *run) markup(value py.Value) (py.Value, error) {
-	if !r.autoescape {
-		return value, nil
-	}
-	text, err := py.ToStr(r.budget, value)
-	return py.Markup(text), err
 }
 
 func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
