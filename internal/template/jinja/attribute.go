@@ -40,7 +40,7 @@ func (s *state) attributeGetter(attribute, fallback py.Value, fold bool) (getter
 // attributesGetter looks up several attributes, separated by commas, as a list.
 func (s *state) attributesGetter(attribute py.Value, fold bool) (getter, error) {
 	names := []py.Value{attribute}
-	if text, isString := textOf(attribute); isString {
+	if text, isString := py.TextOf(attribute); isString {
 		names = nil
 		for name := range strings.SplitSeq(text, ",") {
 			names = append(names, py.Str(name))
@@ -73,7 +73,7 @@ func (s *state) attributePath(attribute py.Value) ([]py.Value, error) {
 	if isNone(attribute) {
 		return nil, nil
 	}
-	text, isString := textOf(attribute)
+	text, isString := py.TextOf(attribute)
 	if !isString {
 		return []py.Value{attribute}, nil
 	}
@@ -101,7 +101,7 @@ func (s *state) pathPart(part string) (py.Value, error) {
 
 // ignoreCase folds strings to lower case, and leaves everything else as it is.
 func (s *state) ignoreCase(value py.Value) (py.Value, error) {
-	if _, isString := textOf(value); isString {
+	if _, isString := py.TextOf(value); isString {
 		return s.method(value, "lower")
 	}
 	return value, nil
@@ -130,7 +130,7 @@ func (s *state) attributesOf(value, attribute py.Value) (*py.Generator, error) {
 // doAttr is an attribute, but never an item.
 func doAttr(s *state, args []py.Value) (py.Value, error) {
 	object := args[0]
-	name, isString := textOf(args[1])
+	name, isString := py.TextOf(args[1])
 	if !isString {
 		return nil, raisef("TypeError", "attribute name must be string, not '%s'", args[1].TypeName())
 	}

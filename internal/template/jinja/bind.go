@@ -49,14 +49,3 @@ func isMarkup(value py.Value) bool {
 	_, markup := value.(py.Markup)
 	return markup
 }
-
-// textOf is the text of a string, be it HTML or not; found is false for everything else.
-func textOf(value py.Value) (text string, found bool) {
-	switch v := value.(type) {
-	case py.Str:
-		return string(v), true
-	case py.Markup:
-		return string(v), true
-	}
-	return "", false
-}

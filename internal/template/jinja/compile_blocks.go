@@ -190,7 +190,7 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 
 // selectsNothing says whether an include chooses of an empty list.
 func selectsNothing(r *run, name py.Value) (bool, error) {
-	if _, ok := textOf(name); ok || isUndefined(name) {
+	if _, ok := py.TextOf(name); ok || isUndefined(name) {
 		return false, nil
 	}
 	some, err := py.Truth(r.budget, name)

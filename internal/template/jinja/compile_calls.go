@@ -125,7 +125,7 @@ func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
 	written := slices.Clip(args.Named)
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
-		name, ok := textOf(key)
+		name, ok := py.TextOf(key)
 		if !ok {
 			return args, raisef("TypeError", "keywords must be strings")
 		}

@@ -228,7 +228,7 @@ func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {
 	}
 	written := ""
 	if literal, ok := e.Key.(*syntax.Const); ok {
-		written, _ = textOf(literal.Value)
+		written, _ = py.TextOf(literal.Value)
 	}
 	return c.operation(e.Pos, f, func(s *state, v []py.Value) (py.Value, error) {
 		value, err := s.item(v[0], v[1])

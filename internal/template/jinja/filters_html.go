@@ -61,7 +61,7 @@ func doXMLAttributes(s *state, args []py.Value) (py.Value, error) {
 }
 
 func (s *state) writeXMLAttribute(w *textWriter, key, value py.Value) error {
-	name, isString := textOf(key)
+	name, isString := py.TextOf(key)
 	if !isString {
 		return raisef("TypeError", "expected string or bytes-like object, got '%s'", key.TypeName())
 	}

@@ -21,7 +21,7 @@ const escapedSize = 6
 func doToJSON(s *state, args []py.Value) (py.Value, error) {
 	value, indent := args[0], args[1]
 	e := jsonEncoder{textWriter: textWriter{budget: s.budget}}
-	if _, isString := textOf(value); !isString && !isNone(indent) {
+	if _, isString := py.TextOf(value); !isString && !isNone(indent) {
 		if err := e.indentBy(s, indent); err != nil {
 			return nil, err
 		}
@@ -55,13 +55,13 @@ type jsonEncoder struct {
 func (e *jsonEncoder) indentBy(s *state, indent py.Value) error {
 	e.indented = true
 	e.escape = isMarkup(indent)
-	text, isString := textOf(indent)
+	text, isString := py.TextOf(indent)
 	if !isString {
 		spaces, err := py.Binary(s.budget, py.OpMul, py.Str(" "), indent)
 		if err != nil {
 			return err
 		}
-		text, _ = textOf(spaces)
+		text, _ = py.TextOf(spaces)
 	}
 	e.indent = text
 	return nil
@@ -262,7 +262,7 @@ func (e *jsonEncoder) sortedEntries(dict *py.Dict) ([]keyed, error) {
 
 // key is the name that a key has in JSON.
 func (e *jsonEncoder) key(key py.Value) (string, error) {
-	if name, isString := textOf(key); isString {
+	if name, isString := py.TextOf(key); isString {
 		return name, nil
 	}
 	switch key.(type) {

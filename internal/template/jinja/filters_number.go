@@ -44,7 +44,7 @@ func doInt(s *state, args []py.Value) (py.Value, error) {
 
 // integer is int(value, base), where base is only for strings.
 func (s *state) integer(value, base py.Value) (py.Int, error) {
-	text, isString := textOf(value)
+	text, isString := py.TextOf(value)
 	if !isString {
 		return py.ToInt(s.budget, value)
 	}
@@ -80,7 +80,7 @@ func doRound(s *state, args []py.Value) (py.Value, error) {
 	if err := py.Hashable(method); err != nil {
 		return nil, err
 	}
-	name, _ := textOf(method)
+	name, _ := py.TextOf(method)
 	var toInteger func(float64) float64
 	switch name {
 	case "common":

@@ -35,7 +35,7 @@ func (s *state) sorted(value py.Value, key getter, reverse py.Value) (py.Value, 
 func doDictSort(s *state, args []py.Value) (py.Value, error) {
 	value, caseSensitive, by, reverse := args[0], args[1], args[2], args[3]
 	position := 0
-	switch name, _ := textOf(by); name {
+	switch name, _ := py.TextOf(by); name {
 	case "key":
 	case "value":
 		position = 1

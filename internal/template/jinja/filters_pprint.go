@@ -154,7 +154,7 @@ func (p *prettyPrinter) chunks(text string, width, allowance int) ([]string, err
 	}
 	var chunks []string
 	for i, line := range list {
-		text, _ := textOf(line)
+		text, _ := py.TextOf(line)
 		room := 0
 		if i == len(list)-1 {
 			room = allowance

@@ -134,7 +134,7 @@ func (s *state) ask(subject py.Value, args py.Args) (bool, error) {
 
 // filterOf is the filter that a value names.
 func (s *state) filterOf(name py.Value) (filter, error) {
-	if text, isString := textOf(name); isString {
+	if text, isString := py.TextOf(name); isString {
 		return s.filterNamed(text)
 	}
 	return nil, notNamed("filter", name)
@@ -142,7 +142,7 @@ func (s *state) filterOf(name py.Value) (filter, error) {
 
 // testOf is the test that a value names.
 func (s *state) testOf(name py.Value) (test, error) {
-	if text, isString := textOf(name); isString {
+	if text, isString := py.TextOf(name); isString {
 		return s.testNamed(text)
 	}
 	return nil, notNamed("test", name)

@@ -66,7 +66,7 @@ func doRandom(s *state, args []py.Value) (py.Value, error) {
 
 // doReverse gives a string for a string, an iterator for what Python's reversed takes, and a list for the rest.
 func doReverse(s *state, args []py.Value) (py.Value, error) {
-	if _, isString := textOf(args[0]); isString {
+	if _, isString := py.TextOf(args[0]); isString {
 		return py.Item(s.budget, args[0], &py.SliceKey{Step: py.NewInt(-1)})
 	}
 	backwards, err := reversed(s.budget, args[0])
@@ -127,7 +127,7 @@ func (s *state) joined(
 	if err != nil {
 		return "", err
 	}
-	between, _ := textOf(converted)
+	between, _ := py.TextOf(converted)
 	w := textWriter{budget: s.budget}
 	for i, part := range parts {
 		converted, err := convert(s.budget, part)
@@ -139,7 +139,7 @@ func (s *state) joined(
 				return "", err
 			}
 		}
-		text, _ := textOf(converted)
+		text, _ := py.TextOf(converted)
 		if err := w.write(text); err != nil {
 			return "", err
 		}

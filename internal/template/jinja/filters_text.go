@@ -50,8 +50,8 @@ func doTitle(s *state, args []py.Value) (py.Value, error) {
 func (s *state) writeCapitalized(w *textWriter, word string) error {
 	first := len(string(firstRune(word)))
 	c := calculation{s: s}
-	head, _ := textOf(c.method(py.Str(word[:first]), "upper"))
-	tail, _ := textOf(c.method(py.Str(word[first:]), "lower"))
+	head, _ := py.TextOf(c.method(py.Str(word[:first]), "upper"))
+	tail, _ := py.TextOf(c.method(py.Str(word[first:]), "lower"))
 	if c.err != nil {
 		return c.err
 	}
@@ -122,12 +122,12 @@ func doIndent(s *state, args []py.Value) (py.Value, error) {
 	text, width, first, blank := args[0], args[1], args[2], args[3]
 	c := calculation{s: s}
 	indention := width
-	if _, isString := textOf(width); !isString {
+	if _, isString := py.TextOf(width); !isString {
 		indention = c.binary(py.OpMul, py.Str(" "), width)
 	}
 	var newline py.Value = py.Str("\n")
 	if isMarkup(text) {
-		plain, _ := textOf(indention)
+		plain, _ := py.TextOf(indention)
 		indention, newline = py.Markup(plain), py.Markup("\n")
 	}
 	lines := c.method(s.withNewline(&c, text, newline), "splitlines")

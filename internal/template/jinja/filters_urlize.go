@@ -58,7 +58,7 @@ func (s *state) linkAttributes(rel, noFollow, target py.Value) (string, error) {
 	relations := []string{"noopener"}
 	if c.isTrue(rel) {
 		for _, relation := range c.collect(c.method(rel, "split")) {
-			text, isText := textOf(relation)
+			text, isText := py.TextOf(relation)
 			if !isText {
 				return "", raisef("TypeError", "'<' not supported between instances of 'str' and '%s'", relation.TypeName())
 			}
@@ -70,10 +70,10 @@ func (s *state) linkAttributes(rel, noFollow, target py.Value) (string, error) {
 	}
 	slices.Sort(relations)
 	relation := py.Str(strings.Join(slices.Compact(relations), " "))
-	escaped, _ := textOf(c.value(func(b *py.Budget) (py.Value, error) { return escape(b, relation) }))
+	escaped, _ := py.TextOf(c.value(func(b *py.Budget) (py.Value, error) { return escape(b, relation) }))
 	attributes := ` rel="` + escaped + `"`
 	if c.isTrue(target) {
-		escaped, _ := textOf(c.value(func(b *py.Budget) (py.Value, error) { return escape(b, target) }))
+		escaped, _ := py.TextOf(c.value(func(b *py.Budget) (py.Value, error) { return escape(b, target) }))
 		attributes += ` target="` + escaped + `"`
 	}
 	return attributes, c.err
@@ -90,7 +90,7 @@ func (s *state) schemes(value py.Value) ([]string, error) {
 		return nil, err
 	}
 	for _, scheme := range checked {
-		text, isString := textOf(scheme)
+		text, isString := py.TextOf(scheme)
 		if !isString {
 			return nil, raisef("TypeError", "expected string or bytes-like object, got '%s'", scheme.TypeName())
 		}
@@ -104,7 +104,7 @@ func (s *state) schemes(value py.Value) ([]string, error) {
 	}
 	var schemes []string
 	for _, scheme := range used {
-		text, _ := textOf(scheme)
+		text, _ := py.TextOf(scheme)
 		schemes = append(schemes, text)
 	}
 	return schemes, nil
@@ -119,6 +119,6 @@ func (s *state) trimURL(text string, limit py.Value) (string, error) {
 	if !c.compare(py.OpGt, py.NewInt(int64(utf8.RuneCountInString(text))), limit) {
 		return text, c.err
 	}
-	short, _ := textOf(c.item(py.Str(text), &py.SliceKey{Stop: limit}))
+	short, _ := py.TextOf(c.item(py.Str(text), &py.SliceKey{Stop: limit}))
 	return short + "...", c.err
 }

@@ -42,7 +42,7 @@ const chunkSize = 64
 // wrapLine is a list of the lines that one line becomes.
 func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 	c := calculation{s: s}
-	text, isText := textOf(line)
+	text, isText := py.TextOf(line)
 	if !isText {
 		return nil, raisef("TypeError", "cannot use a string pattern on a bytes-like object")
 	}

@@ -117,7 +117,7 @@ func testCase(method string) func(s *state, args []py.Value) (bool, error) {
 }
 
 func testString(_ *state, args []py.Value) (bool, error) {
-	_, isString := textOf(args[0])
+	_, isString := py.TextOf(args[0])
 	return isString, nil
 }
 

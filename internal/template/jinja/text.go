@@ -29,7 +29,7 @@ func (w *textWriter) String() string { return w.text.String() }
 
 // softString is value as a string, which stays HTML if it is that.
 func softString(b *py.Budget, value py.Value) (py.Value, error) {
-	if _, isString := textOf(value); isString {
+	if _, isString := py.TextOf(value); isString {
 		return value, nil
 	}
 	return plainString(b, value)

@@ -61,7 +61,7 @@ func undefinedOperand(op BinaryOp, x, y Value) error {
 }
 
 func isText(v Value) bool {
-	_, ok := textOf(v)
+	_, ok := TextOf(v)
 	return ok
 }
 

@@ -45,7 +45,7 @@ func hexSeparator(b *Budget, v Value) (string, error) {
 	} else if n != 1 {
 		return "", valueError("sep must be length 1.")
 	}
-	sep, ok := textOf(v)
+	sep, ok := TextOf(v)
 	if data, isBytes := v.(Bytes); isBytes {
 		sep, ok = string(data), true
 	}

@@ -57,8 +57,8 @@ func Compare(b *Budget, op CompareOp, x, y Value) (bool, error) {
 		order, ordered := compareNumbers(x, y)
 		return ordered && op.holds(order), nil
 	}
-	if s, ok := textOf(x); ok {
-		if t, ok := textOf(y); ok {
+	if s, ok := TextOf(x); ok {
+		if t, ok := TextOf(y); ok {
 			// The order of UTF-8 is that of its code points.
 			return op.holds(strings.Compare(s, t)), b.Step(min(len(s), len(t))/bytesPerStep + 1)
 		}
@@ -137,8 +137,8 @@ func Equal(b *Budget, x, y Value) (bool, error) {
 		order, ordered := compareNumbers(x, y)
 		return ordered && order == 0, nil
 	}
-	if s, ok := textOf(x); ok {
-		t, ok := textOf(y)
+	if s, ok := TextOf(x); ok {
+		t, ok := TextOf(y)
 		return ok && s == t, b.Step(len(s)/(bytesPerStep*bytesPerStep) + 1)
 	}
 	return equalParts(b, x, y)

@@ -7,8 +7,8 @@ import (
 
 // concatenate returns x + y of sequences.
 func concatenate(b *Budget, x, y Value) (Value, error) {
-	s, xText := textOf(x)
-	t, yText := textOf(y)
+	s, xText := TextOf(x)
+	t, yText := TextOf(y)
 	switch v := x.(type) {
 	case *List:
 		if w, ok := y.(*List); ok {
@@ -121,7 +121,7 @@ func repeatTimes(b *Budget, x Value, n int) (Value, error) {
 		text, err := repeatText(b, string(v), n)
 		return Bytes(text), err
 	}
-	text, _ := textOf(x)
+	text, _ := TextOf(x)
 	repeated, err := repeatText(b, text, n)
 	return like(x, repeated), err
 }

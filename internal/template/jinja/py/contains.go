@@ -10,7 +10,7 @@ func Contains(b *Budget, container, item Value) (bool, error) {
 	if err := b.Step(1); err != nil {
 		return false, err
 	}
-	if text, ok := textOf(container); ok {
+	if text, ok := TextOf(container); ok {
 		return textContains(b, text, item)
 	}
 	switch c := container.(type) {
@@ -35,7 +35,7 @@ func Contains(b *Budget, container, item Value) (bool, error) {
 }
 
 func textContains(b *Budget, text string, item Value) (bool, error) {
-	part, ok := textOf(item)
+	part, ok := TextOf(item)
 	if !ok {
 		return false, typeError("'in <string>' requires string as left operand, not %s", item.TypeName())
 	}

@@ -12,7 +12,7 @@ func ToInt(b *Budget, v Value) (Int, error) {
 	if i, ok := asInt(v); ok {
 		return i, nil
 	}
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return ParseInt(b, text, 10)
 	}
 	switch v := v.(type) {
@@ -53,7 +53,7 @@ func ToFloat(b *Budget, v Value) (Float, error) {
 		f, err := asFloat(v)
 		return Float(f), err
 	}
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return parseFloat(b, text)
 	}
 	switch v := v.(type) {
@@ -81,7 +81,7 @@ type Lengther interface {
 
 // Len is len(v).
 func Len(b *Budget, v Value) (int, error) {
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return runeCount(text), b.Step(len(text)/bytesPerStep + 1)
 	}
 	switch v := v.(type) {

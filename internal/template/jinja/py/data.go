@@ -74,7 +74,7 @@ func ToData(b *Budget, v Value) (any, error) {
 		return nil, err
 	}
 	defer b.Leave()
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return text, nil
 	}
 	switch v := v.(type) {
@@ -120,7 +120,7 @@ func dictToData(b *Budget, dict *Dict) (any, error) {
 	data := make(map[string]any, dict.Len())
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
-		name, ok := textOf(key)
+		name, ok := TextOf(key)
 		if !ok {
 			return nil, typeError("a key of type %s is no plain data", key.TypeName())
 		}

@@ -27,7 +27,7 @@ func Hashable(v Value) error {
 
 // hashOf returns what stands for v among keys: a comparable Go value.
 func hashOf(v Value) (any, error) {
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return text, nil
 	}
 	if i, ok := asInt(v); ok {

@@ -10,7 +10,7 @@ func Item(b *Budget, obj, key Value) (Value, error) {
 	if err := b.Step(1); err != nil {
 		return nil, err
 	}
-	if text, ok := textOf(obj); ok {
+	if text, ok := TextOf(obj); ok {
 		return textItem(b, obj, text, key)
 	}
 	switch v := obj.(type) {

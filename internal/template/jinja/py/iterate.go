@@ -4,7 +4,7 @@ import "unicode/utf8"
 
 // Iterate returns an iterator over v.
 func Iterate(b *Budget, v Value) (Iterator, error) {
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return &textIterator{text}, nil
 	}
 	switch v := v.(type) {

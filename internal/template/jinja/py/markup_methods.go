@@ -54,14 +54,14 @@ func escaping(of method) method {
 		if err != nil {
 			return nil, err
 		}
-		text, _ := textOf(result)
+		text, _ := TextOf(result)
 		return Markup(text), nil
 	}}
 }
 
 // escapeText escapes what is text or HTML, and leaves the rest.
 func escapeText(b *Budget, v Value) (Value, error) {
-	if _, isText := textOf(v); isText {
+	if _, isText := TextOf(v); isText {
 		return Escape(b, v)
 	}
 	html, ok, err := htmlOf(b, v)
@@ -92,7 +92,7 @@ func markupItems(v Value) Value {
 		items = v.Items
 	}
 	for i, item := range items {
-		text, _ := textOf(item)
+		text, _ := TextOf(item)
 		items[i] = Markup(text)
 	}
 	return v
@@ -104,7 +104,7 @@ func partitionMarkup(of strMethod) func(b *Budget, self Value, args []Value) (Va
 		if err != nil {
 			return nil, err
 		}
-		s, _ := textOf(self)
+		s, _ := TextOf(self)
 		parts, err := of(b, s, []Value{sep})
 		if err != nil {
 			return nil, err
@@ -126,11 +126,11 @@ func markupJoin(b *Budget, self Value, args []Value) (Value, error) {
 			return nil, err
 		}
 	}
-	s, _ := textOf(self)
+	s, _ := TextOf(self)
 	joined, err := strJoin(b, s, []Value{&Tuple{Items: escaped}})
 	if err != nil {
 		return nil, err
 	}
-	text, _ := textOf(joined)
+	text, _ := TextOf(joined)
 	return Markup(text), nil
 }

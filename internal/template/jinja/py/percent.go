@@ -8,7 +8,7 @@ import (
 
 // PercentFormat is format % args. A Markup escapes what it formats.
 func PercentFormat(b *Budget, format, args Value) (Value, error) {
-	text, ok := textOf(format)
+	text, ok := TextOf(format)
 	if !ok {
 		return nil, typeError("unsupported operand type(s) for %%: '%s' and '%s'", format.TypeName(), args.TypeName())
 	}
@@ -30,7 +30,7 @@ func PercentFormat(b *Budget, format, args Value) (Value, error) {
 
 // isMapping reports whether v could be a mapping of names to arguments, which for Python is all that has items.
 func isMapping(v Value) bool {
-	_, isText := textOf(v)
+	_, isText := TextOf(v)
 	return !isText && isHidden(v, "__getitem__")
 }
 

@@ -80,7 +80,7 @@ func toASCII(b *Budget, text string) (string, error) {
 }
 
 func (p *percentFormatter) character(v Value) (string, error) {
-	if s, ok := textOf(v); ok && !p.markup && utf8.RuneCountInString(s) == 1 {
+	if s, ok := TextOf(v); ok && !p.markup && utf8.RuneCountInString(s) == 1 {
 		return s, nil
 	}
 	n, ok := asInt(v)

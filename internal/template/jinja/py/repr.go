@@ -9,7 +9,7 @@ import (
 
 // ToStr is str(v). What is not there is an empty text.
 func ToStr(b *Budget, v Value) (string, error) {
-	if text, ok := textOf(v); ok {
+	if text, ok := TextOf(v); ok {
 		return text, nil
 	}
 	if _, ok := v.(*Undefined); ok {

@@ -30,7 +30,7 @@ func SandboxItem(b *Budget, obj, key Value) (Value, error) {
 	if err == nil || !isLookupFailure(err) {
 		return value, err
 	}
-	name, isText := textOf(key)
+	name, isText := TextOf(key)
 	if !isText {
 		return missing(obj, key), nil
 	}
@@ -73,7 +73,7 @@ func sandboxed(obj Value, name string, value Value, safe bool) Value {
 
 // missing is what a look-up without a result gives. A key that is no name may be secret.
 func missing(obj, key Value) *Undefined {
-	if name, ok := textOf(key); ok {
+	if name, ok := TextOf(key); ok {
 		return &Undefined{Name: name, Object: obj, Computed: true}
 	}
 	return &Undefined{
@@ -82,8 +82,8 @@ func missing(obj, key Value) *Undefined {
 	}
 }
 
-// textOf returns the text of a str, which a Markup is, too.
-func textOf(v Value) (string, bool) {
+// TextOf returns the text of a str, which a Markup is, too.
+func TextOf(v Value) (string, bool) {
 	switch v := v.(type) {
 	case Str:
 		return string(v), true

@@ -25,7 +25,7 @@ func justify(b *Budget, s string, args []Value, left func(width, missing int) in
 	if err != nil {
 		return nil, err
 	}
-	fill, ok := textOf(args[1])
+	fill, ok := TextOf(args[1])
 	if !ok || utf8.RuneCountInString(fill) != 1 {
 		return nil, typeError("the fill character must be a str of exactly one character")
 	}

@@ -7,7 +7,7 @@ import (
 
 // isStrFormat reports whether name is one of the two methods of str that look at attributes.
 func isStrFormat(v Value, name string) bool {
-	_, isText := textOf(v)
+	_, isText := TextOf(v)
 	return isText && (name == "format" || name == "format_map")
 }
 
@@ -49,7 +49,7 @@ func strFormatMap(b *Budget, format Value, args Args) (Value, error) {
 func formatFields(
 	b *Budget, format Value, items []Value, named func(b *Budget, name string) (Value, error),
 ) (Value, error) {
-	text, ok := textOf(format)
+	text, ok := TextOf(format)
 	if !ok {
 		return nil, typeError("format() needs a str, not '%s'", format.TypeName())
 	}

@@ -8,7 +8,7 @@ const bytesPerStep = 16
 
 func onStr(params []Param, run strMethod) method {
 	return method{params: params, run: func(b *Budget, self Value, args []Value) (Value, error) {
-		s, _ := textOf(self)
+		s, _ := TextOf(self)
 		if err := b.Step(len(s)/bytesPerStep + 1); err != nil {
 			return nil, err
 		}

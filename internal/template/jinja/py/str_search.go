@@ -74,7 +74,7 @@ func byteOffset(s string, n int) int {
 
 // strArgument is an argument that must be a str.
 func strArgument(function string, v Value) (string, error) {
-	if s, ok := textOf(v); ok {
+	if s, ok := TextOf(v); ok {
 		return s, nil
 	}
 	return "", typeError("%s() argument must be str, not %s", function, v.TypeName())
@@ -144,7 +144,7 @@ func hasAffix(
 		return nil, err
 	}
 	for _, v := range affixes {
-		affix, ok := textOf(v)
+		affix, ok := TextOf(v)
 		if !ok {
 			return nil, typeError("%s first arg must be str or a tuple of str, not %s", function, v.TypeName())
 		}

@@ -123,7 +123,7 @@ func (p *parts) rightSplitSpace(s string, limit int) error {
 }
 
 func separatorOf(v Value) (string, error) {
-	sep, ok := textOf(v)
+	sep, ok := TextOf(v)
 	if !ok {
 		return "", typeError("must be str or None, not %s", v.TypeName())
 	}
@@ -176,7 +176,7 @@ func strStrip(left, right bool) strMethod {
 	return func(b *Budget, s string, args []Value) (Value, error) {
 		strip := isSpace
 		if _, ok := args[0].(None); !ok {
-			chars, ok := textOf(args[0])
+			chars, ok := TextOf(args[0])
 			if !ok {
 				return nil, typeError("strip arg must be None or str")
 			}
@@ -211,7 +211,7 @@ func strJoin(b *Budget, s string, args []Value) (Value, error) {
 	}
 	size := 0
 	for i, item := range items {
-		text, ok := textOf(item)
+		text, ok := TextOf(item)
 		if !ok {
 			return nil, typeError("sequence item %d: expected str instance, %s found", i, item.TypeName())
 		}
@@ -226,7 +226,7 @@ func strJoin(b *Budget, s string, args []Value) (Value, error) {
 		if i > 0 {
 			joined.WriteString(s)
 		}
-		text, _ := textOf(item)
+		text, _ := TextOf(item)
 		joined.WriteString(text)
 	}
 	return Str(joined.String()), nil

@@ -115,7 +115,7 @@ func translationOf(v Value) (Value, error) {
 	table := NewDict()
 	for i := range given.Len() {
 		key, value := given.Entry(i)
-		if s, isText := textOf(key); isText {
+		if s, isText := TextOf(key); isText {
 			if utf8.RuneCountInString(s) != 1 {
 				return nil, valueError("string keys in translate table must be of length 1")
 			}

@@ -245,10 +245,5 @@ func continuesName(char rune) bool {
 	return startsName(char) || unicode.In(char, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)
 }
 
-// isSpace says whether char is whitespace to Python.
-func isSpace(char rune) bool {
-	return unicode.IsSpace(char) || 0x1c <= char && char <= 0x1f
-}
-
-func trimLeft(text string) string  { return strings.TrimLeftFunc(text, isSpace) }
-func trimRight(text string) string { return strings.TrimRightFunc(text, isSpace) }
+func trimLeft(text string) string  { return strings.TrimLeftFunc(text, py.IsSpaceRune) }
+func trimRight(text string) string { return strings.TrimRightFunc(text, py.IsSpaceRune) }

@@ -1,6 +1,10 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+)
 
 func (p *parser) forLoop() (Stmt, error) {
 	loop := &For{Pos: p.take().Pos}
@@ -233,7 +237,7 @@ func onlySpace(body []Stmt) bool {
 			return false
 		}
 		for _, item := range output.Items {
-			if data, ok := item.(*Data); !ok || strings.TrimFunc(data.Text, isSpace) != "" {
+			if data, ok := item.(*Data); !ok || strings.TrimFunc(data.Text, py.IsSpaceRune) != "" {
 				return false
 			}
 		}
