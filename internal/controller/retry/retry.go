@@ -13,10 +13,12 @@ import (
 // ErrStale means that the API server knows better than the cache on which a decision was made.
 var ErrStale = errors.New("the cache is behind the API server")
 
-// The delays between attempts at one object.
+// The delays between passes over one object that end with an error: the API server was away, or
+// answered badly. They stay short, as every event of the object is a pass of its own and counts: an
+// API server that comes back after a storm of errors finds nobody asleep for minutes.
 const (
-	first = time.Second
-	most  = 5 * time.Minute
+	first = 250 * time.Millisecond
+	most  = 15 * time.Second
 
 	// catchUp is how long the cache is given to see what the API server has.
 	catchUp = 250 * time.Millisecond
@@ -31,7 +33,7 @@ func Result(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// Backoff returns the rate limiter of a controller's failures: each object's own, 1 s doubling to 5 min.
+// Backoff returns the rate limiter of a controller's failures: each object's own, 250 ms doubling to 15 s.
 func Backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, most)
 }
