@@ -64,14 +64,14 @@ func CreationVariables(claim, class map[string]any) (Variables, error) {
 }
 
 // DeletionVariables returns the context of volumeDeletion: that of volumeCreation, and the handle of the
-// volume if it is known, which is "" where the volume was never created.
+// volume as volumeHandle if it is known, which is "" where the volume was never created.
 func DeletionVariables(claim, class map[string]any, handle string) (Variables, error) {
 	vars, err := CreationVariables(claim, class)
 	if err != nil {
 		return nil, err
 	}
 	if handle != "" {
-		vars["handle"] = handle
+		vars["volumeHandle"] = handle
 	}
 	return vars, nil
 }

@@ -41,7 +41,7 @@ const (
 	// NodeLabel is the hash of the name of the node that a staging or unstaging pod or a PavStage belongs to.
 	NodeLabel = Group + "/node"
 
-	// StageLabel is the name of the PavStage that a staging or unstaging pod works for.
+	// StageLabel is the name of the PavStage that a staging or unstaging pod works for; no other pods have it.
 	StageLabel = Group + "/stage"
 
 	// AllowPodsLabel on a namespace, set to "true" by an administrator, lets templates place their pods there.
@@ -59,12 +59,21 @@ const (
 	// NodeAnnotation is the node's name.
 	NodeAnnotation = Group + "/node"
 
-	// AttemptAnnotation is the number of the attempt that the pod is, from 1.
+	// AttemptAnnotation numbers the pods of a PavStage's workflow, or all pods of a PavVolume, from 1.
 	AttemptAnnotation = Group + "/attempt"
+
+	// ResultAnnotation is what a validation, creation or deletion pod left in /pav. Written once,
+	// by the agent of the pod's node, when the containers have ended; see workflow.Result.
+	ResultAnnotation = Group + "/result"
 )
 
-// The workflows, values of WorkflowLabel. Names of their pods begin with the same word.
+// The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
+// agent runs the pods of the first three, a node agent those of the others.
 const (
+	WorkflowValidation = "validate"
+	WorkflowCreation   = "create"
+	WorkflowDeletion   = "delete"
+
 	WorkflowStaging   = "stage"
 	WorkflowUnstaging = "unstage"
 )

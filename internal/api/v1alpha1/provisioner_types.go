@@ -141,6 +141,11 @@ type VolumeCreation struct {
 	// +optional
 	Capacity *Template `json:"capacity,omitempty"`
 
+	// AccessibleTopology says from which nodes the volume can be used: a list of mappings of node
+	// labels to values. A node needs all labels of any one of the mappings. Default: from all nodes.
+	// +optional
+	AccessibleTopology *Template `json:"accessibleTopology,omitempty"`
+
 	// PodTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`

@@ -141,36 +141,3 @@ type PavStageStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
-
-// PodReference names a workflow pod.
-type PodReference struct {
-	// Namespace of the pod.
-	Namespace string `json:"namespace"`
-
-	// Name of the pod.
-	Name string `json:"name"`
-}
-
-// WorkflowFailure is how a workflow failed.
-type WorkflowFailure struct {
-	// Workflow is stage or unstage.
-	Workflow string `json:"workflow"`
-
-	// PodNamespace is the namespace of the pod that failed; empty where there was none, for example because its template is wrong.
-	// +optional
-	PodNamespace string `json:"podNamespace,omitempty"`
-
-	// PodName is the name of the pod that failed.
-	// +optional
-	PodName string `json:"podName,omitempty"`
-
-	// ExitCode is that of the first container that failed.
-	// +optional
-	ExitCode *int32 `json:"exitCode,omitempty"`
-
-	// Message is what went wrong, for people.
-	Message string `json:"message"`
-
-	// Time is when it went wrong.
-	Time metav1.Time `json:"time"`
-}

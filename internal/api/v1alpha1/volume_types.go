@@ -30,6 +30,30 @@ const (
 	VolumeRetained VolumePhase = "Retained"
 )
 
+// VolumeStep is what is being done about a volume in the phases Pending and Deleting.
+//
+// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Deleting;Deleted
+type VolumeStep string
+
+// The steps. An empty step means that an attempt is yet to begin.
+const (
+	// StepValidating means that the validation pod runs, or is about to.
+	StepValidating VolumeStep = "Validating"
+
+	// StepCreating means that the creation pod runs, or is about to.
+	StepCreating VolumeStep = "Creating"
+
+	// StepReverting means that creation has failed, or nobody wants the volume any more, and that
+	// the deletion pod undoes what the creation pod may have done.
+	StepReverting VolumeStep = "Reverting"
+
+	// StepDeleting means that the deletion pod deletes the storage of a volume that was created.
+	StepDeleting VolumeStep = "Deleting"
+
+	// StepDeleted means that the storage is deleted: all that is left are objects.
+	StepDeleted VolumeStep = "Deleted"
+)
+
 // VolumeProvisioned is the condition type of a PavVolume that is true once its volume exists; where
 // it is false, its message is the reason.
 const VolumeProvisioned = "Provisioned"
@@ -47,8 +71,11 @@ const VolumeDeleted = "Deleted"
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Handle",type=string,JSONPath=`.status.handle`,priority=1
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.step`
+// +kubebuilder:printcolumn:name="Handle",type=string,JSONPath=`.status.handle`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`,priority=1
+// +kubebuilder:printcolumn:name="Deletions",type=integer,JSONPath=`.status.deletionAttempt`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PavVolume struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -110,6 +137,47 @@ type PavVolumeStatus struct {
 	// +optional
 	Phase VolumePhase `json:"phase,omitempty"`
 
+	// Step is what is being done, in the phases Pending and Deleting.
+	// +optional
+	Step VolumeStep `json:"step,omitempty"`
+
+	// Attempt says the how many-th attempt to provision the volume this is, or the last one was, from 1.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// DeletionAttempt says the how many-th attempt to delete the storage, or to revert its
+	// creation, this is, or the last one was, from 1. A successful one sets it back to none.
+	// +optional
+	DeletionAttempt int32 `json:"deletionAttempt,omitempty"`
+
+	// Definition is the part of the PavProvisioner that the present attempt to provision the volume
+	// began with, and goes on with whatever becomes of the PavProvisioner.
+	// +optional
+	Definition *VolumeDefinition `json:"definition,omitempty"`
+
+	// ProvisionerGeneration is the generation of the PavProvisioner that the last pod was made from:
+	// for validation and creation that of the definition, for deletion the current one.
+	// +optional
+	ProvisionerGeneration int64 `json:"provisionerGeneration,omitempty"`
+
+	// SelectedNode is the node that the scheduler had chosen for the claim's first consumer when
+	// the present attempt began.
+	// +optional
+	SelectedNode string `json:"selectedNode,omitempty"`
+
+	// Pod is the pod of the present step, recorded before it is created.
+	// +optional
+	Pod *PodReference `json:"pod,omitempty"`
+
+	// Pods is the number of pods that were recorded so far; each is named by its number.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+
+	// Plan is what the volume will be according to the definition, which comes before what the
+	// creation pod says. It is recorded with the creation pod.
+	// +optional
+	Plan *VolumePlan `json:"plan,omitempty"`
+
 	// Handle is the volume's handle, once it is created.
 	// +optional
 	Handle string `json:"handle,omitempty"`
@@ -117,6 +185,20 @@ type PavVolumeStatus struct {
 	// Capacity is the volume's capacity, once it is created.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// AccessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all nodes.
+	// +optional
+	// +listType=atomic
+	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
+
+	// Failure is why the last attempt to provision the volume failed, until one succeeds.
+	// +optional
+	Failure *WorkflowFailure `json:"failure,omitempty"`
+
+	// DeletionFailure is why the last attempt to delete the storage, or to revert its creation,
+	// failed, until one succeeds.
+	// +optional
+	DeletionFailure *WorkflowFailure `json:"deletionFailure,omitempty"`
 
 	// ObservedGeneration is the generation of the spec that the status speaks of.
 	// +optional
@@ -128,3 +210,37 @@ type PavVolumeStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// VolumeDefinition is what of a PavProvisioner a volume is made by.
+type VolumeDefinition struct {
+	// UID and Generation are those of the PavProvisioner.
+	UID        types.UID `json:"uid"`
+	Generation int64     `json:"generation"`
+
+	// VolumeValidation is its spec.volumeValidation.
+	// +optional
+	VolumeValidation *VolumeValidation `json:"volumeValidation,omitempty"`
+
+	// VolumeCreation is its spec.volumeCreation.
+	// +optional
+	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
+}
+
+// VolumePlan is what a volume will be according to its definition.
+type VolumePlan struct {
+	// Handle is the value of volumeCreation.handle; empty where the creation pod may choose.
+	// +optional
+	Handle string `json:"handle,omitempty"`
+
+	// Capacity is the value of volumeCreation.capacity; none where the creation pod must tell.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// AccessibleTopology is the value of volumeCreation.accessibleTopology.
+	// +optional
+	// +listType=atomic
+	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
+}
+
+// TopologyLabels are labels that a node must have, all of them.
+type TopologyLabels map[string]string

@@ -1,0 +1,44 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodReference names a workflow pod.
+type PodReference struct {
+	// Namespace of the pod.
+	Namespace string `json:"namespace"`
+
+	// Name of the pod.
+	Name string `json:"name"`
+
+	// UID of the pod, once it is known to have been created. A PavVolume's pod that is gone although
+	// its UID is recorded was removed by force, and may have done anything.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// WorkflowFailure is how a workflow failed.
+type WorkflowFailure struct {
+	// Workflow is validate, create, delete, stage or unstage.
+	Workflow string `json:"workflow"`
+
+	// PodNamespace is the namespace of the pod that failed; empty where there was none, for example because its template is wrong.
+	// +optional
+	PodNamespace string `json:"podNamespace,omitempty"`
+
+	// PodName is the name of the pod that failed.
+	// +optional
+	PodName string `json:"podName,omitempty"`
+
+	// ExitCode is that of the first container that failed.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+
+	// Message is what went wrong, for people.
+	Message string `json:"message"`
+
+	// Time is when it went wrong.
+	Time metav1.Time `json:"time"`
+}

@@ -1,0 +1,59 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// The files that a validation, creation or deletion pod may leave in /pav, and the greatest size of
+// each in bytes. CSI: a volume ID has "maximum size of 128 bytes".
+const (
+	HandleFile   = "handle"
+	CapacityFile = "capacity"
+	ErrorFile    = "error"
+
+	MaxHandle   = 128
+	MaxCapacity = 64
+	MaxError    = 4 << 10
+)
+
+// Result is what a pod left in /pav, as the agent of its node found it after all containers had
+// ended. It is the value of pavv1.ResultAnnotation, as JSON. All of it is the word of a pod, and
+// must be treated as such.
+type Result struct {
+	// Handle, Capacity and Error are the texts of the files, without white space around them;
+	// empty where there is no such file. Handle keeps all but one line feed at its end.
+	Handle   string `json:"handle,omitempty"`
+	Capacity string `json:"capacity,omitempty"`
+	Error    string `json:"error,omitempty"`
+
+	// Unreadable says, by name of file, why one that is there could not be read: it is no regular
+	// file, too large, or not valid UTF-8.
+	Unreadable map[string]string `json:"unreadable,omitempty"`
+}
+
+// Encode returns the value of the annotation.
+func (r Result) Encode() (string, error) {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("encoding the result of a pod: %w", err)
+	}
+	return string(raw), nil
+}
+
+// ResultOf returns what the pod left, or nil as long as the agent of its node has not told.
+func ResultOf(pod *corev1.Pod) (*Result, error) {
+	text, ok := pod.Annotations[pavv1.ResultAnnotation]
+	if !ok {
+		return nil, nil
+	}
+	result := &Result{}
+	if err := json.Unmarshal([]byte(text), result); err != nil {
+		return nil, fmt.Errorf("pod %s/%s: annotation %s: %w", pod.Namespace, pod.Name, pavv1.ResultAnnotation, err)
+	}
+	return result, nil
+}
