@@ -1,8 +1,12 @@
 package controller
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,16 +20,22 @@ import (
 // cacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
 // volumes and nodes than PaV has business with. What is patched is patched by difference, so that
 // a field missing here is never missing there.
-func cacheOptions() cache.Options {
+func cacheOptions() (cache.Options, error) {
+	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
+		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
+	}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
 			&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
 			&corev1.Node{}:                  {Transform: keep(trimNode)},
+			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours), Transform: keep(trimPod)},
 			&pavv1.PavStage{}:               {Transform: keep(trimStage)},
 		},
-	}
+	}, nil
 }
 
 // keep makes a transform of a function that trims objects of one type.
@@ -65,6 +75,12 @@ func trimNode(node *corev1.Node) {
 	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
 	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
 	node.Status = corev1.NodeStatus{}
+}
+
+func trimPod(pod *corev1.Pod) {
+	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
+	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.ResultAnnotation)
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 }
 
 func trimStage(stage *pavv1.PavStage) {

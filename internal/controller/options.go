@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	QPS   float32
 	Burst int
 
+	// Pods bounds how many validation, creation and deletion pods run at once.
+	Pods queue.Limits
+
 	// Templates bounds what evaluating a PavProvisioner's fields may use.
 	Templates template.Limits
 }
@@ -48,6 +52,7 @@ func DefaultOptions() Options {
 		Workers:        20,
 		QPS:            100,
 		Burst:          200,
+		Pods:           queue.Limits{Overall: 100, PerProvisioner: 40},
 		Templates:      template.DefaultLimits(),
 	}
 }
@@ -62,6 +67,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
+	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; those that cannot start do not count")
+	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these there are at once for any one PavProvisioner")
 	o.Templates.AddFlags(flags)
 }
 
@@ -82,6 +89,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Burst < 1 {
 		problems = append(problems, fmt.Errorf("--kube-api-burst: must be 1 or more, not %d", o.Burst))
+	}
+	if o.Pods.Overall < 1 || o.Pods.PerProvisioner < 1 {
+		problems = append(problems, errors.New("--max-pods and --max-pods-per-provisioner: must be 1 or more"))
 	}
 	return errors.Join(append(problems, o.Templates.Validate())...)
 }

@@ -9,6 +9,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -22,6 +23,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // leaseName names the leader's Lease, and the agent in events.
@@ -32,6 +34,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, log logr.Logger) erro
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = o.QPS, o.Burst
 	mgr, err := newManager(cfg, o, log)
 	if err != nil {
 		return err
@@ -56,12 +60,14 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.Burst = o.QPS, o.Burst
+	caching, err := cacheOptions()
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                  scheme,
 		Logger:                  log,
-		Cache:                   cacheOptions(),
+		Cache:                   caching,
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:  o.ProbeAddress,
 		LeaderElection:          o.LeaderElect,
@@ -94,12 +100,19 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	direct, err := runtimeclient.New(mgr.GetConfig(), runtimeclient.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("making the client that runs pods: %w", err)
+	}
 	reconcilers := []interface {
 		Register(mgr ctrl.Manager, workers int) error
 	}{
 		&provisioner.Reconciler{Client: client, Live: live},
 		&claim.Reconciler{Client: client, Live: live, Events: events},
-		&volume.Reconciler{Client: client, Live: live, Events: events, Templates: template.NewEvaluator(o.Templates)},
+		&volume.Reconciler{
+			Client: client, Live: live, Runner: &workflow.Runner{Client: direct}, Events: events,
+			Templates: template.NewEvaluator(o.Templates), Limits: o.Pods,
+		},
 		&stage.Reconciler{Client: client, Live: live},
 		&attachment.Reconciler{Client: client, Live: live, Events: events},
 	}

@@ -13,8 +13,10 @@ import (
 // templates see their keys in alphabetical order.
 type Variables map[string]any
 
-// DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks for.
-func DynamicValidationVariables(claim, class map[string]any) (Variables, error) {
+// DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks
+// for. Besides what the contract says, there is selectedNode, the Node that the scheduler chose for
+// the claim's first consumer, where it chose one: node is nil where it did not.
+func DynamicValidationVariables(claim, class, node map[string]any) (Variables, error) {
 	minCapacity, err := requiredStorage("the claim", claim, "spec", "resources", "requests", "storage")
 	if err != nil {
 		return nil, err
@@ -23,7 +25,7 @@ func DynamicValidationVariables(claim, class map[string]any) (Variables, error) 
 	if err != nil {
 		return nil, err
 	}
-	return Variables{
+	vars := Variables{
 		"requestedVolumeMode":  volumeMode(claim),
 		"requestedAccessModes": list(claim, "spec", "accessModes"),
 		"requestedMinCapacity": minCapacity,
@@ -31,7 +33,11 @@ func DynamicValidationVariables(claim, class map[string]any) (Variables, error) 
 		"params":               mapping(class, "parameters"),
 		"sc":                   class,
 		"pvc":                  claim,
-	}, nil
+	}
+	if node != nil {
+		vars["selectedNode"] = node
+	}
+	return vars, nil
 }
 
 // StaticValidationVariables returns the context of volumeValidation for a volume that somebody wrote a
@@ -54,8 +60,8 @@ func StaticValidationVariables(volume map[string]any) (Variables, error) {
 
 // CreationVariables returns the context of volumeCreation: that of volumeValidation, and the handle that
 // the volume has by default.
-func CreationVariables(claim, class map[string]any) (Variables, error) {
-	vars, err := DynamicValidationVariables(claim, class)
+func CreationVariables(claim, class, node map[string]any) (Variables, error) {
+	vars, err := DynamicValidationVariables(claim, class, node)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +71,8 @@ func CreationVariables(claim, class map[string]any) (Variables, error) {
 
 // DeletionVariables returns the context of volumeDeletion: that of volumeCreation, and the handle of the
 // volume as volumeHandle if it is known, which is "" where the volume was never created.
-func DeletionVariables(claim, class map[string]any, handle string) (Variables, error) {
-	vars, err := CreationVariables(claim, class)
+func DeletionVariables(claim, class, node map[string]any, handle string) (Variables, error) {
+	vars, err := CreationVariables(claim, class, node)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestVariables(t *testing.T) {
 	type context func() (Variables, error)
 	dynamic := func(claim, class string) context {
 		c, k := object(t, claim), object(t, class)
-		return func() (Variables, error) { return DynamicValidationVariables(c, k) }
+		return func() (Variables, error) { return DynamicValidationVariables(c, k, nil) }
 	}
 	static := func(volume string) context {
 		v := object(t, volume)
@@ -40,11 +40,14 @@ func TestVariables(t *testing.T) {
 	}
 	creation := func(claim, class string) context {
 		c, k := object(t, claim), object(t, class)
-		return func() (Variables, error) { return CreationVariables(c, k) }
+		return func() (Variables, error) { return CreationVariables(c, k, nil) }
 	}
 	deletion := func(handle string) context {
 		c, k := object(t, leastClaim), object(t, leastClass)
-		return func() (Variables, error) { return DeletionVariables(c, k, handle) }
+		return func() (Variables, error) { return DeletionVariables(c, k, nil, handle) }
+	}
+	selected := func() (Variables, error) {
+		return DeletionVariables(object(t, leastClaim), object(t, leastClass), object(t, someNode), "")
 	}
 	staging := func(volume, claim string, readOnly bool) context {
 		v, c, n := object(t, volume), object(t, claim), object(t, someNode)
@@ -98,9 +101,18 @@ func TestVariables(t *testing.T) {
 		{"handle", "dynamic", dynamic(leastClaim, leastClass), absent{}},
 		{"handle", "static", static(leastVolume), "h"},
 		{"handle", "creation", creation(leastClaim, leastClass), absent{}},
-		{"handle", "deletion of a volume that exists", deletion("h"), "h"},
-		{"handle", "deletion of what was never created", deletion(""), absent{}},
+		{"handle", "deletion", deletion("h"), absent{}},
 		{"handle", "staging", staging(leastVolume, leastClaim, false), "h"},
+
+		{"volumeHandle", "creation", creation(leastClaim, leastClass), absent{}},
+		{"volumeHandle", "deletion of a volume that exists", deletion("h"), "h"},
+		{"volumeHandle", "deletion of what was never created", deletion(""), absent{}},
+		{"volumeHandle", "staging", staging(leastVolume, leastClaim, false), absent{}},
+
+		{"selectedNode", "no node was selected", dynamic(leastClaim, leastClass), absent{}},
+		{"selectedNode", "a node was selected", selected, object(t, someNode)},
+		{"selectedNode", "static", static(leastVolume), absent{}},
+		{"selectedNode", "staging", staging(leastVolume, leastClaim, false), absent{}},
 
 		{"sc", "dynamic", dynamic(leastClaim, leastClass), object(t, leastClass)},
 		{"sc", "static", static(leastVolume), absent{}},
@@ -178,7 +190,7 @@ func TestVariables_Refused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if vars, err := CreationVariables(object(t, test.claim), map[string]any{}); err == nil || err.Error() != test.want {
+			if vars, err := CreationVariables(object(t, test.claim), map[string]any{}, nil); err == nil || err.Error() != test.want {
 				t.Errorf("got %v and error %v, want %s", vars, err, test.want)
 			}
 		})

@@ -45,9 +45,16 @@ type Fence struct {
 	// Labels and Annotations are PaV's own, with keys of pavv1.Group.
 	Labels, Annotations map[string]string
 
-	// Node is the node that the pod is bound to.
+	// Node is the node that the pod is bound to; empty where the scheduler chooses, as the template lets it.
 	Node string
+
+	// Within are the nodes that the pod is confined to, besides what its template says; nil for all.
+	// To a template's spec.nodeName, which passes the scheduler by, the kubelet applies it.
+	Within *corev1.NodeSelector
 }
+
+// maxTerms is how many alternatives a template's node affinity and Fence.Within may make together.
+const maxTerms = 100
 
 // errClash is wrapped by errors about templates that set what is PaV's.
 var errClash = errors.New("is set by PaV and must not be in the template")
@@ -79,8 +86,13 @@ func Build(field string, rendered map[string]any, fence Fence) (*corev1.Pod, err
 		pod.Namespace = DefaultNamespace
 	}
 	setDefaults(&pod.Spec)
-	bindToNode(pod, fence.Node)
-	addPav(&pod.Spec)
+	if err := confine(field, &pod.Spec, fence.Within); err != nil {
+		return nil, err
+	}
+	if fence.Node != "" {
+		bindToNode(pod, fence.Node)
+	}
+	addPav(&pod.Spec, fence.Workflow)
 	return pod, nil
 }
 
@@ -115,7 +127,7 @@ func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) 
 	if err := refuseKeys(field+".metadata.annotations", template.Annotations); err != nil {
 		return err
 	}
-	if name := template.Spec.NodeName; name != "" && name != fence.Node {
+	if name := template.Spec.NodeName; fence.Node != "" && name != "" && name != fence.Node {
 		return fmt.Errorf("%s.spec.nodeName: the pod runs on node %q, not on %q: %w", field, fence.Node, name, errClash)
 	}
 	if fence.Workflow != pavv1.WorkflowStaging && template.Spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -182,6 +194,63 @@ func bindToNode(pod *corev1.Pod, node string) {
 	spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
 	pod.Annotations[daemonSetPod] = "true"
 
+	required := requiredNodes(spec)
+	// Terms are alternatives, so the requirement goes into each.
+	if len(required.NodeSelectorTerms) == 0 {
+		required.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
+	}
+	for i := range required.NodeSelectorTerms {
+		term := &required.NodeSelectorTerms[i]
+		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		})
+	}
+}
+
+// confine lets the pod run only on nodes of within. Terms are alternatives, so that both hold where
+// a term of one and a term of the other do.
+func confine(field string, spec *corev1.PodSpec, within *corev1.NodeSelector) error {
+	if within == nil {
+		return nil
+	}
+	required := requiredNodes(spec)
+	terms := withoutEmpty(within.DeepCopy().NodeSelectorTerms)
+	if own := required.NodeSelectorTerms; len(own) > 0 {
+		if len(own)*len(terms) > maxTerms {
+			return fmt.Errorf("%s.spec.affinity.nodeAffinity: its %d terms, confined to the %d of the allowed nodes, make more than %d; use fewer",
+				field, len(own), len(terms), maxTerms)
+		}
+		terms = product(withoutEmpty(own), terms)
+	}
+	if len(terms) == 0 {
+		return fmt.Errorf("%s.spec.affinity.nodeAffinity: no node is left, as all of its terms, or all of those of the allowed nodes, are empty", field)
+	}
+	required.NodeSelectorTerms = terms
+	return nil
+}
+
+func product(these, those []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
+	terms := make([]corev1.NodeSelectorTerm, 0, len(these)*len(those))
+	for _, a := range these {
+		for _, b := range those {
+			terms = append(terms, corev1.NodeSelectorTerm{
+				MatchExpressions: slices.Concat(a.MatchExpressions, b.MatchExpressions),
+				MatchFields:      slices.Concat(a.MatchFields, b.MatchFields),
+			})
+		}
+	}
+	return terms
+}
+
+// withoutEmpty leaves out what Kubernetes takes for no node at all, but would be every node in a product.
+func withoutEmpty(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
+	return slices.DeleteFunc(slices.Clone(terms), func(term corev1.NodeSelectorTerm) bool {
+		return len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0
+	})
+}
+
+// requiredNodes returns the pod's required node affinity, to be filled in.
+func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
@@ -192,33 +261,32 @@ func bindToNode(pod *corev1.Pod, node string) {
 	if *required == nil {
 		*required = &corev1.NodeSelector{}
 	}
-	// Terms are alternatives, so the requirement goes into each.
-	if len((*required).NodeSelectorTerms) == 0 {
-		(*required).NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
-	}
-	for i := range (*required).NodeSelectorTerms {
-		term := &(*required).NodeSelectorTerms[i]
-		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
-			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-		})
-	}
+	return *required
 }
 
-// addPav gives every container /pav. What a privileged container mounts below it reaches the node.
-func addPav(spec *corev1.PodSpec) {
+// addPav gives every container /pav.
+func addPav(spec *corev1.PodSpec, workflow string) {
 	spec.Volumes = append(slices.Clone(spec.Volumes), corev1.Volume{
 		Name:         pavVolume,
 		VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: pavv1.Driver}},
 	})
 	eachContainer(spec, func(container *corev1.Container) {
-		propagation := corev1.MountPropagationHostToContainer
-		if c := container.SecurityContext; c != nil && c.Privileged != nil && *c.Privileged {
-			propagation = corev1.MountPropagationBidirectional
-		}
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
-			Name: pavVolume, MountPath: pavPath, MountPropagation: &propagation,
+			Name: pavVolume, MountPath: pavPath, MountPropagation: propagation(workflow, container),
 		})
 	})
+}
+
+// propagation returns how mounts below /pav travel. What a privileged container of a staging pod
+// mounts there reaches the node; what other pods mount there is their own.
+func propagation(workflow string, container *corev1.Container) *corev1.MountPropagationMode {
+	if workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
+		return nil
+	}
+	if c := container.SecurityContext; c != nil && c.Privileged != nil && *c.Privileged {
+		return new(corev1.MountPropagationBidirectional)
+	}
+	return new(corev1.MountPropagationHostToContainer)
 }
 
 func eachContainer(spec *corev1.PodSpec, visit func(*corev1.Container)) {

@@ -3,6 +3,11 @@ package workflow
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // hashLength is the number of hexadecimal digits of Hash: 80 bits, so that no two volumes of a
@@ -23,4 +28,13 @@ func Hash(parts ...string) string {
 // Name returns the name of the pod of a workflow, deterministic in the parts.
 func Name(workflow string, parts ...string) string {
 	return workflow + "-" + Hash(parts...)
+}
+
+// Attempt returns the number of a workflow pod, or 0 where it has none.
+func Attempt(pod *corev1.Pod) int32 {
+	number, err := strconv.ParseInt(pod.Annotations[pavv1.AttemptAnnotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(number)
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,19 +64,17 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 		PodName:      pod.Name,
 		Time:         metav1.Now(),
 	}
-	what := "failed"
+	what, next := "failed", ": "
 	if reason := pod.Status.Reason; reason != "" {
-		what = "failed: " + strings.TrimSpace(reason+" "+pod.Status.Message)
+		what += ": " + shorten(oneLine(reason+" "+pod.Status.Message), maxWords)
+		next = "; "
 	}
-	words := strings.TrimSpace(podError)
+	words := shorten(strings.TrimSpace(strings.ToValidUTF8(podError, "?")), MaxError)
 
 	if status := firstFailed(pod); status != nil {
 		ended := status.State.Terminated
 		failure.ExitCode = &ended.ExitCode
-		what = fmt.Sprintf("failed: container %q ended with exit code %d", status.Name, ended.ExitCode)
-		if ended.Reason != "" && ended.Reason != "Error" {
-			what += " (" + ended.Reason + ")"
-		}
+		what += fmt.Sprintf("%scontainer %q %s", next, status.Name, howEnded(ended))
 		if words == "" {
 			words = lastLines(ended.Message)
 		}
@@ -90,45 +89,115 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 }
 
 func firstFailed(pod *corev1.Pod) *corev1.ContainerStatus {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if ended := statuses[i].State.Terminated; ended != nil && ended.ExitCode != 0 {
-				return &statuses[i]
-			}
+	for status := range containers(pod) {
+		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+			return status
 		}
 	}
 	return nil
 }
 
-// lastLines returns the end of what a container logged, on one line and at most 512 bytes long.
-func lastLines(log string) string {
-	const limit = 512
-	log = strings.TrimSpace(strings.ToValidUTF8(log, "?"))
-	if len(log) > limit {
-		log = "…" + strings.ToValidUTF8(log[len(log)-limit:], "")
+// howEnded says how a container ended.
+func howEnded(ended *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("ended with exit code %d", ended.ExitCode)
+	if ended.Reason != "" && ended.Reason != "Error" {
+		text += " (" + ended.Reason + ")"
 	}
-	return strings.Join(strings.FieldsFunc(log, func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
+	return text
 }
 
-// Waiting returns what keeps a pod from running, in words, or nothing where nothing is known to.
+// maxWords is how many bytes of what others say, such as kubelets, runtimes and logs, a message has.
+const maxWords = 512
+
+// lastLines returns the end of what a container logged.
+func lastLines(log string) string {
+	const ellipsis = "…"
+	log = oneLine(log)
+	if len(log) > maxWords {
+		log = ellipsis + strings.ToValidUTF8(log[len(log)-maxWords+len(ellipsis):], "")
+	}
+	return log
+}
+
+// shorten returns a text of so many bytes at most: the beginning, which says what is the matter, and
+// the end, which says why.
+func shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	half := (limit - len(ellipsis)) / 2
+	return strings.ToValidUTF8(text[:half], "") + ellipsis + strings.ToValidUTF8(text[len(text)-half:], "")
+}
+
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(strings.TrimSpace(strings.ToValidUTF8(text, "?")), func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(lines, " | ")
+}
+
+// Waiting returns what keeps a pod from running, in words, or nothing where nothing is known to: also
+// a container that is being restarted because it failed.
 func Waiting(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("pod %s/%s is not scheduled: %s", pod.Namespace, pod.Name, condition.Message)
+			return fmt.Sprintf("pod %s/%s is not scheduled: %s", pod.Namespace, pod.Name, shorten(oneLine(condition.Message), maxWords))
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, status := range statuses {
-			waiting := status.State.Waiting
-			if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
-				continue
-			}
-			text := fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, waiting.Reason)
-			if waiting.Message != "" {
-				text += ": " + waiting.Message
-			}
-			return text
+	for status := range containers(pod) {
+		if waiting := status.State.Waiting; waiting != nil && obstructs(waiting.Reason) {
+			return fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, shorten(obstacle(status), maxWords))
 		}
 	}
 	return ""
+}
+
+// obstructs says whether a container that waits for this reason waits for somebody to do something.
+// Other reasons are those of every pod on its way, and no reason is no news.
+func obstructs(reason string) bool {
+	return reason != "" && reason != "ContainerCreating" && reason != "PodInitializing"
+}
+
+// obstacle returns the reason and the message for which a container waits, and how it ended if it has run.
+func obstacle(status *corev1.ContainerStatus) string {
+	text := status.State.Waiting.Reason
+	if message := oneLine(status.State.Waiting.Message); message != "" {
+		text += ": " + message
+	}
+	if ended := status.LastTerminationState.Terminated; ended != nil {
+		text += "; it " + howEnded(ended)
+		if log := lastLines(ended.Message); log != "" {
+			text += ": " + log
+		}
+	}
+	return text
+}
+
+// Started says whether any container of a pod runs or has ever run, init containers too, as far as
+// the kubelet has told. It may not have told yet, so that only a pod that never had a node, or whose
+// kubelet said that it is over, has surely not started.
+func Started(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	for status := range containers(pod) {
+		// A container that ended may never have begun: the kubelet says so of those it lost sight of.
+		// To doubt is to believe the worse.
+		if status.State.Running != nil || status.State.Terminated != nil || status.LastTerminationState.Terminated != nil || status.RestartCount > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// containers returns what is known of the pod's containers, init containers first.
+func containers(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range statuses {
+				if !yield(&statuses[i]) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -80,6 +80,10 @@ func TestFailure(t *testing.T) {
 			status: corev1.PodStatus{Reason: "Evicted", Message: "The node was low on memory."},
 			want:   "pod ns/stage-1 failed: Evicted The node was low on memory." + logs,
 		},
+		"where the pod was evicted while a container ran": {
+			status: corev1.PodStatus{Reason: "Evicted", Message: "The node was low on memory.", ContainerStatuses: []corev1.ContainerStatus{ended("main", 137, "Error", "")}},
+			want:   `pod ns/stage-1 failed: Evicted The node was low on memory.; container "main" ended with exit code 137` + logs, code: new(int32(137)),
+		},
 		"where a reason has no message": {status: corev1.PodStatus{Reason: "Evicted"}, want: "pod ns/stage-1 failed: Evicted" + logs},
 		"where the pod said why": {
 			status:   corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 3, "Error", "last line")}},
@@ -144,9 +148,36 @@ func TestFailure_KeepsTheEndOfALongLog_AndItIsValid(t *testing.T) {
 	}
 }
 
+func TestFailure_IsOfBoundedLength_AndValid(t *testing.T) {
+	for name, test := range map[string]struct {
+		status   corev1.PodStatus
+		podError string
+		limit    int
+	}{
+		"a long reason of the kubelet's": {status: corev1.PodStatus{Reason: "Evicted", Message: strings.Repeat("€", 4000)}, limit: 700},
+		"a log of very many lines":       {status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", strings.Repeat("x\n", 2000))}}, limit: 700},
+		"what the pod said":              {podError: strings.Repeat("€", 1<<16), limit: MaxError + 200},
+		"bytes that the pod said":        {podError: strings.Repeat("\xffx", 1<<16), limit: MaxError + 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			message := Failure("stage", &corev1.Pod{Status: test.status}, test.podError).Message
+			if len(message) > test.limit || strings.ToValidUTF8(message, "") != message || !strings.Contains(message, "…") {
+				t.Errorf("%d bytes: %q", len(message), message)
+			}
+		})
+	}
+}
+
 // waiting returns the status of a container that waits.
 func waiting(reason, message string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+}
+
+// again returns the status of a container that is restarted after it ended.
+func again(message string, last corev1.ContainerStatus) []corev1.ContainerStatus {
+	statuses := waiting("CrashLoopBackOff", message)
+	statuses[0].LastTerminationState = last.State
+	return statuses
 }
 
 func TestWaiting(t *testing.T) {
@@ -160,6 +191,15 @@ func TestWaiting(t *testing.T) {
 		"waiting for init containers isn't": {corev1.PodStatus{ContainerStatuses: waiting("PodInitializing", "")}, ""},
 		"a pod that fits no node":           {corev1.PodStatus{Conditions: []corev1.PodCondition{unscheduled}}, "pod ns/stage-1 is not scheduled: 0/2 nodes are available"},
 		"an image that cannot be pulled":    {corev1.PodStatus{ContainerStatuses: waiting("ImagePullBackOff", "no such image")}, `pod ns/stage-1, container "main": ImagePullBackOff: no such image`},
+		"no reason is no obstacle":          {corev1.PodStatus{ContainerStatuses: waiting("", "")}, ""},
+		"an image of an impossible name":    {corev1.PodStatus{ContainerStatuses: waiting("InvalidImageName", "couldn't parse")}, `pod ns/stage-1, container "main": InvalidImageName: couldn't parse`},
+		"an image that is not there":        {corev1.PodStatus{ContainerStatuses: waiting("ErrImageNeverPull", "not present")}, `pod ns/stage-1, container "main": ErrImageNeverPull: not present`},
+		"a secret that is missing":          {corev1.PodStatus{ContainerStatuses: waiting("CreateContainerConfigError", `secret "x" not found`)}, `pod ns/stage-1, container "main": CreateContainerConfigError: secret "x" not found`},
+		"a container that is refused":       {corev1.PodStatus{ContainerStatuses: waiting("CreateContainerError", "no command\nspecified\n")}, `pod ns/stage-1, container "main": CreateContainerError: no command | specified`},
+		"a program that is not there":       {corev1.PodStatus{ContainerStatuses: waiting("RunContainerError", "no such file")}, `pod ns/stage-1, container "main": RunContainerError: no such file`},
+		"a container that fails and fails":  {corev1.PodStatus{ContainerStatuses: again("back-off 10s", ended("", 3, "Error", "one\ntwo\n"))}, `pod ns/stage-1, container "main": CrashLoopBackOff: back-off 10s; it ended with exit code 3: one | two`},
+		"one that is killed, and silent":    {corev1.PodStatus{ContainerStatuses: again("", ended("", 137, "OOMKilled", ""))}, `pod ns/stage-1, container "main": CrashLoopBackOff; it ended with exit code 137 (OOMKilled)`},
+		"the second of two containers":      {corev1.PodStatus{ContainerStatuses: append(waiting("ContainerCreating", ""), waiting("ErrImagePull", "denied")...)}, `pod ns/stage-1, container "main": ErrImagePull: denied`},
 		"a reason without a message":        {corev1.PodStatus{InitContainerStatuses: waiting("CrashLoopBackOff", "")}, `pod ns/stage-1, container "main": CrashLoopBackOff`},
 		"a pod that is scheduled":           {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}, ""},
 	} {
@@ -167,6 +207,53 @@ func TestWaiting(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stage-1"}, Status: test.status}
 			if got := Waiting(pod); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWaiting_KeepsBothEndsOfLongWords_AndTheyAreValid(t *testing.T) {
+	long := "beginning " + strings.Repeat("€", 4000) + " end"
+	for name, status := range map[string]corev1.PodStatus{
+		"a container's":   {ContainerStatuses: waiting("ErrImagePull", long)},
+		"the scheduler's": {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: long}}},
+		"a log's":         {ContainerStatuses: again("beginning", ended("", 1, "", long))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Waiting(&corev1.Pod{Status: status})
+			if len(got) > 600 || strings.ToValidUTF8(got, "") != got || !strings.Contains(got, "beginning") || !strings.HasSuffix(got, "€ end") {
+				t.Errorf("%d bytes: %q", len(got), got)
+			}
+		})
+	}
+}
+
+func TestStarted(t *testing.T) {
+	running := []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	over := []corev1.ContainerStatus{ended("main", 0, "Completed", "")}
+	for name, test := range map[string]struct {
+		status corev1.PodStatus
+		want   bool
+	}{
+		"a pod of which nothing is known":                {corev1.PodStatus{}, false},
+		"a pod that waits for its containers":            {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: waiting("PodInitializing", ""), ContainerStatuses: waiting("PodInitializing", "")}, false},
+		"a pod whose image is missing":                   {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ErrImagePull", "")}, false},
+		"a pod that its kubelet refused":                 {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeAffinity"}, false},
+		"a pod whose init container runs":                {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: running, ContainerStatuses: waiting("PodInitializing", "")}, true},
+		"a pod whose init container has run":             {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: over, ContainerStatuses: waiting("ErrImagePull", "")}, true},
+		"a running container":                            {corev1.PodStatus{ContainerStatuses: running}, true},
+		"one of two containers":                          {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: append(waiting("ErrImagePull", ""), running...)}, true},
+		"a container that failed":                        {corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "Error", "")}}, true},
+		"a container that is to be started again":        {corev1.PodStatus{ContainerStatuses: again("", ended("", 1, "Error", ""))}, true},
+		"a container that was started again":             {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 1}}}, true},
+		"a container of which the kubelet lost sight":    {corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended("main", 137, "ContainerStatusUnknown", "")}}, true},
+		"a running pod whose containers are not known":   {corev1.PodStatus{Phase: corev1.PodRunning}, true},
+		"a pod that ended well, by whatever containers":  {corev1.PodStatus{Phase: corev1.PodSucceeded}, true},
+		"a pod whose node is lost, of what was seen yet": {corev1.PodStatus{Phase: corev1.PodUnknown, ContainerStatuses: waiting("ContainerCreating", "")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Started(&corev1.Pod{Status: test.status}); got != test.want {
+				t.Errorf("got %t", got)
 			}
 		})
 	}

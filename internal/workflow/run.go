@@ -69,8 +69,9 @@ func (r *Runner) CheckNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Create creates a pod. A pod of that name that is the same workflow's is as good as a new one;
-// any other is ErrForeign.
+// Create creates a pod, and fills in what the API server made of it: its UID above all. A pod of that
+// name that is the same workflow's is as good as a new one, and becomes the value of pod; any other
+// is ErrForeign.
 func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 	err := r.Client.Create(ctx, pod, client.FieldOwner(pavv1.Group))
 	switch {
@@ -97,6 +98,7 @@ func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 	if !same {
 		return fmt.Errorf("pod %s/%s: %w; delete it", want.Namespace, want.Name, ErrForeign)
 	}
+	*want = *found
 	return nil
 }
 

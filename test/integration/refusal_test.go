@@ -59,20 +59,14 @@ var refusals = map[string]refusal{
 		class: func(s *storagev1.StorageClass) {
 			s.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
 		},
-		message: `StorageClass "refuse-topologies" has allowedTopologies`,
+		provisioner: func(p *pavv1.PavProvisioner) { p.Spec.VolumeCreation.AccessibleTopology = field(`[{"zone": "c"}]`) },
+		message:     `spec.volumeCreation.accessibleTopology: the volume can be used from nodes with zone=c, none of which the allowedTopologies of the StorageClass allow`,
 	},
 	"parameter": {
 		class: func(s *storagev1.StorageClass) {
 			s.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s3cr3t"}
 		},
 		message: `StorageClass "refuse-parameter": parameters[csi.storage.k8s.io/provisioner-secret-name]: PaV does not support this reserved parameter`,
-	},
-	"block": {
-		provisioner: func(p *pavv1.PavProvisioner) {
-			p.Spec.VolumeValidation = &pavv1.VolumeValidation{VolumeModes: field(`["Block", "Filesystem"]`)}
-		},
-		claim:   func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
-		message: "the claim asks for volume mode Block, but this version of PaV does not support block volumes yet",
 	},
 	"mode": {
 		claim:   func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
@@ -118,17 +112,11 @@ var refusals = map[string]refusal{
 		provisioner: func(p *pavv1.PavProvisioner) {
 			p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(`{}`)}
 		},
-		message: "spec.volumeValidation.podTemplate: this version of PaV does not run validation pods yet",
+		message: "spec.volumeValidation.podTemplate.spec.containers: a pod needs at least one container",
 	},
 	"creation-pod": {
 		provisioner: func(p *pavv1.PavProvisioner) { p.Spec.VolumeCreation.PodTemplate = field(`{}`) },
-		message:     "spec.volumeCreation.podTemplate: this version of PaV does not run creation pods yet",
-	},
-	"deletion-pod": {
-		provisioner: func(p *pavv1.PavProvisioner) {
-			p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{}`)}
-		},
-		message: "spec.volumeDeletion.podTemplate: this version of PaV does not run deletion pods yet",
+		message:     "spec.volumeCreation.podTemplate.spec.containers: a pod needs at least one container",
 	},
 }
 

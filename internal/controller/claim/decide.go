@@ -103,7 +103,6 @@ var refusals = []func(observed) string{
 	refuseSelector,
 	refuseDataSource,
 	refuseAttributesClass,
-	refuseTopologies,
 }
 
 func refuseProvisioner(o observed) string {
@@ -141,15 +140,6 @@ func refuseAttributesClass(o observed) string {
 		return fmt.Sprintf("spec.volumeAttributesClassName: PavProvisioner %q cannot apply VolumeAttributesClass %q", o.provisioner.Name, *name)
 	}
 	return ""
-}
-
-// A volume that may be used anywhere does not keep to the allowed topologies, and to ignore them
-// would be to pretend.
-func refuseTopologies(o observed) string {
-	if len(o.class.AllowedTopologies) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("StorageClass %q has allowedTopologies, which this version of PaV does not support", o.class.Name)
 }
 
 // waitsForConsumer says whether the scheduler has yet to choose a node.

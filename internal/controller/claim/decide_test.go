@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "Backup", Name: "src"}
 		}, want: leave},
 		"a VolumeAttributesClass is refused":                 {spoil: func(o *observed) { o.claim.Spec.VolumeAttributesClassName = new("gold") }, want: refuse, message: `spec.volumeAttributesClassName: PavProvisioner "demo" cannot apply VolumeAttributesClass "gold"`},
-		"allowed topologies are refused":                     {spoil: func(o *observed) { o.class.AllowedTopologies = make([]corev1.TopologySelectorTerm, 1) }, want: refuse, message: `StorageClass "fast" has allowedTopologies, which this version of PaV does not support`},
+		"allowed topologies are the volume's business":       {spoil: func(o *observed) { o.class.AllowedTopologies = make([]corev1.TopologySelectorTerm, 1) }, want: create},
 		"a provisioner that cannot be used says why":         {spoil: notAccepted, want: refuse, message: `PavProvisioner "demo" cannot be used: its name is taken`},
 		"the copy of a claim that has changed is brought up": {spoil: func(o *observed) { withVolume(o, `{"metadata":{"resourceVersion":"6"}}`) }, want: sync},
 		"the copy follows a bound claim, too":                {spoil: func(o *observed) { withVolume(o, `{}`); o.claim.Spec.VolumeName = "pvc-u1" }, want: sync},

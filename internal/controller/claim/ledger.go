@@ -22,20 +22,9 @@ import (
 // create writes the PavVolume of a claim: the intent, before any effect. Claim and class are read
 // from the API server, and the decision is made again on what it says.
 func (r *Reconciler) create(ctx context.Context, o observed) error {
-	rawClaim, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
-	if err != nil || rawClaim == nil || rawClaim.GetUID() != o.claim.UID {
+	live, rawClaim, rawClass, err := r.readLive(ctx, o)
+	if err != nil || rawClaim == nil || rawClass == nil {
 		return err // deleted or replaced: the cache will tell
-	}
-	rawClass, err := r.read(ctx, storagev1.SchemeGroupVersion.WithKind("StorageClass"), types.NamespacedName{Name: o.class.Name})
-	if err != nil || rawClass == nil {
-		return err
-	}
-	live := observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}, provisioner: o.provisioner}
-	if err := typed(rawClaim, live.claim); err != nil {
-		return err
-	}
-	if err := typed(rawClass, live.class); err != nil {
-		return err
 	}
 	if d := decide(live); d.action != create {
 		return r.act(ctx, live, d)
@@ -52,7 +41,34 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 	}
 	r.Events.Eventf(o.claim, corev1.EventTypeNormal, protocol.Provisioning,
 		"PavProvisioner %q is provisioning a volume for claim %q", o.provisioner.Name, o.claim.Namespace+"/"+o.claim.Name)
+	r.warnOfExpansion(live)
 	return nil
+}
+
+// readLive returns what the decision depends on, and claim and class in full, as the API server has
+// it: nil where they are gone, or another claim has the name.
+func (r *Reconciler) readLive(ctx context.Context, o observed) (live observed, rawClaim, rawClass *unstructured.Unstructured, err error) {
+	live = observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}, provisioner: o.provisioner}
+	rawClaim, err = r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
+	if err != nil || rawClaim == nil || rawClaim.GetUID() != o.claim.UID {
+		return live, nil, nil, err
+	}
+	rawClass, err = r.read(ctx, storagev1.SchemeGroupVersion.WithKind("StorageClass"), types.NamespacedName{Name: o.class.Name})
+	if err != nil || rawClass == nil {
+		return live, nil, nil, err
+	}
+	if err := typed(rawClaim, live.claim); err != nil {
+		return live, nil, nil, err
+	}
+	return live, rawClaim, rawClass, typed(rawClass, live.class)
+}
+
+// warnOfExpansion tells the claim's user where the class promises what PaV does not do.
+func (r *Reconciler) warnOfExpansion(o observed) {
+	if grow := o.class.AllowVolumeExpansion; grow != nil && *grow {
+		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.VolumeExpansionUnsupported,
+			"allowVolumeExpansion of StorageClass %q is true, but volumes of PavProvisioner %q cannot grow: request what is needed now", o.class.Name, o.provisioner.Name)
+	}
 }
 
 // ledger returns the PavVolume of a claim that is to be provisioned.

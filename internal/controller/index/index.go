@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -25,7 +26,7 @@ const (
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
-	// VolumesByHandle finds PavVolumes with a recorded handle by Handle.
+	// VolumesByHandle finds PavVolumes with a recorded or planned handle by Handle.
 	VolumesByHandle = "pavvolume.handle"
 
 	// StagesByProvisioner finds PavStages by spec.provisioner.
@@ -36,6 +37,9 @@ const (
 
 	// StagesByNode finds PavStages by spec.nodeName.
 	StagesByNode = "pavstage.node"
+
+	// PodsByVolume finds workflow pods by the name of the PavVolume that controls them.
+	PodsByVolume = "pod.volume"
 )
 
 // Handle is the key of a volume handle: handles are unique within a driver only.
@@ -78,14 +82,24 @@ var fields = []field{
 	}),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
 	of(&pavv1.PavVolume{}, VolumesByHandle, func(v *pavv1.PavVolume) string {
-		if v.Status.Handle == "" {
+		handle := v.Status.Handle
+		if handle == "" && v.Status.Plan != nil {
+			handle = v.Status.Plan.Handle
+		}
+		if handle == "" {
 			return ""
 		}
-		return Handle(v.Spec.Provisioner, v.Status.Handle)
+		return Handle(v.Spec.Provisioner, handle)
 	}),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
 	of(&pavv1.PavStage{}, StagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
+	of(&corev1.Pod{}, PodsByVolume, func(p *corev1.Pod) string {
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "PavVolume" {
+			return owner.Name
+		}
+		return ""
+	}),
 }
 
 func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {

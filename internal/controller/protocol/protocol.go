@@ -33,12 +33,13 @@ const (
 
 // Reasons of events.
 const (
-	Provisioning          = "Provisioning"
-	ProvisioningSucceeded = "ProvisioningSucceeded"
-	ProvisioningFailed    = "ProvisioningFailed"
-	VolumeFailedDelete    = "VolumeFailedDelete"
-	VolumeDeletionWaiting = "VolumeDeletionWaiting"
-	FailedMount           = "FailedMount"
+	Provisioning               = "Provisioning"
+	ProvisioningSucceeded      = "ProvisioningSucceeded"
+	ProvisioningFailed         = "ProvisioningFailed"
+	VolumeExpansionUnsupported = "VolumeExpansionUnsupported"
+	VolumeFailedDelete         = "VolumeFailedDelete"
+	VolumeDeletionWaiting      = "VolumeDeletionWaiting"
+	FailedMount                = "FailedMount"
 )
 
 // Provisioner returns the name of the provisioner that is to make the claim's volume, or "".

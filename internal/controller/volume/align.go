@@ -39,17 +39,17 @@ func alignment(o observed) changes {
 		}
 		// While it is being deleted, its finalizer goes with its storage.
 		if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
-			c.pv = change(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
+			c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
 		}
 	}
 	// A retained volume's storage is the administrator's, so that its record holds nothing.
 	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained
-	c.volume = change(o.volume, pavv1.VolumeFinalizer, owned)
+	c.volume = finalizerOf(o.volume, pavv1.VolumeFinalizer, owned)
 	return c
 }
 
-// change compares an object's finalizers with what is wanted. Kubernetes refuses new ones on an object under deletion.
-func change(object client.Object, finalizer string, wanted bool) finalizerChange {
+// finalizerOf compares an object's finalizers with what is wanted. Kubernetes refuses new ones on an object under deletion.
+func finalizerOf(object client.Object, finalizer string, wanted bool) finalizerChange {
 	has := slices.Contains(object.GetFinalizers(), finalizer)
 	switch {
 	case has && !wanted:

@@ -3,7 +3,8 @@ package volume
 import (
 	"context"
 	"fmt"
-	"slices"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,12 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Reconciler takes volumes through their life.
@@ -36,31 +41,51 @@ type Reconciler struct {
 	// Live reads from the API server: templates see what it has, and nothing is forgotten on a cache's word.
 	Live client.Reader
 
-	// Events records events on claims and PersistentVolumes.
+	// Runner runs pods. It reads from the API server.
+	Runner *workflow.Runner
+
+	// Events records events on claims, PersistentVolumes and PavVolumes.
 	Events record.EventRecorder
 
 	// Templates evaluates the fields of provisioners.
 	Templates *template.Evaluator
 
+	// Limits say how many pods run at once.
+	Limits queue.Limits
+
+	queue   *queue.Queue
 	handles handles
+	now     func() time.Time
+
+	mu      sync.Mutex
+	adopted bool // whether the queue knows of the pods of earlier agents
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	r.now = time.Now
+	var requests workqueue.TypedRateLimitingInterface[reconcile.Request]
+	r.queue = queue.New(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
+	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		requests = q // before the first pass, and so before the first turn
+		return nil
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volume").
 		For(&pavv1.PavVolume{}, builder.WithPredicates(moreThanConditions)).
 		Watches(&corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}). // of the same name
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
+		WatchesRawSource(turns).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
 		Complete(r)
 }
 
 // moreThanConditions lets through all updates but those of conditions: what the reconciler says of
-// a failed attempt is no reason for the next one.
+// a volume is no reason to look at it again.
 var moreThanConditions = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.DeepCopyObject().(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
@@ -79,6 +104,13 @@ func named(name string) []reconcile.Request {
 
 func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
 	return named(protocol.VolumeName(object.GetUID()))
+}
+
+func ofPod(_ context.Context, object client.Object) []reconcile.Request {
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "PavVolume" {
+		return named(owner.Name)
+	}
+	return nil
 }
 
 func ofStage(_ context.Context, object client.Object) []reconcile.Request {
@@ -107,10 +139,14 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if err := r.adoptAll(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	volume := &pavv1.PavVolume{}
 	if err := r.Client.Get(ctx, request.NamespacedName, volume); apierrors.IsNotFound(err) {
 		r.handles.release(request.Name)
-		return ctrl.Result{}, nil
+		r.queue.Give(request.Name)
+		return retry.Result(r.releaseOrphans(ctx, request.Name))
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -119,93 +155,52 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	o, err := r.gather(ctx, volume)
 	if err != nil {
-		return ctrl.Result{}, err
+		return retry.Result(err)
 	}
-	return retry.Result(r.act(ctx, o, decide(o)))
+	r.settlePlace(o)
+	if err := r.sweep(ctx, o); err != nil {
+		return retry.Result(err)
+	}
+	d := decide(o)
+	if err := r.act(ctx, o, d); err != nil {
+		return retry.Result(err)
+	}
+	return ctrl.Result{RequeueAfter: d.after}, nil
 }
 
-// gather collects from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (observed, error) {
-	o := observed{volume: volume}
-	var err error
-	if o.provisioner, err = optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
-		return o, err
-	}
-	driver, err := optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &storagev1.CSIDriver{})
-	if err != nil {
-		return o, err
-	}
-	o.registered = driver != nil && driver.DeletionTimestamp == nil && o.provisioner != nil && metav1.IsControlledBy(driver, o.provisioner)
-	if o.pv, err = optional(ctx, r.Client, types.NamespacedName{Name: volume.Name}, &corev1.PersistentVolume{}); err != nil {
-		return o, err
-	}
-	claim, err := optional(ctx, r.Client, claimKey(volume), &corev1.PersistentVolumeClaim{})
-	if err != nil {
-		return o, err
-	}
-	o.claim = stateOf(claim, volume)
-	o.holders, err = holders(ctx, r.Client, client.MatchingFields{index.StagesByVolume: volume.Name})
-	return o, err
-}
-
-// holders returns the nodes whose stages keep the volume from being deleted.
-func holders(ctx context.Context, reader client.Reader, selection client.ListOption) ([]string, error) {
-	stages := &pavv1.PavStageList{}
-	if err := reader.List(ctx, stages, selection); err != nil {
-		return nil, fmt.Errorf("looking up PavStages: %w", err)
-	}
-	var names []string
-	for i := range stages.Items {
-		if s := &stages.Items[i]; holds(s) {
-			names = append(names, s.Spec.NodeName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-func claimKey(volume *pavv1.PavVolume) types.NamespacedName {
-	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
-}
-
-// optional returns the object of the key, or nil where there is none.
-func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
-	var none T
-	err := reader.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
-	}
-	return object, nil
+// acts are the ways to take each step that is something to do.
+var acts = map[step]func(*Reconciler, context.Context, observed, decision) error{
+	stepWait:          (*Reconciler).wait,
+	stepAlign:         (*Reconciler).align,
+	stepBegin:         (*Reconciler).begin,
+	stepCreate:        (*Reconciler).create,
+	stepRefuse:        (*Reconciler).refuseBegin,
+	stepRunPod:        (*Reconciler).runPod,
+	stepStopPod:       (*Reconciler).stopPod,
+	stepDropPod:       (*Reconciler).dropPod,
+	stepRecordCreated: (*Reconciler).recordCreated,
+	stepRecordFailure: (*Reconciler).recordFailure,
+	stepRevert:        (*Reconciler).revert,
+	stepReverted:      (*Reconciler).markReverted,
+	stepReturnNode:    (*Reconciler).returnNode,
+	stepWritePV:       (*Reconciler).writePV,
+	stepMarkReady:     (*Reconciler).markReady,
+	stepMarkDeleting:  (*Reconciler).markDeleting,
+	stepDelete:        (*Reconciler).delete,
+	stepMarkDeleted:   (*Reconciler).markDeleted,
+	stepDeletePV:      (*Reconciler).deletePV,
+	stepRetain:        (*Reconciler).retain,
+	stepForget:        (*Reconciler).forget,
 }
 
 // act takes a step.
 func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
-	switch d.step {
-	case stepDone:
+	if d.step == stepDone {
 		return nil
-	case stepWait:
-		return r.wait(ctx, o, d)
-	case stepFail:
-		return r.fail(ctx, o, d)
-	case stepAlign:
-		return r.align(ctx, o)
-	case stepProvision:
-		return r.provision(ctx, o)
-	case stepWritePV:
-		return r.writePV(ctx, o)
-	case stepMarkReady:
-		return r.markReady(ctx, o)
-	case stepMarkDeleting:
-		return r.markPhase(ctx, o, pavv1.VolumeDeleting)
-	case stepDeletePV:
-		return r.deletePV(ctx, o)
-	case stepRetain:
-		return r.markPhase(ctx, o, pavv1.VolumeRetained)
-	case stepForget:
-		return r.forget(ctx, o)
 	}
-	return fmt.Errorf("no such step: %q", d.step)
+	act, ok := acts[d.step]
+	if !ok {
+		return fmt.Errorf("no such step: %q", d.step)
+	}
+	return act(r, ctx, o, d)
 }

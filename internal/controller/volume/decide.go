@@ -2,16 +2,14 @@ package volume
 
 import (
 	"fmt"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// step is the next thing to do for a volume: at most one object is changed by it.
+// step is the next thing to do for a volume.
 type step string
 
 const (
@@ -21,14 +19,42 @@ const (
 	// stepWait: the same, but the decision has a condition that says what for.
 	stepWait step = "Wait"
 
-	// stepFail: the attempt has failed; it is reported and repeated with backoff.
-	stepFail step = "Fail"
-
 	// stepAlign: make reclaim policy and finalizers of PavVolume and PersistentVolume agree.
 	stepAlign step = "Align"
 
-	// stepProvision: check the request, work out handle and capacity, and record them.
-	stepProvision step = "Provision"
+	// stepBegin: begin an attempt to provision: check the request, and record the first pod or,
+	// where there is none, what the volume is.
+	stepBegin step = "Begin"
+
+	// stepCreate: the request is valid; record the creation pod or what the volume is.
+	stepCreate step = "Create"
+
+	// stepRefuse: the attempt fails before anything is done; the message says why.
+	stepRefuse step = "Refuse"
+
+	// stepRunPod: create the recorded pod, as soon as there is a place for it.
+	stepRunPod step = "RunPod"
+
+	// stepStopPod: end the pod of the present step.
+	stepStopPod step = "StopPod"
+
+	// stepDropPod: the recorded pod was never created, and is not wanted any more.
+	stepDropPod step = "DropPod"
+
+	// stepRecordCreated: the creation pod has succeeded; record what the volume is.
+	stepRecordCreated step = "RecordCreated"
+
+	// stepRecordFailure: the pod of the present step has failed.
+	stepRecordFailure step = "RecordFailure"
+
+	// stepRevert: begin to undo what the creation pod did.
+	stepRevert step = "Revert"
+
+	// stepReverted: record that all is undone.
+	stepReverted step = "Reverted"
+
+	// stepReturnNode: the volume cannot be made for the node that the scheduler chose; let it choose again.
+	stepReturnNode step = "ReturnNode"
 
 	// stepWritePV: write the PersistentVolume.
 	stepWritePV step = "WritePV"
@@ -38,6 +64,12 @@ const (
 
 	// stepMarkDeleting: record that the storage will be deleted, before any of it is.
 	stepMarkDeleting step = "MarkDeleting"
+
+	// stepDelete: record the deletion pod.
+	stepDelete step = "Delete"
+
+	// stepMarkDeleted: record that the deletion pod has succeeded.
+	stepMarkDeleted step = "MarkDeleted"
 
 	// stepDeletePV: the storage is gone; delete the PersistentVolume.
 	stepDeletePV step = "DeletePV"
@@ -49,53 +81,33 @@ const (
 	stepForget step = "Forget"
 )
 
-// decision is a step, and what to tell about it: for Wait and Fail.
+// decision is a step, and what to tell about it.
 type decision struct {
 	step step
 
-	// reason and message are those of the condition; the message is also the event's.
-	reason, message string
+	// condition, reason and message are those of the condition; the message is also the event's.
+	condition, reason, message string
 
 	// warning says that somebody has to do something about it.
 	warning bool
+
+	// after is when to decide again if nothing changes; 0 for not before that.
+	after time.Duration
 }
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observed) decision {
 	pv := o.ownPV()
 	switch {
+	case o.volume.Status.Step == pavv1.StepDeleted, o.volume.Status.Step == pavv1.StepDeleting && o.volume.Status.Pod != nil:
+		// Past the point of no return: what runs is seen to its end, whatever the reclaim policy says by now.
+		return decideDeletion(o)
 	case pv != nil:
 		return decideWithPV(o, pv)
 	case o.pending():
 		return decidePending(o)
 	default:
 		return decideWithoutPV(o)
-	}
-}
-
-// decidePending decides about a volume in the making.
-func decidePending(o observed) decision {
-	// Nothing was created yet that would have to be reverted, so that a volume which nobody wants,
-	// or nobody can make, just goes. The claim's own controller tells its user why.
-	if o.deleting() || o.claim == claimGone || o.claim == claimElsewhere {
-		return decision{step: stepForget}
-	}
-	if o.provisioner == nil || o.provisioner.DeletionTimestamp != nil {
-		return decision{step: stepForget}
-	}
-	if o.pv != nil {
-		return failed("Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name))
-	}
-	if message := refuseDefinition(o.provisioner); message != "" {
-		return failed("Refused", message)
-	}
-	switch {
-	case o.volume.Status.Handle == "":
-		return decision{step: stepProvision}
-	case !o.registered:
-		return decision{step: stepDone} // the CSIDriver comes first, and brings the next pass
-	default:
-		return decision{step: stepWritePV}
 	}
 }
 
@@ -124,7 +136,7 @@ func decideInUse(o observed, pv *corev1.PersistentVolume) decision {
 		return decision{step: stepMarkReady}
 	}
 	if o.deleting() && phase == pavv1.VolumeReady {
-		return waiting("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", pv.Name), true)
+		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", pv.Name), true)
 	}
 	return decision{step: stepDone}
 }
@@ -146,78 +158,17 @@ func decideWithoutPV(o observed) decision {
 		return decision{step: stepDone}
 	}
 	if o.claim == claimBound {
-		return waiting("Lost", fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true)
+		return waitingToDelete("Lost", fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true)
 	}
 	return decideDeletion(o)
 }
 
-// decideDeletion decides about a volume whose storage is to be deleted.
-func decideDeletion(o observed) decision {
-	if o.volume.Status.Phase != pavv1.VolumeDeleting {
-		return decision{step: stepMarkDeleting}
-	}
-	if len(o.holders) > 0 {
-		return waiting("StillStaged", "waiting for the volume to be unstaged on "+nodes(o.holders), false)
-	}
-	if o.provisioner == nil {
-		return waiting("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: "+
-			"create it again, or set the reclaim policy to Retain and delete the storage by hand", o.volume.Spec.Provisioner), true)
-	}
-	if d := o.provisioner.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
-		return waiting("Unsupported", unsupported(o.provisioner, "spec.volumeDeletion.podTemplate", "deletion"), true)
-	}
-	if o.ownPV() != nil {
-		return decision{step: stepDeletePV}
-	}
-	return decision{step: stepForget}
+func waiting(condition, reason, message string, warning bool) decision {
+	return decision{step: stepWait, condition: condition, reason: reason, message: message, warning: warning}
 }
 
-// refuseDefinition returns why a provisioner makes no volumes, or "".
-func refuseDefinition(p *pavv1.PavProvisioner) string {
-	if c := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return fmt.Sprintf("PavProvisioner %q cannot be used: %s", p.Name, c.Message)
-	}
-	switch {
-	case p.Spec.VolumeValidation != nil && p.Spec.VolumeValidation.PodTemplate != nil:
-		return unsupported(p, "spec.volumeValidation.podTemplate", "validation")
-	case p.Spec.VolumeCreation != nil && p.Spec.VolumeCreation.PodTemplate != nil:
-		return unsupported(p, "spec.volumeCreation.podTemplate", "creation")
-	case p.Spec.VolumeDeletion != nil && p.Spec.VolumeDeletion.PodTemplate != nil:
-		return unsupported(p, "spec.volumeDeletion.podTemplate", "deletion")
-	}
-	return ""
+func waitingToDelete(reason, message string, warning bool) decision {
+	return waiting(pavv1.VolumeDeleted, reason, message, warning)
 }
 
-func unsupported(p *pavv1.PavProvisioner, field, pod string) string {
-	return fmt.Sprintf("PavProvisioner %q: %s: this version of PaV does not run %s pods yet", p.Name, field, pod)
-}
-
-func failed(reason, message string) decision {
-	return decision{step: stepFail, reason: reason, message: bounded(message), warning: true}
-}
-
-func waiting(reason, message string, warning bool) decision {
-	return decision{step: stepWait, reason: reason, message: bounded(message), warning: warning}
-}
-
-// bounded cuts a message, which may quote a definition or the API server, to what an event can have.
-func bounded(message string) string {
-	const most = 1024
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-len("…")], "") + "…"
-}
-
-// nodes names at most three nodes.
-func nodes(names []string) string {
-	const most = 3
-	text := "node "
-	if len(names) > 1 {
-		text = "nodes "
-	}
-	if len(names) <= most {
-		return text + strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s%s and %d more", text, strings.Join(names[:most], ", "), len(names)-most)
-}
+func again(after time.Duration) decision { return decision{step: stepDone, after: after} }

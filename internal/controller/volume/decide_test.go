@@ -3,6 +3,7 @@ package volume
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +18,9 @@ const (
 	retainPolicy = corev1.PersistentVolumeReclaimRetain
 )
 
+// noon is when everything is observed.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
 // state builds what is observed of a volume.
 type state struct{ o observed }
 
@@ -28,7 +32,8 @@ func fresh() *state {
 			Spec: pavv1.PavVolumeSpec{Provisioner: "demo", ReclaimPolicy: deletePolicy,
 				ClaimRef: pavv1.ClaimReference{Namespace: "apps", Name: "data", UID: "u1"}},
 		},
-		provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
+		now:         noon,
+		provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", UID: "p1", Generation: 3}},
 		registered:  true,
 		claim:       claimWaits,
 	}}
@@ -85,7 +90,7 @@ func ptrQuantity(text string) *resource.Quantity {
 
 func field(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-func deletionPod(o *observed) {
+func withDeletionPod(o *observed) {
 	o.provisioner.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{}`)}
 }
 
@@ -99,7 +104,7 @@ func TestDecide(t *testing.T) {
 		message string
 	}{
 		// In the making.
-		"a new volume is provisioned":                        {state: fresh(), want: stepProvision},
+		"a new volume is provisioned":                        {state: fresh(), want: stepBegin},
 		"a recorded handle becomes a PersistentVolume":       {state: recorded(), want: stepWritePV},
 		"the CSIDriver comes before the PersistentVolume":    {state: recorded().with(func(o *observed) { o.registered = false }), want: stepDone},
 		"a claim deleted before provisioning":                {state: fresh().with(func(o *observed) { o.claim = claimGone }), want: stepForget},
@@ -109,15 +114,13 @@ func TestDecide(t *testing.T) {
 		"a PavVolume deleted by hand while in the making":    {state: recorded().deleted(), want: stepForget},
 		"a provisioner that vanished":                        {state: fresh().with(func(o *observed) { o.provisioner = nil }), want: stepForget},
 		"a provisioner under deletion":                       {state: fresh().with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepForget},
-		"a PersistentVolume of another driver is in the way": {state: recorded().with(func(o *observed) { o.pv = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1"}} }), want: stepFail, message: `PersistentVolume "pvc-u1" exists and is not this claim's`},
-		"a PersistentVolume of another claim is in the way":  {state: in(pavv1.VolumePending, bound, deletePolicy).with(func(o *observed) { o.claim = claimWaits; o.pv.Spec.ClaimRef.UID = "u0" }), want: stepFail, message: "is not this claim's"},
-		"validation pods are refused for now": {state: fresh().with(func(o *observed) {
-			o.provisioner.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(`{}`)}
-		}), want: stepFail, message: `PavProvisioner "demo": spec.volumeValidation.podTemplate: this version of PaV does not run validation pods yet`},
-		"creation pods are refused for now": {state: fresh().with(func(o *observed) {
-			o.provisioner.Spec.VolumeCreation = &pavv1.VolumeCreation{PodTemplate: field(`{}`)}
-		}), want: stepFail, message: "spec.volumeCreation.podTemplate"},
-		"deletion pods are refused for now":                    {state: fresh().with(deletionPod), want: stepFail, message: "spec.volumeDeletion.podTemplate"},
+		"a PersistentVolume of another driver is in the way": {state: recorded().with(func(o *observed) { o.pv = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1"}} }), want: stepWait, message: `PersistentVolume "pvc-u1" exists and is not this claim's`},
+		"a PersistentVolume of another claim is in the way":  {state: in(pavv1.VolumePending, bound, deletePolicy).with(func(o *observed) { o.claim = claimWaits; o.pv.Spec.ClaimRef.UID = "u0" }), want: stepWait, message: "is not this claim's"},
+		"also before anything is done":                       {state: fresh().with(func(o *observed) { o.pv = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1"}} }), want: stepRefuse, message: "exists and is not this claim's"},
+		"a definition that is not accepted": {state: fresh().with(func(o *observed) {
+			o.provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Message: "choose another name"}}
+		}), want: stepRefuse, message: "it cannot be used: choose another name"},
+		"the scheduler comes first":                            {state: fresh().with(func(o *observed) { o.waitsForNode = true }), want: stepDone},
 		"a PersistentVolume written before a crash is adopted": {state: in(pavv1.VolumePending, available, deletePolicy), want: stepMarkReady},
 		"also where the ledger lost the handle":                {state: in("", bound, deletePolicy).with(func(o *observed) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
 
@@ -144,7 +147,7 @@ func TestDecide(t *testing.T) {
 		"many stages are not all named":                      {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"a", "b", "c", "d"} }), want: stepWait, message: "nodes a, b, c and 1 more"},
 		"a stage holds it when the PV was removed, too":      {state: without(deleting, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "node n1"},
 		"without provisioner nothing is deleted":             {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"a deletion pod that cannot run is never skipped":    {state: in(deleting, released, deletePolicy).with(deletionPod), want: stepWait, message: "does not run deletion pods yet"},
+		"a deletion pod is never skipped":                    {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
 		"a provisioner under deletion deletes its volumes":   {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepDeletePV},
 		"a PV removed by force is deleted once unclaimed":    {state: without(ready, deletePolicy), want: stepMarkDeleting},
 		"a PV removed by force waits for its claim":          {state: without(ready, deletePolicy).with(func(o *observed) { o.claim = claimBound }), want: stepWait, message: "removed by force"},
@@ -173,53 +176,6 @@ func TestDecide(t *testing.T) {
 			}
 			if !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
 				t.Errorf("got message %q, want it to contain %q", got.message, test.message)
-			}
-		})
-	}
-}
-
-func TestHolds(t *testing.T) {
-	tests := map[string]struct {
-		stage pavv1.PavStage
-		want  bool
-	}{
-		"a new stage holds":                   {stage: pavv1.PavStage{}, want: true},
-		"a staged volume holds":               {stage: pavv1.PavStage{Status: pavv1.PavStageStatus{Phase: pavv1.StageStaged}}, want: true},
-		"the record of a failed one does not": {stage: pavv1.PavStage{Status: pavv1.PavStageStatus{Phase: pavv1.StageFailed}}, want: false},
-		"unless it is still being reverted":   {stage: pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{pavv1.StageFinalizer}}, Status: pavv1.PavStageStatus{Phase: pavv1.StageFailed}}, want: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := holds(&test.stage); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
-	}
-}
-
-func TestStateOf(t *testing.T) {
-	now := metav1.Now()
-	claim := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "u1"}}
-		change(c)
-		return c
-	}
-	tests := map[string]struct {
-		claim *corev1.PersistentVolumeClaim
-		want  claimState
-	}{
-		"no claim":             {want: claimGone},
-		"another of the name":  {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.UID = "u2" }), want: claimGone},
-		"one under deletion":   {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), want: claimGone},
-		"one bound elsewhere":  {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-x" }), want: claimElsewhere},
-		"one bound to this":    {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-u1" }), want: claimBound},
-		"one that lost this":   {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), want: claimBound},
-		"one that still waits": {claim: claim(func(*corev1.PersistentVolumeClaim) {}), want: claimWaits},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := stateOf(test.claim, fresh().o.volume); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}

@@ -4,41 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
-	"github.com/albertofaria/pav/internal/workflow"
 )
-
-// wait reports what the volume waits for, once for each thing that it waits for.
-func (r *Reconciler) wait(ctx context.Context, o observed, d decision) error {
-	if hasCondition(o.volume, pavv1.VolumeDeleted, d) {
-		return nil
-	}
-	if err := r.patchCondition(ctx, o.volume, pavv1.VolumeDeleted, d); err != nil {
-		return err
-	}
-	eventType, reason := corev1.EventTypeNormal, protocol.VolumeDeletionWaiting
-	if d.warning {
-		eventType, reason = corev1.EventTypeWarning, protocol.VolumeFailedDelete
-	}
-	r.Events.Event(o.volume, eventType, reason, d.message)
-	if pv := o.ownPV(); pv != nil {
-		r.Events.Event(pv, eventType, reason, d.message)
-	}
-	return nil
-}
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
 // fails, the next pass makes it.
-func (r *Reconciler) align(ctx context.Context, o observed) error {
+func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 	c := alignment(o)
 	volume := o.volume.DeepCopy()
 	if c.policy != "" {
@@ -75,11 +51,89 @@ func (r *Reconciler) patch(ctx context.Context, before, after client.Object) err
 	return nil
 }
 
-// markPhase records that the volume enters a phase.
+// markDeleting records that the storage will be deleted, before any of it is.
+func (r *Reconciler) markDeleting(ctx context.Context, o observed, _ decision) error {
+	return r.markPhase(ctx, o, pavv1.VolumeDeleting)
+}
+
+// retain records that the storage is now the administrator's.
+func (r *Reconciler) retain(ctx context.Context, o observed, _ decision) error {
+	return r.markPhase(ctx, o, pavv1.VolumeRetained)
+}
+
 func (r *Reconciler) markPhase(ctx context.Context, o observed, phase pavv1.VolumePhase) error {
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
-		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
+		clearDeletion(status)
+	})
+}
+
+// clearDeletion forgets what was recorded of a deletion, or a revert, that is over.
+func clearDeletion(status *pavv1.PavVolumeStatus) {
+	status.Step, status.Pod = "", nil
+	status.DeletionAttempt, status.DeletionFailure = 0, nil
+	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
+}
+
+// revert begins to undo what the creation pod of a volume did that nobody wants any more.
+func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		status.Step, status.Pod = pavv1.StepReverting, nil
+	})
+}
+
+// markReverted records that nothing of the volume is left, or ever was.
+func (r *Reconciler) markReverted(ctx context.Context, o observed, _ decision) error {
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		clearDeletion(status)
+		status.Plan, status.Handle, status.Capacity, status.AccessibleTopology = nil, "", nil, nil
+	}); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("reverted the creation of a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
+	return nil
+}
+
+// delete records a deletion pod, made from the provisioner as it is now.
+func (r *Reconciler) delete(ctx context.Context, o observed, d decision) error {
+	step := pavv1.StepReverting
+	if !o.pending() {
+		step = pavv1.StepDeleting
+		if err := r.checkDeletable(ctx, o, d); err != nil {
+			return err
+		}
+	}
+	attempt := func(status *pavv1.PavVolumeStatus) {
+		status.DeletionAttempt++
+		status.ProvisionerGeneration = o.provisioner.Generation
+	}
+	request, err := r.deletionRequest(ctx, o)
+	if err != nil {
+		return err
+	}
+	pod, err := request.Deletion(ctx, o.provisioner.Spec.VolumeDeletion, o.volume.Status.Handle)
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowDeletion, attempt, err)
+	}
+	return r.intend(ctx, o, intent{step: step, pod: pod, generation: o.provisioner.Generation, change: attempt})
+}
+
+// checkDeletable asks the API server whether the storage may be deleted.
+func (r *Reconciler) checkDeletable(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	return r.checkHolders(ctx, o.volume)
+}
+
+// markDeleted records that the deletion pod has succeeded: all that is left are objects.
+func (r *Reconciler) markDeleted(ctx context.Context, o observed, _ decision) error {
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		clearDeletion(status)
+		status.Step = pavv1.StepDeleted
 	})
 }
 
@@ -87,7 +141,7 @@ func (r *Reconciler) markPhase(ctx context.Context, o observed, phase pavv1.Volu
 // the finalizer, so that a crash in between leaves nothing that looks like an unprotected volume.
 //
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
-func (r *Reconciler) deletePV(ctx context.Context, o observed) error {
+func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error {
 	if err := r.checkHolders(ctx, o.volume); err != nil {
 		return err
 	}
@@ -109,23 +163,16 @@ func exactly(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
 
-// checkHolders asks the API server whether the volume is still staged: data is never deleted on a cache's word.
-func (r *Reconciler) checkHolders(ctx context.Context, volume *pavv1.PavVolume) error {
-	names, err := holders(ctx, r.Live, client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(volume.Name)})
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return retry.ErrStale
-	}
-	return nil
-}
-
 // forget deletes the PavVolume, after which PaV knows nothing of the volume any more. So the API
 // server is asked, not the cache, whether there is nothing left to know.
-func (r *Reconciler) forget(ctx context.Context, o observed) error {
-	if err := r.checkForgettable(ctx, o); err != nil {
+func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
 		return err
+	}
+	if !o.pending() {
+		if err := r.checkHolders(ctx, o.volume); err != nil {
+			return err
+		}
 	}
 	if !o.deleting() {
 		if err := r.Client.Delete(ctx, o.volume, exactly(o.volume)); client.IgnoreNotFound(err) != nil {
@@ -141,28 +188,5 @@ func (r *Reconciler) forget(ctx context.Context, o observed) error {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
-	return nil
-}
-
-func (r *Reconciler) checkForgettable(ctx context.Context, o observed) error {
-	var err error
-	live := o
-	if live.pv, err = optional(ctx, r.Live, types.NamespacedName{Name: o.volume.Name}, &corev1.PersistentVolume{}); err != nil {
-		return err
-	}
-	if live.ownPV() != nil {
-		return retry.ErrStale
-	}
-	if !o.pending() {
-		return r.checkHolders(ctx, o.volume)
-	}
-	claim, err := optional(ctx, r.Live, claimKey(o.volume), &corev1.PersistentVolumeClaim{})
-	if err != nil {
-		return err
-	}
-	live.claim = stateOf(claim, o.volume)
-	if decide(live).step != stepForget {
-		return retry.ErrStale
-	}
 	return nil
 }

@@ -2,15 +2,20 @@ package volume
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // observed is all that the decision about a volume depends on.
 type observed struct {
 	volume *pavv1.PavVolume
+
+	// now is when it was observed.
+	now time.Time
 
 	// provisioner is the volume's; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
@@ -21,11 +26,25 @@ type observed struct {
 	// claim is what has become of the claim that the volume is made for.
 	claim claimState
 
+	// selectedNode is the node that the scheduler has chosen for the claim's first consumer, or "";
+	// waitsForNode says that it has yet to choose one.
+	selectedNode string
+	waitsForNode bool
+
+	// classReplaced says that the claim's StorageClass is not what the ledger has any more.
+	classReplaced bool
+
 	// pv is the PersistentVolume of the volume's name, whoever made it; nil if there is none.
 	pv *corev1.PersistentVolume
 
 	// holders are the nodes on which the volume is, or may be, staged; sorted.
 	holders []string
+
+	// pods are all pods of the volume.
+	pods []corev1.Pod
+
+	// contended says that other volumes of the provisioner wait for this one's pod to end.
+	contended bool
 }
 
 // claimState is what has become of the claim that a volume is made for.
@@ -68,6 +87,12 @@ func (o observed) pending() bool {
 // deleting says whether somebody asked for the PavVolume to be deleted.
 func (o observed) deleting() bool { return o.volume.DeletionTimestamp != nil }
 
+// unwanted says whether nobody waits for a volume in the making any more, or nobody can make it.
+func (o observed) unwanted() bool {
+	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
+		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
+}
+
 // ownPV returns the PersistentVolume if it is the volume's, or nil. A claim of another name may be
 // bound to it by now, but driver and handle never change.
 func (o observed) ownPV() *corev1.PersistentVolume {
@@ -106,4 +131,104 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 // whose effects were reverted, does not.
 func holds(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase != pavv1.StageFailed || slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
+}
+
+// pod returns the pod of the present step, or nil.
+func (o observed) pod() *corev1.Pod {
+	ref := o.volume.Status.Pod
+	for i := range o.pods {
+		pod := &o.pods[i]
+		if ref != nil && pod.Namespace == ref.Namespace && pod.Name == ref.Name && (ref.UID == "" || pod.UID == ref.UID) {
+			return pod
+		}
+	}
+	return nil
+}
+
+// progress is how far the pod of the present step is.
+type progress string
+
+const (
+	// podNone: no pod is recorded.
+	podNone progress = "None"
+
+	// podIntended: the pod is recorded, and not known to have been created.
+	podIntended progress = "Intended"
+
+	// podRunning: containers of the pod run or may run yet.
+	podRunning progress = "Running"
+
+	// podStopping: the pod is being deleted, and containers of it may still run.
+	podStopping progress = "Stopping"
+
+	// podReporting: all containers have ended, and the agent of the node has yet to tell what they left in /pav.
+	podReporting progress = "Reporting"
+
+	// podSucceeded: all containers have ended well, by themselves.
+	podSucceeded progress = "Succeeded"
+
+	// podFailed: no container runs any more, and the pod did not end well.
+	podFailed progress = "Failed"
+
+	// podVanished: the pod was created, and is gone without an outcome.
+	podVanished progress = "Vanished"
+)
+
+// reportPatience is how long a failed pod's last words are waited for; without them, its failure is
+// reported all the same. What a pod that succeeded left is waited for as long as its node exists.
+const reportPatience = 5 * time.Second
+
+func (o observed) progress() progress {
+	ref, pod := o.volume.Status.Pod, o.pod()
+	switch {
+	case ref == nil:
+		return podNone
+	case pod == nil && ref.UID == "":
+		return podIntended
+	case pod == nil:
+		return podVanished
+	}
+	switch workflow.Observe(pod) {
+	case workflow.Stopping:
+		return podStopping
+	case workflow.Succeeded:
+		if o.mayTell(pod) {
+			return podReporting
+		}
+		return podSucceeded
+	case workflow.Failed:
+		if o.mayTell(pod) && pod.DeletionTimestamp == nil && o.now.Before(endOf(pod).Add(reportPatience)) {
+			return podReporting
+		}
+		return podFailed
+	default:
+		return podRunning
+	}
+}
+
+// mayTell says whether something that matters may come from the node of a pod that is over: what a
+// creation pod that succeeded left in /pav, or the last words of one that failed.
+func (o observed) mayTell(pod *corev1.Pod) bool {
+	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told || !workflow.Started(pod) {
+		return false
+	}
+	return pod.Status.Phase == corev1.PodFailed || o.volume.Status.Step == pavv1.StepCreating
+}
+
+// endOf returns when the last container of a pod ended, or the zero time.
+func endOf(pod *corev1.Pod) time.Time {
+	var end time.Time
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			if ended := s.State.Terminated; ended != nil && ended.FinishedAt.After(end) {
+				end = ended.FinishedAt.Time
+			}
+		}
+	}
+	return end
+}
+
+// neverBound says whether a pod that is over was never bound to a node, so that nothing of it ever ran.
+func neverBound(pod *corev1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName == "" && !workflow.Started(pod)
 }

@@ -13,16 +13,17 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/topology"
 )
 
-// source is what the ledger kept of the objects that a volume was made from.
-type source struct {
+// ledger is what the ledger kept of the objects that a volume was made from.
+type ledger struct {
 	claim corev1.PersistentVolumeClaim
 	class storagev1.StorageClass
 }
 
-func sourceOf(volume *pavv1.PavVolume) (source, error) {
-	s := source{}
+func sourceOf(volume *pavv1.PavVolume) (ledger, error) {
+	s := ledger{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &s.claim); err != nil {
 		return s, fmt.Errorf("spec.claim of PavVolume %q: %w", volume.Name, err)
 	}
@@ -76,6 +77,7 @@ func persistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 			VolumeMode:                    s.claim.Spec.VolumeMode,
 			MountOptions:                  s.class.MountOptions,
 			StorageClassName:              s.class.Name,
+			NodeAffinity:                  topology.NodeAffinity(volume.Status.AccessibleTopology),
 			PersistentVolumeReclaimPolicy: volume.Spec.ReclaimPolicy,
 			// Protocol: "pv.Spec.ClaimRef MUST point to the claim that led to its creation (including the claim UID)".
 			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},

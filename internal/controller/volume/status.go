@@ -5,16 +5,20 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // patchStatus writes what change makes of a volume's status, unless somebody else wrote the volume
-// meanwhile: a decision made on an old status must not become the new one.
-func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, change func(*pavv1.PavVolumeStatus)) error {
+// meanwhile: a decision made on an old status must not become the new one. The volume is then what
+// was written.
+func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, change change) error {
 	changed := volume.DeepCopy()
 	change(&changed.Status)
 	if equality.Semantic.DeepEqual(volume.Status, changed.Status) {
@@ -22,28 +26,36 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	}
 	changed.Status.ObservedGeneration = volume.Generation
 	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, changed, patch); apierrors.IsNotFound(err) {
+		return retry.ErrStale
+	} else if err != nil {
 		return fmt.Errorf("updating the status of PavVolume %q: %w", volume.Name, err)
 	}
+	*volume = *changed
 	return nil
 }
 
 // patchCondition makes a condition false, with what the decision says about it.
-func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume, condition string, d decision) error {
-	if hasCondition(volume, condition, d) {
-		return nil
-	}
+func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume, d decision) error {
 	return r.patchStatus(ctx, volume, func(status *pavv1.PavVolumeStatus) {
 		if status.Phase == "" {
 			status.Phase = pavv1.VolumePending
 		}
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionFalse,
-			Reason: d.reason, Message: d.message, ObservedGeneration: volume.Generation})
+		setCondition(volume, status, d.condition, d.reason, d.message)
 	})
 }
 
 // hasCondition says whether a condition is false already, with what the decision says about it.
-func hasCondition(volume *pavv1.PavVolume, condition string, d decision) bool {
-	c := meta.FindStatusCondition(volume.Status.Conditions, condition)
+func hasCondition(volume *pavv1.PavVolume, d decision) bool {
+	c := meta.FindStatusCondition(volume.Status.Conditions, d.condition)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.reason && c.Message == d.message
 }
+
+// setCondition makes a condition false that tells of what goes on.
+func setCondition(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, kind, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse,
+		Reason: reason, Message: observe.Clip(message, maxCondition), ObservedGeneration: volume.Generation})
+}
+
+// maxCondition keeps conditions well below the 32 KiB that the API server takes, in bytes.
+const maxCondition = 4 << 10

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -176,7 +176,7 @@ func (t *task) failWithoutPod(ctx context.Context, reason error, first bool) err
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
-	failure.Message = clip(failure.Message, maxMessage)
+	failure.Message = observe.Clip(failure.Message, maxMessage)
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure
@@ -221,26 +221,10 @@ func (t *task) eventf(kind, reason, format string, args ...any) {
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",
 		Namespace: t.stage.Spec.ClaimRef.Namespace, Name: t.stage.Spec.ClaimRef.Name, UID: t.stage.Spec.ClaimRef.UID,
 	}
-	note := clip(fmt.Sprintf(format, args...), maxNote)
+	note := observe.Clip(fmt.Sprintf(format, args...), observe.MaxNote)
 	t.events.Event(claim, kind, reason, note)
 	t.events.Event(t.stage, kind, reason, note)
 }
 
-const (
-	// maxMessage keeps conditions well below the 32 KiB that the API server takes.
-	maxMessage = 4 << 10
-
-	// maxNote keeps events below the 1024 bytes that the API server takes.
-	maxNote = 1000
-)
-
-// clip shortens a text to at most limit bytes. The middle goes: the beginning says what failed, and the
-// end how to look at it.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const gap = " … "
-	half := (limit - len(gap)) / 2
-	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
-}
+// maxMessage keeps conditions well below the 32 KiB that the API server takes.
+const maxMessage = 4 << 10

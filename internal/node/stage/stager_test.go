@@ -2,10 +2,8 @@ package stage
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,15 +115,5 @@ func TestIsExclusive(t *testing.T) {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
-	}
-}
-
-func TestClip_KeepsBeginningAndEnd(t *testing.T) {
-	if got := clip("short", 10); got != "short" {
-		t.Errorf("got %q", got)
-	}
-	got := clip("what failed "+strings.Repeat("é", 3000)+" see kubectl logs", maxNote)
-	if len(got) > maxNote || !utf8.ValidString(got) || !strings.HasPrefix(got, "what failed ") || !strings.HasSuffix(got, " see kubectl logs") {
-		t.Errorf("got %d bytes: %q", len(got), got)
 	}
 }

@@ -1,8 +1,7 @@
-package volume
+package plan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,27 +11,20 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// evaluate returns the value of a field, or nil where it is absent.
-func (r request) evaluate(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
-	if given == nil {
-		return nil, nil
-	}
-	key := template.Field{Object: r.provisioner.UID, Generation: r.provisioner.Generation, Path: field}
-	return r.templates.Evaluate(ctx, key, *given, vars, r.getPVC)
-}
-
 // quantity returns the number of bytes that a field stands for, and whether it is there at all.
-func (r request) quantity(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
+func (r Request) quantity(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil || value == nil {
 		return 0, false, err
 	}
-	bytes, err = template.Capacity(field, value)
-	return bytes, err == nil, err
+	if bytes, err = template.Capacity(field, value); err != nil {
+		return 0, false, err
+	}
+	return bytes, true, nil
 }
 
 // list returns the strings that a field lists, each of which must be known; or, where it is absent, those of byDefault.
-func (r request) list(ctx context.Context, field string, given *pavv1.Template, vars template.Variables, byDefault, known []string) ([]string, error) {
+func (r Request) list(ctx context.Context, field string, given *pavv1.Template, vars template.Variables, byDefault, known []string) ([]string, error) {
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil {
 		return nil, err
@@ -46,7 +38,7 @@ func (r request) list(ctx context.Context, field string, given *pavv1.Template, 
 	}
 	for i, item := range items {
 		if !slices.Contains(known, item) {
-			return nil, fmt.Errorf("%s[%d]: %q is none of %s", field, i, item, strings.Join(known, ", "))
+			return nil, refuse("%s[%d]: %q is none of %s", field, i, item, strings.Join(known, ", "))
 		}
 	}
 	return items, nil

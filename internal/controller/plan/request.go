@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// Error is why a request cannot be met until somebody changes something: the claim, its
+// StorageClass, the definition, or a pod. Its text is for the user who wrote the claim.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+func refuse(format string, args ...any) error {
+	return &Error{fmt.Errorf(format, args...)}
+}
+
+// IsRefusal says whether err is about the request, and not about how it was looked at: those are
+// errors of the API server, and pass by themselves.
+func IsRefusal(err error) bool {
+	var refusal *Error
+	var mistake *template.Error
+	return errors.As(err, &refusal) || errors.As(err, &mistake)
+}
+
+// Request is a volume that a claim asks for. The objects are as the API server returned them; they
+// hold text of tenants, which is only ever data here.
+type Request struct {
+	// Provisioner and Generation tell the definition apart from all others.
+	Provisioner types.UID
+	Generation  int64
+
+	// Claim, Class and Node are the PersistentVolumeClaim, its StorageClass and the Node that the
+	// scheduler chose for the claim's first consumer; Node is nil where it chose none.
+	Claim, Class, Node map[string]any
+
+	// Templates and GetPVC evaluate the definition.
+	Templates *template.Evaluator
+	GetPVC    template.GetPVC
+}
+
+// evaluate returns the value of a field, or nil where it is absent.
+func (r Request) evaluate(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
+	if given == nil {
+		return nil, nil
+	}
+	key := template.Field{Object: r.Provisioner, Generation: r.Generation, Path: field}
+	return r.Templates.Evaluate(ctx, key, *given, vars, r.GetPVC)
+}
+
+// pod returns the value of a pod template, or nil where it is absent.
+func (r Request) pod(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (map[string]any, error) {
+	value, err := r.evaluate(ctx, field, given, vars)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return template.Object(field, value)
+}
+
+// The fields of pod templates, for errors.
+const (
+	ValidationPod = "spec.volumeValidation.podTemplate"
+	CreationPod   = "spec.volumeCreation.podTemplate"
+	DeletionPod   = "spec.volumeDeletion.podTemplate"
+)
+
+// Deletion returns the deletion pod as its template says; nil where there is none. Handle is the
+// volume's, "" where it has none that is known to be its own.
+func (r Request) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, handle string) (map[string]any, error) {
+	if d == nil || d.PodTemplate == nil {
+		return nil, nil
+	}
+	vars, err := template.DeletionVariables(r.Claim, r.Class, r.Node, handle)
+	if err != nil {
+		return nil, &Error{err}
+	}
+	return r.pod(ctx, DeletionPod, d.PodTemplate, vars)
+}

@@ -1,0 +1,113 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// NodeAffinity returns the node affinity of a PersistentVolume of the topology, always the same for
+// the same list; nil for all nodes.
+func NodeAffinity(topology []pavv1.TopologyLabels) *corev1.VolumeNodeAffinity {
+	if len(topology) == 0 {
+		return nil
+	}
+	terms := make([]corev1.NodeSelectorTerm, len(topology))
+	for i, labels := range topology {
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions, in(key, labels[key]))
+		}
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+}
+
+// Matches says whether a node with these labels is in the topology.
+func Matches(topology []pavv1.TopologyLabels, node map[string]string) bool {
+	has := func(labels pavv1.TopologyLabels) bool {
+		for key, value := range labels {
+			if got, ok := node[key]; !ok || got != value {
+				return false
+			}
+		}
+		return true
+	}
+	return len(topology) == 0 || slices.ContainsFunc(topology, has)
+}
+
+// Overlaps says whether some node could be both in the topology and among those that the
+// allowedTopologies of a StorageClass stand for. A label that only one of the two speaks of does not
+// part them, as a node may have both labels.
+func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm) bool {
+	if len(topology) == 0 || len(allowed) == 0 {
+		return true
+	}
+	for _, labels := range topology {
+		if slices.ContainsFunc(allowed, func(term corev1.TopologySelectorTerm) bool { return compatible(labels, term) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func compatible(labels pavv1.TopologyLabels, term corev1.TopologySelectorTerm) bool {
+	for _, requirement := range term.MatchLabelExpressions {
+		if value, ok := labels[requirement.Key]; ok && !slices.Contains(requirement.Values, value) {
+			return false
+		}
+	}
+	// Kubernetes: a "null or empty topology selector term matches no objects".
+	return len(term.MatchLabelExpressions) > 0
+}
+
+// NodeSelector returns the nodes that the allowedTopologies of a StorageClass stand for; nil for all nodes.
+func NodeSelector(allowed []corev1.TopologySelectorTerm) *corev1.NodeSelector {
+	if len(allowed) == 0 {
+		return nil
+	}
+	selector := &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, len(allowed))}
+	for i, term := range allowed {
+		for _, requirement := range term.MatchLabelExpressions {
+			selector.NodeSelectorTerms[i].MatchExpressions = append(selector.NodeSelectorTerms[i].MatchExpressions,
+				in(requirement.Key, requirement.Values...))
+		}
+	}
+	return selector
+}
+
+func in(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(values)}
+}
+
+// Describe returns the topology in words, such as "rack=1,zone=a or zone=b": always the same for the
+// same list, and cut off after 256 bytes.
+func Describe(topology []pavv1.TopologyLabels) string {
+	const enough = 256
+	if len(topology) == 0 {
+		return "all nodes"
+	}
+	words := make([]string, len(topology))
+	for i, labels := range topology {
+		words[i] = describeLabels(labels)
+	}
+	return shorten(strings.Join(words, " or "), enough)
+}
+
+func describeLabels(labels map[string]string) string {
+	words := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, key+"="+labels[key])
+	}
+	return strings.Join(words, ",")
+}
+
+// shorten returns the beginning of a text, of about so many bytes.
+func shorten(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:bytes], "") + "…"
+}

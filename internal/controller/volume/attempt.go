@@ -1,0 +1,191 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
+func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
+	start := beginning(o)
+	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner))
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)
+	}
+	pod, err := request.Validate(ctx, o.provisioner.Spec.VolumeValidation)
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)
+	}
+	if pod == nil {
+		return r.createBy(ctx, o, request, o.provisioner.Spec.VolumeCreation, start)
+	}
+	return r.intend(ctx, o, intent{step: pavv1.StepValidating, pod: pod, generation: request.Generation, change: start})
+}
+
+// create goes on to creation after the validation pod has succeeded.
+func (r *Reconciler) create(ctx context.Context, o observed, _ decision) error {
+	request, err := r.provisioningRequest(ctx, o, o.volume.Status.Definition)
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
+	}
+	return r.createBy(ctx, o, request, o.volume.Status.Definition.VolumeCreation, nothing)
+}
+
+// change is what is recorded of an attempt together with its next step.
+type change func(*pavv1.PavVolumeStatus)
+
+func nothing(*pavv1.PavVolumeStatus) {}
+
+// beginning is what is recorded of a new attempt.
+func beginning(o observed) change {
+	return func(status *pavv1.PavVolumeStatus) {
+		status.Phase = pavv1.VolumePending
+		status.Attempt++
+		status.Definition = definitionOf(o.provisioner)
+		status.SelectedNode = o.selectedNode
+	}
+}
+
+func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
+	return &pavv1.VolumeDefinition{
+		UID: p.UID, Generation: p.Generation,
+		VolumeValidation: p.Spec.VolumeValidation, VolumeCreation: p.Spec.VolumeCreation,
+	}
+}
+
+// createBy records the creation pod or, where there is none, what the volume is: before the
+// PersistentVolume is written, so that a repeated pass writes the same one.
+func (r *Reconciler) createBy(ctx context.Context, o observed, request plan.Request, c *pavv1.VolumeCreation, begin change) error {
+	creation, err := request.Create(ctx, c)
+	if err == nil && creation.Handle != "" {
+		err = r.reserve(ctx, o.volume, "spec.volumeCreation.handle", creation.Handle)
+	}
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
+	}
+	if creation.Pod == nil {
+		return r.createWithoutPod(ctx, o, creation, begin)
+	}
+	planned := &pavv1.VolumePlan{Handle: creation.Handle, AccessibleTopology: creation.Topology}
+	if creation.Capacity > 0 {
+		planned.Capacity = resource.NewQuantity(creation.Capacity, resource.BinarySI)
+	}
+	return r.intend(ctx, o, intent{
+		step: pavv1.StepCreating, pod: creation.Pod, generation: request.Generation, within: creation.Within,
+		change: func(status *pavv1.PavVolumeStatus) { begin(status); status.Plan = planned },
+	})
+}
+
+func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *plan.Creation, begin change) error {
+	made, err := creation.Outcome(nil)
+	if err == nil {
+		err = r.reserve(ctx, o.volume, "the default handle", made.Handle)
+	}
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		begin(status)
+		status.Step, status.Pod, status.Plan = "", nil, nil
+		status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
+		status.AccessibleTopology = creation.Topology
+	})
+}
+
+// recordCreated records what the volume is, by the definition and the word of the creation pod. If
+// that cannot be, what the pod did is reverted.
+func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) error {
+	pod := o.pod()
+	made, err := r.made(ctx, o, pod)
+	if plan.IsRefusal(err) {
+		failure := newFailure(pavv1.WorkflowCreation, err)
+		failure.PodNamespace, failure.PodName = pod.Namespace, pod.Name
+		return r.failProvisioning(ctx, o, failure, nothing, true)
+	}
+	if err != nil {
+		return err
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		status.Step, status.Pod = "", nil
+		status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
+		status.AccessibleTopology = status.Plan.AccessibleTopology
+	})
+}
+
+func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (plan.Volume, error) {
+	s, err := sourceOf(o.volume)
+	if err != nil {
+		return plan.Volume{}, err
+	}
+	result, err := workflow.ResultOf(pod)
+	if err != nil {
+		return plan.Volume{}, &plan.Error{Err: err}
+	}
+	requested := s.claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	creation := &plan.Creation{DefaultHandle: protocol.VolumeName(o.volume.Spec.ClaimRef.UID), Requested: requested.Value()}
+	if p := o.volume.Status.Plan; p != nil {
+		creation.Handle = p.Handle
+		if p.Capacity != nil {
+			creation.Capacity = p.Capacity.Value()
+		}
+	}
+	made, err := creation.Outcome(result)
+	if err != nil {
+		return plan.Volume{}, err
+	}
+	return made, r.reserve(ctx, o.volume, "the creation pod's /pav/handle", made.Handle)
+}
+
+// reserve keeps a handle for a volume. One handle in two volumes would be one storage under two
+// names, so one that is taken is a plan.Error, which begins with the source of the handle.
+func (r *Reconciler) reserve(ctx context.Context, volume *pavv1.PavVolume, source, handle string) error {
+	key := index.Handle(volume.Spec.Provisioner, handle)
+	if holder := r.handles.take(key, volume.Name); holder != volume.Name {
+		return inUse(source, handle, "PersistentVolume", holder)
+	}
+	kind, holder, err := r.holderOf(ctx, key, volume.Name)
+	if err == nil && holder != "" {
+		err = inUse(source, handle, kind, holder)
+	}
+	if err != nil {
+		r.handles.release(volume.Name)
+	}
+	return err
+}
+
+func inUse(source, handle, kind, holder string) error {
+	return &plan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s %q already", source, handle, kind, holder)}
+}
+
+// holderOf returns another object that has the handle, or "".
+func (r *Reconciler) holderOf(ctx context.Context, key, volume string) (kind, name string, err error) {
+	pvs := &corev1.PersistentVolumeList{}
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{index.PVsByHandle: key}); err != nil {
+		return "", "", fmt.Errorf("looking up PersistentVolumes: %w", err)
+	}
+	for i := range pvs.Items {
+		if pvs.Items[i].Name != volume {
+			return "PersistentVolume", pvs.Items[i].Name, nil
+		}
+	}
+	volumes := &pavv1.PavVolumeList{}
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: key}); err != nil {
+		return "", "", fmt.Errorf("looking up PavVolumes: %w", err)
+	}
+	for i := range volumes.Items {
+		if volumes.Items[i].Name != volume {
+			return "PavVolume", volumes.Items[i].Name, nil
+		}
+	}
+	return "", "", nil
+}

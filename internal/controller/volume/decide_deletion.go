@@ -1,0 +1,96 @@
+package volume
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// decideDeletion decides about a volume whose storage is to be deleted.
+func decideDeletion(o observed) decision {
+	status := &o.volume.Status
+	if status.Step == pavv1.StepDeleted {
+		return decideDeleted(o)
+	}
+	if status.Phase != pavv1.VolumeDeleting {
+		return decision{step: stepMarkDeleting}
+	}
+	if status.Pod != nil {
+		return decideDeletionPod(o, stepMarkDeleted)
+	}
+	if len(o.holders) > 0 {
+		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(o.holders), false)
+	}
+	if o.provisioner == nil {
+		return noProvisioner(o)
+	}
+	if deletionPod(o.provisioner) == nil {
+		return decideDeleted(o)
+	}
+	if wait := deletionBackoff(o); wait > 0 {
+		return again(wait)
+	}
+	return decision{step: stepDelete}
+}
+
+// decideDeleted decides about a volume whose storage is deleted.
+func decideDeleted(o observed) decision {
+	if o.ownPV() != nil {
+		return decision{step: stepDeletePV}
+	}
+	return decision{step: stepForget}
+}
+
+// decideDeletionPod decides about a deletion pod that is recorded; success is what follows when it has succeeded.
+func decideDeletionPod(o observed, success step) decision {
+	switch p := o.progress(); p {
+	case podNone, podIntended:
+		return decision{step: stepRunPod}
+	case podRunning:
+		return decideRunning(o, pavv1.VolumeDeleted)
+	case podStopping, podReporting:
+		return decideEnding(o, p, pavv1.VolumeDeleted)
+	case podSucceeded:
+		return decision{step: success}
+	default:
+		return decision{step: stepRecordFailure}
+	}
+}
+
+func noProvisioner(o observed) decision {
+	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: "+
+		"create it again, or set the reclaim policy to Retain and delete the storage by hand", o.volume.Spec.Provisioner), true)
+}
+
+// deletionPod returns the template of a provisioner's deletion pod, or nil.
+func deletionPod(p *pavv1.PavProvisioner) *pavv1.Template {
+	if p.Spec.VolumeDeletion == nil {
+		return nil
+	}
+	return p.Spec.VolumeDeletion.PodTemplate
+}
+
+// deletionBackoff returns how long the next deletion pod has to wait. One of a definition that has
+// changed since waits for nothing.
+func deletionBackoff(o observed) time.Duration {
+	status := &o.volume.Status
+	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
+		return 0
+	}
+	return backoff(status.DeletionAttempt, status.DeletionFailure.Time.Time, o.now)
+}
+
+// nodes names at most three nodes.
+func nodes(names []string) string {
+	const most = 3
+	text := "node "
+	if len(names) > 1 {
+		text = "nodes "
+	}
+	if len(names) <= most {
+		return text + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s%s and %d more", text, strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,243 @@
+package volume
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// decidePending decides about a volume in the making.
+func decidePending(o observed) decision {
+	switch o.volume.Status.Step {
+	case pavv1.StepValidating, pavv1.StepCreating:
+		return decideMaking(o)
+	case pavv1.StepReverting:
+		return decideReverting(o)
+	default:
+		if o.volume.Status.Handle != "" {
+			return decideMade(o)
+		}
+		return decideIdle(o)
+	}
+}
+
+// decideIdle decides about a volume of which nothing exists: before the first attempt, or after one
+// that failed and was reverted.
+func decideIdle(o observed) decision {
+	status := &o.volume.Status
+	// The claim's own controller tells its user why, and goes by a replaced StorageClass with a new PavVolume.
+	if o.unwanted() || o.classReplaced && status.Failure != nil {
+		return decision{step: stepForget}
+	}
+	if o.waitsForNode {
+		return decision{step: stepDone}
+	}
+	if failedOnNode(o) {
+		return decision{step: stepReturnNode}
+	}
+	if wait := provisioningBackoff(o); wait > 0 {
+		return again(wait)
+	}
+	if o.pv != nil {
+		return decision{step: stepRefuse, message: fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)}
+	}
+	if c := meta.FindStatusCondition(o.provisioner.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return decision{step: stepRefuse, message: "it cannot be used: " + c.Message}
+	}
+	return decision{step: stepBegin}
+}
+
+// failedOnNode says whether the last attempt's creation pod failed, and the node that it was for is still the
+// scheduler's choice.
+func failedOnNode(o observed) bool {
+	status := &o.volume.Status
+	f := status.Failure
+	return f != nil && f.Workflow == pavv1.WorkflowCreation && f.PodName != "" &&
+		status.SelectedNode != "" && status.SelectedNode == o.selectedNode
+}
+
+// provisioningBackoff returns how long the next attempt has to wait. One of a definition that has
+// changed since waits for nothing.
+func provisioningBackoff(o observed) time.Duration {
+	status := &o.volume.Status
+	if status.Failure == nil {
+		return 0
+	}
+	if d := status.Definition; d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation) {
+		return 0
+	}
+	return backoff(status.Attempt, status.Failure.Time.Time, o.now)
+}
+
+// The delay between attempts doubles with each from the first to the longest.
+const (
+	firstDelay   = time.Second
+	longestDelay = 5 * time.Minute
+)
+
+// delayAfter returns the delay after an attempt, which are counted from 1.
+func delayAfter(attempt int32) time.Duration {
+	if attempt > 9 {
+		return longestDelay
+	}
+	return min(firstDelay<<max(attempt-1, 0), longestDelay)
+}
+
+// backoff returns what is left of the delay after an attempt that failed at some time.
+func backoff(attempt int32, failed, now time.Time) time.Duration {
+	return max(failed.Add(delayAfter(attempt)).Sub(now), 0)
+}
+
+// decideMaking decides about a volume whose validation or creation pod is recorded.
+func decideMaking(o observed) decision {
+	switch p := o.progress(); p {
+	case podNone, podIntended:
+		if o.unwanted() {
+			return decision{step: stepDropPod}
+		}
+		return decision{step: stepRunPod}
+	case podRunning:
+		if o.unwanted() {
+			return decision{step: stepStopPod}
+		}
+		return decideRunning(o, pavv1.VolumeProvisioned)
+	case podStopping, podReporting:
+		return decideEnding(o, p, pavv1.VolumeProvisioned)
+	default:
+		return decideMadeOrNot(o, p)
+	}
+}
+
+// decideMadeOrNot decides about a validation or creation pod that is over.
+func decideMadeOrNot(o observed, p progress) decision {
+	creating := o.volume.Status.Step == pavv1.StepCreating
+	nothingRan := p == podFailed && neverBound(o.pod())
+	switch {
+	case o.unwanted() && (!creating || nothingRan):
+		return decision{step: stepDropPod}
+	case o.unwanted():
+		return decision{step: stepRevert}
+	case p != podSucceeded:
+		return decision{step: stepRecordFailure}
+	case creating:
+		return decision{step: stepRecordCreated}
+	default:
+		return decision{step: stepCreate}
+	}
+}
+
+// decideMade decides about a volume that was created and has no PersistentVolume yet.
+func decideMade(o observed) decision {
+	if o.unwanted() {
+		// Where no creation pod ran, there is nothing to revert.
+		if o.volume.Status.Plan == nil {
+			return decision{step: stepForget}
+		}
+		return decision{step: stepRevert}
+	}
+	if o.pv != nil {
+		return waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
+	}
+	if !o.registered {
+		return decision{step: stepDone} // the CSIDriver comes first, and brings the next pass
+	}
+	return decision{step: stepWritePV}
+}
+
+// decideReverting decides about a volume whose creation is being undone.
+func decideReverting(o observed) decision {
+	if o.volume.Status.Pod == nil {
+		if o.provisioner == nil {
+			return noProvisioner(o)
+		}
+		if deletionPod(o.provisioner) == nil {
+			return decision{step: stepReverted}
+		}
+		if wait := deletionBackoff(o); wait > 0 {
+			return again(wait)
+		}
+		return decision{step: stepDelete}
+	}
+	return decideDeletionPod(o, stepReverted)
+}
+
+// The times after which a pod that does not start is talked about: with a cause that Kubernetes
+// tells, which may pass by itself, and without one.
+const (
+	causePatience   = 4 * time.Second
+	startPatience   = 30 * time.Second
+	nodePatience    = 15 * time.Second
+	contentPatience = 5 * time.Minute
+)
+
+// decideRunning decides about a pod that runs, or cannot start.
+func decideRunning(o observed, condition string) decision {
+	pod := o.pod()
+	if workflow.Started(pod) {
+		return decision{step: stepDone}
+	}
+	age := o.now.Sub(pod.CreationTimestamp.Time)
+	if givesUp(o, pod, age) {
+		return decision{step: stepStopPod}
+	}
+	cause, patience := workflow.Waiting(pod), causePatience
+	if cause == "" {
+		cause, patience = fmt.Sprintf("pod %s/%s has not started after %s; see kubectl describe pod -n %s %s",
+			pod.Namespace, pod.Name, startPatience, pod.Namespace, pod.Name), startPatience
+	}
+	if age < patience {
+		return again(patience - age)
+	}
+	d := waiting(condition, "PodNotStarted", "waiting, as "+cause, true)
+	d.after = contentPatience // whether others wait by then is no event
+	for _, next := range []time.Duration{contentPatience, nodePatience} {
+		if age < next {
+			d.after = next - age
+		}
+	}
+	return d
+}
+
+// givesUp says whether a pod that cannot start is not waited for any more.
+func givesUp(o observed, pod *corev1.Pod, age time.Duration) bool {
+	status := &o.volume.Status
+	// Nothing of it ever ran, so that there is nothing to revert, and the scheduler may choose another node.
+	if status.Step == pavv1.StepCreating && status.SelectedNode != "" && unschedulable(pod) {
+		return age >= nodePatience
+	}
+	// Others wait for its place, one of which may be what it waits for.
+	return o.contended && age >= contentPatience
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
+
+// decideEnding decides about a pod of which nothing is wanted but its end, or the report of its node.
+func decideEnding(o observed, p progress, condition string) decision {
+	pod := o.pod()
+	end := endOf(pod)
+	if p == podStopping {
+		end = pod.DeletionTimestamp.Time
+	}
+	if wait := end.Add(2 * reportPatience).Sub(o.now); wait > 0 {
+		return again(min(wait, reportPatience))
+	}
+	if p == podStopping {
+		return waiting(condition, "PodStopping", fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is gone for good, delete the Node",
+			pod.Spec.NodeName, pod.Namespace, pod.Name), true)
+	}
+	return waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
+		pod.Spec.NodeName, pod.Namespace, pod.Name), true)
+}

@@ -1,0 +1,153 @@
+package volume
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// gather collects from the cache what the decision depends on.
+func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (observed, error) {
+	o := observed{volume: volume, now: r.now(), contended: r.queue.Contended(volume.Spec.Provisioner)}
+	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
+		return o, err
+	}
+	driver, err := optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &storagev1.CSIDriver{})
+	if err != nil {
+		return o, err
+	}
+	o.registered = driver != nil && driver.DeletionTimestamp == nil && o.provisioner != nil && metav1.IsControlledBy(driver, o.provisioner)
+	if o.pods, err = r.podsOf(ctx, volume); err != nil {
+		return o, err
+	}
+	o.holders, err = holders(ctx, r.Client, client.MatchingFields{index.StagesByVolume: volume.Name})
+	return o, err
+}
+
+// gatherObjects reads the objects that say whether anybody wants the volume.
+func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observed) error {
+	volume := o.volume
+	var err error
+	if o.provisioner, err = optional(ctx, reader, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return err
+	}
+	if o.pv, err = optional(ctx, reader, types.NamespacedName{Name: volume.Name}, &corev1.PersistentVolume{}); err != nil {
+		return err
+	}
+	claim, err := optional(ctx, reader, claimKey(volume), &corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return err
+	}
+	o.claim = stateOf(claim, volume)
+	if o.claim != claimWaits {
+		return nil
+	}
+	return r.gatherClass(ctx, claim, o)
+}
+
+// gatherClass tells what the StorageClass says about when and where the volume is made.
+func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *observed) error {
+	recorded := &storagev1.StorageClass{}
+	if err := json.Unmarshal(o.volume.Spec.StorageClass.Raw, recorded); err != nil {
+		return fmt.Errorf("spec.storageClass of PavVolume %q: %w", o.volume.Name, err)
+	}
+	if waitsForConsumer(recorded) {
+		o.selectedNode = claim.Annotations[protocol.SelectedNode]
+		o.waitsForNode = o.selectedNode == ""
+	}
+	current, err := optional(ctx, r.Client, types.NamespacedName{Name: recorded.Name}, &storagev1.StorageClass{})
+	o.classReplaced = current != nil && (current.UID != recorded.UID || current.ResourceVersion != recorded.ResourceVersion)
+	return err
+}
+
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// podsOf returns the pods of a volume. One that the ledger does not know of yet says that the cache
+// has an old ledger: that is ErrStale.
+func (r *Reconciler) podsOf(ctx context.Context, volume *pavv1.PavVolume) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume.Name}); err != nil {
+		return nil, fmt.Errorf("looking up pods: %w", err)
+	}
+	ours := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, volume) })
+	for i := range ours {
+		if workflow.Attempt(&ours[i]) > volume.Status.Pods {
+			return nil, retry.ErrStale
+		}
+	}
+	return ours, nil
+}
+
+// confirm says whether the API server, too, has what a step that cannot be taken back was decided
+// on. If not, the cache is behind.
+func (r *Reconciler) confirm(ctx context.Context, o observed, d decision) error {
+	live := o
+	if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
+		return err
+	}
+	if decide(live).step != d.step {
+		return retry.ErrStale
+	}
+	return nil
+}
+
+// holders returns the nodes whose stages keep the volume from being deleted.
+func holders(ctx context.Context, reader client.Reader, selection client.ListOption) ([]string, error) {
+	stages := &pavv1.PavStageList{}
+	if err := reader.List(ctx, stages, selection); err != nil {
+		return nil, fmt.Errorf("looking up PavStages: %w", err)
+	}
+	var names []string
+	for i := range stages.Items {
+		if s := &stages.Items[i]; holds(s) {
+			names = append(names, s.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// checkHolders asks the API server whether the volume is still staged: data is never deleted on a cache's word.
+func (r *Reconciler) checkHolders(ctx context.Context, volume *pavv1.PavVolume) error {
+	names, err := holders(ctx, r.Live, client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(volume.Name)})
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return retry.ErrStale
+	}
+	return nil
+}
+
+func claimKey(volume *pavv1.PavVolume) types.NamespacedName {
+	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
+}
+
+// optional returns the object of the key, or nil where there is none.
+func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
+	var none T
+	err := reader.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
+	}
+	return object, nil
+}

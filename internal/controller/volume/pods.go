@@ -1,0 +1,309 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// intent is a pod that is about to be run.
+type intent struct {
+	step pavv1.VolumeStep
+
+	// pod is the evaluated template, and generation that of the definition that it is from.
+	pod        map[string]any
+	generation int64
+
+	// within are the nodes that the pod is confined to; nil for all.
+	within *corev1.NodeSelector
+
+	// change is recorded together with the pod.
+	change change
+}
+
+// workflows and fields are those of the pods of each step; words say what such a pod does.
+var (
+	workflows = map[pavv1.VolumeStep]string{
+		pavv1.StepValidating: pavv1.WorkflowValidation, pavv1.StepCreating: pavv1.WorkflowCreation,
+		pavv1.StepReverting: pavv1.WorkflowDeletion, pavv1.StepDeleting: pavv1.WorkflowDeletion,
+	}
+	fields = map[string]string{
+		pavv1.WorkflowValidation: plan.ValidationPod, pavv1.WorkflowCreation: plan.CreationPod, pavv1.WorkflowDeletion: plan.DeletionPod,
+	}
+	words = map[pavv1.VolumeStep]string{
+		pavv1.StepValidating: "is validating the request", pavv1.StepCreating: "is creating the volume",
+		pavv1.StepReverting: "is reverting the creation of the volume", pavv1.StepDeleting: "is deleting the volume",
+	}
+)
+
+// intend records a pod, then creates it as soon as there is a place for it.
+func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
+	number := o.volume.Status.Pods + 1
+	pod, err := build(o.volume, i, number)
+	if err != nil {
+		return r.refuse(ctx, o, workflows[i.step], i.change, err)
+	}
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		i.change(status)
+		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
+		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
+		setCondition(o.volume, status, conditionOf(i.step), string(i.step), fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, words[i.step]))
+	}); err != nil {
+		return err
+	}
+	return r.start(ctx, o, pod)
+}
+
+// conditionOf returns the condition that tells of a step.
+func conditionOf(step pavv1.VolumeStep) string {
+	if workflows[step] == pavv1.WorkflowDeletion {
+		return pavv1.VolumeDeleted
+	}
+	return pavv1.VolumeProvisioned
+}
+
+// build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
+func build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
+	kind := workflows[i.step]
+	attempt := strconv.Itoa(int(number))
+	fence := workflow.Fence{
+		Workflow: kind,
+		Name:     workflow.Name(kind, string(volume.UID), attempt),
+		Owner: metav1.OwnerReference{
+			APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
+		},
+		Labels: map[string]string{
+			pavv1.ProvisionerLabel: volume.Spec.Provisioner,
+			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
+		},
+		Annotations: map[string]string{
+			pavv1.VolumeAnnotation:  volume.Name,
+			pavv1.AttemptAnnotation: attempt,
+		},
+		Within: i.within,
+	}
+	if volume.Status.Handle != "" {
+		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle
+	}
+	pod, err := workflow.Build(fields[kind], i.pod, fence)
+	if err != nil {
+		return nil, &plan.Error{Err: err}
+	}
+	return pod, nil
+}
+
+// runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
+func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
+	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
+		return nil // its turn brings the next pass
+	}
+	if o.volume.Status.Step == pavv1.StepDeleting {
+		if err := r.checkDeletable(ctx, o, d); err != nil {
+			return err
+		}
+	}
+	i, err := r.recordedIntent(ctx, o)
+	if err == nil && i.pod == nil {
+		// Edited away while the pod waited for its turn.
+		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
+	}
+	var pod *corev1.Pod
+	if err == nil {
+		pod, err = build(o.volume, i, o.volume.Status.Pods)
+	}
+	if err != nil {
+		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, err)
+	}
+	pod.Namespace = o.volume.Status.Pod.Namespace
+	return r.start(ctx, o, pod)
+}
+
+// recordedIntent evaluates the template of the recorded pod again.
+func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, error) {
+	i := intent{step: o.volume.Status.Step, change: nothing}
+	definition := o.volume.Status.Definition
+	switch i.step {
+	case pavv1.StepValidating:
+		request, err := r.provisioningRequest(ctx, o, definition)
+		if err != nil {
+			return i, err
+		}
+		i.pod, err = request.Validate(ctx, definition.VolumeValidation)
+		return i, err
+	case pavv1.StepCreating:
+		request, err := r.provisioningRequest(ctx, o, definition)
+		if err != nil {
+			return i, err
+		}
+		creation, err := request.Create(ctx, definition.VolumeCreation)
+		if err != nil {
+			return i, err
+		}
+		i.pod, i.within = creation.Pod, creation.Within
+		return i, nil
+	default:
+		request, err := r.deletionRequest(ctx, o)
+		if err != nil {
+			return i, err
+		}
+		i.pod, err = request.Deletion(ctx, o.provisioner.Spec.VolumeDeletion, o.volume.Status.Handle)
+		return i, err
+	}
+}
+
+// start creates a pod that is recorded, and records that it was created.
+func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod) error {
+	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
+		return nil // its turn brings the next pass
+	}
+	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
+	if err == nil {
+		err = r.Runner.Create(ctx, pod)
+	}
+	if errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrForeign) {
+		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &plan.Error{Err: err})
+	}
+	if err != nil {
+		return err
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod.UID = pod.UID })
+}
+
+// stopPod ends the pod of the present step.
+func (r *Reconciler) stopPod(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	return r.Runner.Stop(ctx, o.pod())
+}
+
+// dropPod forgets a pod that was never created or has nothing to revert, and the attempt that it belongs to.
+func (r *Reconciler) dropPod(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	if o.pod() == nil {
+		pod, err := r.Runner.Get(ctx, o.volume.Status.Pod, o.volume.UID)
+		if err != nil && !errors.Is(err, workflow.ErrForeign) {
+			return err
+		}
+		if pod != nil {
+			return retry.ErrStale
+		}
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		status.Step, status.Pod, status.Plan = "", nil, nil
+	})
+}
+
+// sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want
+// to look at: the last one that failed, until the next of its kind begins.
+func (r *Reconciler) sweep(ctx context.Context, o observed) error {
+	current := o.pod()
+	for i := range o.pods {
+		pod := &o.pods[i]
+		if pod == current {
+			continue
+		}
+		if err := r.letGo(ctx, pod, keeps(&o.volume.Status, pod)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keeps says whether a pod that is over is kept for people to look at.
+func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
+	failure := status.Failure
+	if pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion {
+		failure = status.DeletionFailure
+	}
+	if failure == nil || failure.PodNamespace != pod.Namespace || failure.PodName != pod.Name {
+		return false
+	}
+	return status.Pod == nil || (workflows[status.Step] == pavv1.WorkflowDeletion) != (failure.Workflow == pavv1.WorkflowDeletion)
+}
+
+func (r *Reconciler) letGo(ctx context.Context, pod *corev1.Pod, keep bool) error {
+	if !keep {
+		if err := r.Runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
+		return nil // its end is an event, and brings the next pass
+	}
+	return r.Runner.Release(ctx, pod)
+}
+
+// releaseOrphans lets the pods of a PavVolume go that is gone.
+func (r *Reconciler) releaseOrphans(ctx context.Context, volume string) error {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume}); err != nil {
+		return fmt.Errorf("looking up pods: %w", err)
+	}
+	if len(pods.Items) == 0 {
+		return nil
+	}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: volume}, &pavv1.PavVolume{}); !apierrors.IsNotFound(err) {
+		if err == nil {
+			return retry.ErrStale
+		}
+		return fmt.Errorf("reading PavVolume %q: %w", volume, err)
+	}
+	for i := range pods.Items {
+		if err := r.letGo(ctx, &pods.Items[i], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settlePlace tells the queue what has become of the volume's place.
+func (r *Reconciler) settlePlace(o observed) {
+	name := o.volume.Name
+	switch o.progress() {
+	case podIntended: // in line, or about to be
+	case podRunning, podStopping:
+		r.queue.Adopt(name, o.volume.Spec.Provisioner)
+		if pod := o.pod(); workflow.Started(pod) {
+			r.queue.Reclaim(name)
+		} else if workflow.Waiting(pod) != "" {
+			r.queue.Lend(name)
+		}
+	default:
+		r.queue.Give(name)
+	}
+}
+
+// adoptAll tells the queue, once, of all pods that an earlier agent has started.
+func (r *Reconciler) adoptAll(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.adopted {
+		return nil
+	}
+	volumes := &pavv1.PavVolumeList{}
+	if err := r.Client.List(ctx, volumes); err != nil {
+		return fmt.Errorf("looking up PavVolumes: %w", err)
+	}
+	for i := range volumes.Items {
+		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" {
+			r.queue.Adopt(v.Name, v.Spec.Provisioner)
+		}
+	}
+	r.adopted = true
+	return nil
+}

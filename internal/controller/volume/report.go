@@ -1,0 +1,180 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// wait reports what the volume waits for, once for each thing that it waits for.
+func (r *Reconciler) wait(ctx context.Context, o observed, d decision) error {
+	if hasCondition(o.volume, d) {
+		return nil
+	}
+	if err := r.patchCondition(ctx, o.volume, d); err != nil {
+		return err
+	}
+	eventType := corev1.EventTypeNormal
+	if d.warning {
+		eventType = corev1.EventTypeWarning
+	}
+	if d.condition == pavv1.VolumeProvisioned {
+		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.message)
+		return nil
+	}
+	reason := protocol.VolumeDeletionWaiting
+	if d.warning {
+		reason = protocol.VolumeFailedDelete
+	}
+	r.tellDeletion(o, eventType, reason, d.message)
+	return nil
+}
+
+// recordFailure records that the pod of the present step has failed.
+func (r *Reconciler) recordFailure(ctx context.Context, o observed, _ decision) error {
+	kind := workflows[o.volume.Status.Step]
+	pod := o.pod()
+	failure := vanished(kind, o.volume.Status.Pod)
+	if pod != nil {
+		said := ""
+		if result, err := workflow.ResultOf(pod); err == nil && result != nil {
+			said = result.Error
+		}
+		failure = workflow.Failure(kind, pod, said)
+	}
+	if kind == pavv1.WorkflowDeletion {
+		return r.failDeletion(ctx, o, failure, nothing)
+	}
+	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !neverBound(pod))
+}
+
+func vanished(kind string, pod *pavv1.PodReference) *pavv1.WorkflowFailure {
+	return &pavv1.WorkflowFailure{
+		Workflow: kind, PodNamespace: pod.Namespace, PodName: pod.Name, Time: metav1.Now(),
+		Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", pod.Namespace, pod.Name),
+	}
+}
+
+func newFailure(kind string, err error) *pavv1.WorkflowFailure {
+	return &pavv1.WorkflowFailure{Workflow: kind, Message: err.Error(), Time: metav1.Now()}
+}
+
+// refuseBegin fails an attempt before anything is done.
+func (r *Reconciler) refuseBegin(ctx context.Context, o observed, d decision) error {
+	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o), &plan.Error{Err: errors.New(d.message)})
+}
+
+// refuse records that an attempt has failed without a pod of the workflow, which change began.
+// Errors that are not about the request are returned.
+func (r *Reconciler) refuse(ctx context.Context, o observed, kind string, begin change, err error) error {
+	switch {
+	case !plan.IsRefusal(err):
+		return err
+	case kind == pavv1.WorkflowDeletion:
+		return r.failDeletion(ctx, o, newFailure(kind, err), begin)
+	}
+	if failed := r.failProvisioning(ctx, o, newFailure(kind, err), begin, false); failed != nil {
+		return failed
+	}
+	if _, ok := errors.AsType[*plan.NodeError](err); ok {
+		return r.returnNode(ctx, o, decision{})
+	}
+	return nil
+}
+
+// phases are the words for what a workflow does.
+var phases = map[string]string{
+	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
+}
+
+// failProvisioning records that the attempt to provision, which change may have begun, has failed,
+// and that what the creation pod may have done has to be reverted, or that there is nothing to revert.
+func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
+	r.handles.release(o.volume.Name)
+	failure.Message = observe.Clip(failure.Message, maxCondition)
+	text := failure.Message
+	if failure.PodName != "" {
+		text = phases[failure.Workflow] + ": " + text
+	}
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		begin(status)
+		status.Failure, status.Pod, status.Step = failure, nil, ""
+		if revert {
+			status.Step = pavv1.StepReverting
+		} else {
+			status.Plan = nil
+		}
+		setCondition(o.volume, status, pavv1.VolumeProvisioned, reasonOf(failure), text)
+	}); err != nil {
+		return err
+	}
+	r.queue.Give(o.volume.Name)
+	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, delayAfter(o.volume.Status.Attempt))
+	if revert {
+		next = "what it may have made is reverted first"
+	}
+	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed,
+		fmt.Sprintf("PavProvisioner %q: %s; %s", o.volume.Spec.Provisioner, text, next))
+	return nil
+}
+
+func reasonOf(failure *pavv1.WorkflowFailure) string {
+	switch {
+	case failure.PodName == "":
+		return "Refused"
+	case failure.Workflow == pavv1.WorkflowValidation:
+		return "ValidationFailed"
+	default:
+		return "CreationFailed"
+	}
+}
+
+// failDeletion records that an attempt to delete or to revert, which change may have begun, has failed.
+func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change) error {
+	failure.Message = observe.Clip(failure.Message, maxCondition)
+	var text string
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		begin(status)
+		status.DeletionFailure, status.Pod = failure, nil
+		text = fmt.Sprintf("PavProvisioner %q: deletion attempt %d failed: %s; the next follows in %s",
+			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, delayAfter(status.DeletionAttempt).Round(time.Second))
+		setCondition(o.volume, status, pavv1.VolumeDeleted, "DeletionFailed", text)
+	}); err != nil {
+		return err
+	}
+	r.queue.Give(o.volume.Name)
+	r.tellDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+	return nil
+}
+
+// tellDeletion gives an event to whoever may look for why a volume is not deleted.
+func (r *Reconciler) tellDeletion(o observed, eventType, reason, message string) {
+	message = observe.Clip(message, observe.MaxNote)
+	r.Events.Event(o.volume, eventType, reason, message)
+	if pv := o.ownPV(); pv != nil {
+		r.Events.Event(pv, eventType, reason, message)
+	}
+	if o.pending() && o.claim == claimWaits {
+		r.Events.Event(claimObject(o.volume), eventType, reason, message)
+	}
+}
+
+func (r *Reconciler) tellClaim(volume *pavv1.PavVolume, eventType, reason, message string) {
+	r.Events.Event(claimObject(volume), eventType, reason, observe.Clip(message, observe.MaxNote))
+}
+
+// claimObject stands for the volume's claim in events.
+func claimObject(volume *pavv1.PavVolume) *corev1.PersistentVolumeClaim {
+	ref := volume.Spec.ClaimRef
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}
+}

@@ -1,0 +1,155 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// provisioningRequest returns what a definition is to make a volume of: the claim as the API server
+// has it now, and the StorageClass as the ledger has it. A claim that does not wait for the volume
+// any more is retry.ErrStale: the cache will tell.
+func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition) (plan.Request, error) {
+	claim, err := r.readClaim(ctx, claimKey(o.volume))
+	if err != nil {
+		return plan.Request{}, err
+	}
+	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
+		return plan.Request{}, retry.ErrStale
+	}
+	s, err := sourceOf(o.volume)
+	if err != nil {
+		return plan.Request{}, err
+	}
+	if _, _, err := parameters(&s.class); err != nil {
+		return plan.Request{}, &plan.Error{Err: err}
+	}
+	request, err := r.requestOf(o.volume, claim.Object)
+	if err != nil {
+		return request, err
+	}
+	request.Provisioner, request.Generation = d.UID, d.Generation
+	if o.selectedNode == "" {
+		return request, nil
+	}
+	if request.Node, err = r.readNode(ctx, o.selectedNode); err == nil && request.Node == nil {
+		err = &plan.NodeError{Err: &plan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", o.selectedNode)}}
+	}
+	return request, err
+}
+
+// deletionRequest returns what the current definition is to delete or revert. Where the claim is
+// gone, or another one has its name, the ledger's copy stands in.
+func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Request, error) {
+	live, err := r.readClaim(ctx, claimKey(o.volume))
+	if err != nil {
+		return plan.Request{}, err
+	}
+	claim, err := decoded(o.volume, "claim", o.volume.Spec.Claim)
+	if err != nil {
+		return plan.Request{}, err
+	}
+	if live != nil && live.GetUID() == o.volume.Spec.ClaimRef.UID {
+		claim = live.Object
+	}
+	request, err := r.requestOf(o.volume, claim)
+	if err != nil {
+		return request, err
+	}
+	request.Provisioner, request.Generation = o.provisioner.UID, o.provisioner.Generation
+	// The node for which the volume was made, as long as it exists.
+	if name := o.volume.Status.SelectedNode; name != "" {
+		request.Node, err = r.readNode(ctx, name)
+	}
+	return request, err
+}
+
+func (r *Reconciler) requestOf(volume *pavv1.PavVolume, claim map[string]any) (plan.Request, error) {
+	class, err := decoded(volume, "storageClass", volume.Spec.StorageClass)
+	if err != nil {
+		return plan.Request{}, err
+	}
+	return plan.Request{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}, nil
+}
+
+// decoded returns a copy of an object that the ledger has.
+func decoded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (map[string]any, error) {
+	value, err := template.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("spec.%s of PavVolume %q: %w", field, volume.Name, err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("spec.%s of PavVolume %q is no object", field, volume.Name)
+	}
+	return object, nil
+}
+
+// getPVC is the template function of that name.
+func (r *Reconciler) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
+	claim, err := r.readClaim(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	if claim == nil {
+		return nil, template.ErrNoClaim
+	}
+	return claim.Object, nil
+}
+
+// readClaim returns a claim as the API server has it, or nil where there is none.
+func (r *Reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	return r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), key)
+}
+
+// readNode returns a Node as the API server has it, or nil where there is none.
+func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any, error) {
+	node, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("Node"), types.NamespacedName{Name: name})
+	if err != nil || node == nil {
+		return nil, err
+	}
+	return node.Object, nil
+}
+
+func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object, err := optional(ctx, r.Live, key, object)
+	if object != nil {
+		object.SetManagedFields(nil)
+	}
+	return object, err
+}
+
+// returnNode lets the scheduler choose another node for the claim's first consumer, as
+// external-provisioner does where a volume cannot be made for the one that it chose.
+func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) error {
+	claim, err := r.readClaim(ctx, claimKey(o.volume))
+	if err != nil {
+		return err
+	}
+	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != o.selectedNode {
+		return retry.ErrStale
+	}
+	changed := claim.DeepCopy()
+	annotations := changed.GetAnnotations()
+	delete(annotations, protocol.SelectedNode)
+	changed.SetAnnotations(annotations)
+	if err := r.patch(ctx, claim, changed); err != nil {
+		return err
+	}
+	r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.Provisioning,
+		"the volume cannot be provisioned for node %s, so that the scheduler may choose another one", o.selectedNode)
+	return nil
+}

@@ -1,0 +1,70 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+)
+
+// writePV writes the PersistentVolume. One of its name that exists is an earlier pass's, or a
+// conflict that the next decision reports.
+//
+// Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried for as
+// long as the claim exists; when that goes, "it MUST delete the storage asset".
+func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error {
+	pv, err := persistentVolume(o.volume)
+	if err != nil {
+		return r.rejectPV(ctx, o, err)
+	}
+	switch err := r.Client.Create(ctx, pv); {
+	case apierrors.IsAlreadyExists(err):
+		return retry.ErrStale
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		return r.rejectPV(ctx, o, err)
+	case err != nil:
+		return fmt.Errorf("writing PersistentVolume %q: %w", pv.Name, err)
+	}
+	return nil
+}
+
+// rejectPV reports that the PersistentVolume cannot be written until somebody changes something.
+// The error is returned, too, so that it is tried again.
+func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) error {
+	err := fmt.Errorf("writing PersistentVolume %q: %w", o.volume.Name, reason)
+	d := waiting(pavv1.VolumeProvisioned, "Refused", err.Error(), true)
+	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
+		return failed
+	}
+	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
+	return err
+}
+
+// markReady records that the PersistentVolume exists, and what it says.
+func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) error {
+	pv := o.ownPV()
+	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+	pending := o.pending()
+	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		clearDeletion(status)
+		status.Phase = pavv1.VolumeReady
+		status.Handle = pv.Spec.CSI.VolumeHandle
+		status.Capacity = &capacity
+		status.Plan, status.Definition, status.Failure = nil, nil, nil
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
+			Reason: "Provisioned", Message: "the PersistentVolume exists", ObservedGeneration: o.volume.Generation})
+	})
+	if err == nil && pending {
+		r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.ProvisioningSucceeded, "Successfully provisioned volume %s", o.volume.Name)
+		ctrl.LoggerFrom(ctx).Info("provisioned a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
+	}
+	return err
+}

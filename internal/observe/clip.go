@@ -1,0 +1,17 @@
+package observe
+
+import "strings"
+
+// MaxNote is the greatest length of an event's message, in bytes; the API server takes 1024.
+const MaxNote = 1000
+
+// Clip shortens a text to at most limit bytes. The middle goes: the beginning says what failed, and the
+// end how to look at it.
+func Clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const gap = " … "
+	half := (limit - len(gap)) / 2
+	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
+}
