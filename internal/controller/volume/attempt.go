@@ -18,7 +18,7 @@ import (
 // begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
 func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 	start := beginning(o)
-	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner))
+	request, err := r.provisioningRequest(ctx, o.volume, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)
 	}
@@ -34,7 +34,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 
 // create goes on to creation after the validation pod has succeeded.
 func (r *Reconciler) create(ctx context.Context, o observed, _ decision) error {
-	request, err := r.provisioningRequest(ctx, o, o.volume.Status.Definition)
+	request, err := r.provisioningRequest(ctx, o.volume, o.volume.Status.Definition, o.volume.Status.SelectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
 	}

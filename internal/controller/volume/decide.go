@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // step is the next thing to do for a volume.
@@ -99,8 +100,8 @@ type decision struct {
 func decide(o observed) decision {
 	pv := o.ownPV()
 	switch {
-	case o.volume.Status.Step == pavv1.StepDeleted, o.volume.Status.Step == pavv1.StepDeleting && o.volume.Status.Pod != nil:
-		// Past the point of no return: what runs is seen to its end, whatever the reclaim policy says by now.
+	case o.irrevocable():
+		// What runs is seen to its end, whatever the reclaim policy says by now.
 		return decideDeletion(o)
 	case pv != nil:
 		return decideWithPV(o, pv)
@@ -164,7 +165,7 @@ func decideWithoutPV(o observed) decision {
 }
 
 func waiting(condition, reason, message string, warning bool) decision {
-	return decision{step: stepWait, condition: condition, reason: reason, message: message, warning: warning}
+	return decision{step: stepWait, condition: condition, reason: reason, message: observe.Clip(message, maxCondition), warning: warning}
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {

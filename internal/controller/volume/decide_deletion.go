@@ -6,6 +6,7 @@ import (
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // decideDeletion decides about a volume whose storage is to be deleted.
@@ -49,6 +50,9 @@ func decideDeletionPod(o observed, success step) decision {
 	case podNone, podIntended:
 		return decision{step: stepRunPod}
 	case podRunning:
+		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile() {
+			return decision{step: stepStopPod}
+		}
 		return decideRunning(o, pavv1.VolumeDeleted)
 	case podStopping, podReporting:
 		return decideEnding(o, p, pavv1.VolumeDeleted)

@@ -179,14 +179,14 @@ const (
 // decideRunning decides about a pod that runs, or cannot start.
 func decideRunning(o observed, condition string) decision {
 	pod := o.pod()
-	if workflow.Started(pod) {
-		return decision{step: stepDone}
-	}
 	age := o.now.Sub(pod.CreationTimestamp.Time)
+	cause, patience := workflow.Waiting(pod), causePatience
+	if cause == "" && workflow.Started(pod) {
+		return decideStarted(o, condition)
+	}
 	if givesUp(o, pod, age) {
 		return decision{step: stepStopPod}
 	}
-	cause, patience := workflow.Waiting(pod), causePatience
 	if cause == "" {
 		cause, patience = fmt.Sprintf("pod %s/%s has not started after %s; see kubectl describe pod -n %s %s",
 			pod.Namespace, pod.Name, startPatience, pod.Namespace, pod.Name), startPatience
@@ -194,7 +194,7 @@ func decideRunning(o observed, condition string) decision {
 	if age < patience {
 		return again(patience - age)
 	}
-	d := waiting(condition, "PodNotStarted", "waiting, as "+cause, true)
+	d := waiting(condition, reasonNotStarted, "waiting, as "+cause, true)
 	d.after = contentPatience // whether others wait by then is no event
 	for _, next := range []time.Duration{contentPatience, nodePatience} {
 		if age < next {
@@ -204,8 +204,24 @@ func decideRunning(o observed, condition string) decision {
 	return d
 }
 
+// reasonNotStarted is the reason of a condition about a pod that cannot start.
+const reasonNotStarted = "PodNotStarted"
+
+// decideStarted takes back what was told of a pod that could not start.
+func decideStarted(o observed, condition string) decision {
+	c := meta.FindStatusCondition(o.volume.Status.Conditions, condition)
+	if c == nil || c.Reason != reasonNotStarted {
+		return decision{step: stepDone}
+	}
+	step := o.volume.Status.Step
+	return waiting(condition, string(step), doing(step, o.volume.Status.Pod), false)
+}
+
 // givesUp says whether a pod that cannot start is not waited for any more.
 func givesUp(o observed, pod *corev1.Pod, age time.Duration) bool {
+	if workflow.Started(pod) {
+		return false
+	}
 	status := &o.volume.Status
 	// Nothing of it ever ran, so that there is nothing to revert, and the scheduler may choose another node.
 	if status.Step == pavv1.StepCreating && status.SelectedNode != "" && unschedulable(pod) {

@@ -77,6 +77,14 @@ func pulls(pod *corev1.Pod) {
 	}}}
 }
 
+func crashes(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+	}}
+}
+
 func unbound(pod *corev1.Pod) {
 	pod.Spec.NodeName = ""
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
@@ -150,6 +158,14 @@ func TestDecideWithPods(t *testing.T) {
 		"deletion failed":                           {state: at(deleting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"a deletion pod removed by force":           {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
 		"deletion is seen to its end under Retain":  {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone},
+		"one that cannot start is stopped under it": {state: at(deleting).pod(9, pulls).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
+		"a deletion that waits is not run under it": {state: at(deleting).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"nor where the volume is bound again":       {state: at(deleting).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
+		"a pod that crashes again and again":        {state: at(creating).pod(60, crashes), want: stepWait, message: "CrashLoopBackOff", after: 240 * time.Second},
+		"keeps its place, as it may have done much": {state: at(creating).with(func(o *observed) { o.contended = true }).pod(600, crashes), want: stepWait, message: "CrashLoopBackOff", after: 5 * time.Minute},
+		"what was told of it is taken back": {state: at(creating).pod(60, runs).with(func(o *observed) {
+			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
+		}), want: stepWait, message: "pod pav-pods/pod is creating the volume"},
 		"whoever asks for the volume again by then": {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone},
 	}
 	for name, test := range tests {

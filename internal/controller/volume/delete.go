@@ -62,6 +62,9 @@ func (r *Reconciler) retain(ctx context.Context, o observed, _ decision) error {
 }
 
 func (r *Reconciler) markPhase(ctx context.Context, o observed, phase pavv1.VolumePhase) error {
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
 		clearDeletion(status)

@@ -127,6 +127,14 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 	return corev1.PersistentVolumeReclaimRetain
 }
 
+// retainedMeanwhile says whether the reclaim policy is not Delete any more.
+func (o observed) retainedMeanwhile() bool {
+	if pv := o.ownPV(); pv != nil {
+		return policyOf(pv) != corev1.PersistentVolumeReclaimDelete
+	}
+	return o.volume.Spec.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete
+}
+
 // holds says whether a stage keeps its volume from being deleted. The record of a failed stage,
 // whose effects were reverted, does not.
 func holds(stage *pavv1.PavStage) bool {
@@ -226,6 +234,19 @@ func endOf(pod *corev1.Pod) time.Time {
 		}
 	}
 	return end
+}
+
+// irrevocable says whether a deletion pod may have begun to delete the storage.
+func (o observed) irrevocable() bool {
+	switch o.volume.Status.Step {
+	case pavv1.StepDeleted:
+		return true
+	case pavv1.StepDeleting:
+		p := o.progress()
+		return p != podNone && p != podIntended
+	default:
+		return false
+	}
 }
 
 // neverBound says whether a pod that is over was never bound to a node, so that nothing of it ever ran.

@@ -59,11 +59,16 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
-		setCondition(o.volume, status, conditionOf(i.step), string(i.step), fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, words[i.step]))
+		setCondition(o.volume, status, conditionOf(i.step), string(i.step), doing(i.step, status.Pod))
 	}); err != nil {
 		return err
 	}
 	return r.start(ctx, o, pod)
+}
+
+// doing says what the pod of a step does.
+func doing(step pavv1.VolumeStep, pod *pavv1.PodReference) string {
+	return fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, words[step])
 }
 
 // conditionOf returns the condition that tells of a step.
@@ -136,14 +141,14 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 	definition := o.volume.Status.Definition
 	switch i.step {
 	case pavv1.StepValidating:
-		request, err := r.provisioningRequest(ctx, o, definition)
+		request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
 		if err != nil {
 			return i, err
 		}
 		i.pod, err = request.Validate(ctx, definition.VolumeValidation)
 		return i, err
 	case pavv1.StepCreating:
-		request, err := r.provisioningRequest(ctx, o, definition)
+		request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
 		if err != nil {
 			return i, err
 		}
@@ -194,18 +199,28 @@ func (r *Reconciler) dropPod(ctx context.Context, o observed, d decision) error 
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	if o.pod() == nil {
-		pod, err := r.Runner.Get(ctx, o.volume.Status.Pod, o.volume.UID)
-		if err != nil && !errors.Is(err, workflow.ErrForeign) {
-			return err
-		}
-		if pod != nil {
-			return retry.ErrStale
-		}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Step, status.Pod, status.Plan = "", nil, nil
 	})
+}
+
+// checkNotCreated asks the API server whether a pod that is about to be forgotten was created all
+// the same: the cache has yet to see it, or the one who created it was stopped before recording that.
+func (r *Reconciler) checkNotCreated(ctx context.Context, o observed) error {
+	if o.progress() != podIntended {
+		return nil
+	}
+	pod, err := r.Runner.Get(ctx, o.volume.Status.Pod, o.volume.UID)
+	if err != nil && !errors.Is(err, workflow.ErrForeign) {
+		return err
+	}
+	if pod != nil {
+		return retry.ErrStale
+	}
+	return nil
 }
 
 // sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want

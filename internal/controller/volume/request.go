@@ -18,33 +18,33 @@ import (
 )
 
 // provisioningRequest returns what a definition is to make a volume of: the claim as the API server
-// has it now, and the StorageClass as the ledger has it. A claim that does not wait for the volume
-// any more is retry.ErrStale: the cache will tell.
-func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition) (plan.Request, error) {
-	claim, err := r.readClaim(ctx, claimKey(o.volume))
+// has it now, the StorageClass as the ledger has it, and the node that was selected, if any. A claim
+// that does not wait for the volume any more is retry.ErrStale: the cache will tell.
+func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavVolume, d *pavv1.VolumeDefinition, node string) (plan.Request, error) {
+	claim, err := r.readClaim(ctx, claimKey(volume))
 	if err != nil {
 		return plan.Request{}, err
 	}
-	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
+	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
 		return plan.Request{}, retry.ErrStale
 	}
-	s, err := sourceOf(o.volume)
+	s, err := sourceOf(volume)
 	if err != nil {
 		return plan.Request{}, err
 	}
 	if _, _, err := parameters(&s.class); err != nil {
 		return plan.Request{}, &plan.Error{Err: err}
 	}
-	request, err := r.requestOf(o.volume, claim.Object)
+	request, err := r.requestOf(volume, claim.Object)
 	if err != nil {
 		return request, err
 	}
 	request.Provisioner, request.Generation = d.UID, d.Generation
-	if o.selectedNode == "" {
+	if node == "" {
 		return request, nil
 	}
-	if request.Node, err = r.readNode(ctx, o.selectedNode); err == nil && request.Node == nil {
-		err = &plan.NodeError{Err: &plan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", o.selectedNode)}}
+	if request.Node, err = r.readNode(ctx, node); err == nil && request.Node == nil {
+		err = &plan.NodeError{Err: &plan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", node)}}
 	}
 	return request, err
 }
@@ -139,8 +139,9 @@ func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) err
 	if err != nil {
 		return err
 	}
-	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != o.selectedNode {
-		return retry.ErrStale
+	node := o.volume.Status.SelectedNode
+	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != node {
+		return nil // gone, or given back before: the cache will tell
 	}
 	changed := claim.DeepCopy()
 	annotations := changed.GetAnnotations()
@@ -150,6 +151,6 @@ func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) err
 		return err
 	}
 	r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.Provisioning,
-		"the volume cannot be provisioned for node %s, so that the scheduler may choose another one", o.selectedNode)
+		"the volume cannot be provisioned for node %s, so that the scheduler may choose another one", node)
 	return nil
 }

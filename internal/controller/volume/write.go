@@ -50,6 +50,9 @@ func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) err
 
 // markReady records that the PersistentVolume exists, and what it says.
 func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) error {
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
 	pv := o.ownPV()
 	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
 	pending := o.pending()
