@@ -216,7 +216,7 @@ func (c *Creation) capacityOutcome(result *workflow.Result) (int64, error) {
 	}
 	capacity, err := template.ParseCapacity(result.Capacity)
 	if err != nil {
-		return 0, refuse("%s: %w", source, err)
+		return 0, refuse("%s: %q: %w", source, result.Capacity, err)
 	}
 	return capacity, checkCapacity(source, capacity, c.Requested)
 }

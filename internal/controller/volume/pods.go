@@ -122,6 +122,9 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
 		// Edited away while the pod waited for its turn.
+		if err := r.checkNotCreated(ctx, o); err != nil {
+			return err
+		}
 		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
 	}
 	var pod *corev1.Pod

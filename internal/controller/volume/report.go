@@ -77,10 +77,14 @@ func (r *Reconciler) refuseBegin(ctx context.Context, o observed, d decision) er
 // refuse records that an attempt has failed without a pod of the workflow, which change began.
 // Errors that are not about the request are returned.
 func (r *Reconciler) refuse(ctx context.Context, o observed, kind string, begin change, err error) error {
-	switch {
-	case !plan.IsRefusal(err):
+	if !plan.IsRefusal(err) {
 		return err
-	case kind == pavv1.WorkflowDeletion:
+	}
+	// An earlier pass may have created the pod that is refused now, without hearing or recording that.
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	if kind == pavv1.WorkflowDeletion {
 		return r.failDeletion(ctx, o, newFailure(kind, err), begin)
 	}
 	if failed := r.failProvisioning(ctx, o, newFailure(kind, err), begin, false); failed != nil {
