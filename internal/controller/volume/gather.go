@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,8 +35,28 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if o.pods, err = r.podsOf(ctx, volume); err != nil {
 		return o, err
 	}
+	if err := r.checkVanished(ctx, o); err != nil {
+		return o, err
+	}
 	o.holders, err = holders(ctx, r.Client, client.MatchingFields{index.StagesByVolume: volume.Name})
 	return o, err
+}
+
+// checkVanished asks the API server whether a pod that the cache does not have is gone: nothing orders
+// the watch of pods and that of the ledger, so that a pod may be on record before it is seen.
+func (r *Reconciler) checkVanished(ctx context.Context, o observed) error {
+	if o.progress() != podVanished {
+		return nil
+	}
+	ref := o.volume.Status.Pod
+	pod, err := r.Runner.Get(ctx, ref, o.volume.UID)
+	if err != nil && !errors.Is(err, workflow.ErrForeign) {
+		return err
+	}
+	if pod != nil && pod.UID == ref.UID {
+		return retry.ErrStale
+	}
+	return nil
 }
 
 // gatherObjects reads the objects that say whether anybody wants the volume.
