@@ -25,6 +25,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/register"
@@ -71,11 +72,12 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, o, hub, stager, registry); err != nil {
+	if err := setUp(ctx, mgr, o, hub, stager, registry, live); err != nil {
 		return err
 	}
-	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, hub)
-	if err := register.WatchPavDriver(mgr, registry, pav); err != nil {
+	collector := collect.New(live, dirs, log.WithName("collect"))
+	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, hub)
+	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -89,15 +91,25 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 }
 
 // setUp adds what watches the API server to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, registry *register.Registry) error {
+func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, registry *register.Registry, live client.Reader) error {
 	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := stage.WatchPods(ctx, mgr, hub, stager); err != nil {
 		return err
 	}
-	services := func(name string) csi.Services { return csi.ForProvisioner(name, o.NodeName, o.Version, stager) }
+	services := func(name string, topologyKeys []string) csi.Services {
+		return csi.ForProvisioner(name, o.NodeName, o.Version, stager, csi.Topology{Keys: topologyKeys, Nodes: live})
+	}
 	return register.WatchProvisioners(mgr, registry, services)
+}
+
+// addPavDriver adds the driver of /pav to the manager, and what removes directories that are left over.
+func addPavDriver(mgr manager.Manager, registry *register.Registry, pav csi.Services, sweep manager.RunnableFunc) error {
+	if err := mgr.Add(sweep); err != nil {
+		return err
+	}
+	return register.WatchPavDriver(mgr, registry, pav)
 }
 
 func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {

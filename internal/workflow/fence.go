@@ -150,6 +150,9 @@ func refusePavClashes(field string, spec *corev1.PodSpec) error {
 		if volume.Name == pavVolume {
 			return fmt.Errorf("%s.spec.volumes[%d].name: %q %w", field, i, pavVolume, errClash)
 		}
+		if volume.CSI != nil && volume.CSI.Driver == pavv1.Driver {
+			return fmt.Errorf("%s.spec.volumes[%d].csi.driver: a volume of %q %w", field, i, pavv1.Driver, errClash)
+		}
 	}
 	if err := refuseMounts(field+".spec.initContainers", spec.InitContainers); err != nil {
 		return err

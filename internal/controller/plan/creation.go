@@ -142,6 +142,9 @@ func (r Request) topology(ctx context.Context, c *pavv1.VolumeCreation, vars tem
 	if r.Node != nil {
 		labels, _, _ := unstructured.NestedStringMap(r.Node, "metadata", "labels")
 		name, _, _ := unstructured.NestedString(r.Node, "metadata", "name")
+		if !topology.Allows(allowed, labels) {
+			return nil, &NodeError{refuse("the scheduler chose node %q for the claim's first consumer, which the allowedTopologies of the StorageClass do not allow", name)}
+		}
 		if !topology.Matches(accessible, labels) {
 			return nil, &NodeError{refuse("%s: the volume can be used from nodes with %s, but the scheduler chose node %q for its first consumer",
 				topologyField, topology.Describe(accessible), name)}

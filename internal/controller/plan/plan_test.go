@@ -172,6 +172,7 @@ func TestTopology(t *testing.T) {
 		"allowed":                              {class: zones("a", "b"), topology: `[{"zone": "b"}]`, want: []pavv1.TopologyLabels{{"zone": "b"}}, confined: true},
 		"not allowed":                          {class: zones("a", "b"), topology: `[{"zone": "c"}]`, err: "none of which the allowedTopologies of the StorageClass allow"},
 		"only the pod is confined":             {class: zones("a"), confined: true},
+		"a node outside the allowed ones":      {class: zones("b"), node: node, err: `the scheduler chose node "n1" for the claim's first consumer, which the allowedTopologies of the StorageClass do not allow`, isNode: true},
 		"the scheduler has confined it before": {class: zones("a"), node: node, topology: ofNode, want: []pavv1.TopologyLabels{{"zone": "a"}}},
 		"a template that yields a list":        {topology: `"{% set yaml = true %}[{zone: a}]"`, want: []pavv1.TopologyLabels{{"zone": "a"}}},
 	}

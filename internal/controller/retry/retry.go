@@ -18,7 +18,7 @@ var ErrStale = errors.New("the cache is behind the API server")
 // API server that comes back after a storm of errors finds nobody asleep for minutes.
 const (
 	first = 250 * time.Millisecond
-	most  = 15 * time.Second
+	most  = 5 * time.Second
 
 	// catchUp is how long the cache is given to see what the API server has.
 	catchUp = 250 * time.Millisecond
@@ -33,7 +33,7 @@ func Result(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// Backoff returns the rate limiter of a controller's failures: each object's own, 250 ms doubling to 15 s.
+// Backoff returns the rate limiter of a controller's failures: each object's own, 250 ms doubling to 5 s.
 func Backoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, most)
 }

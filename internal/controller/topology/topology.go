@@ -53,6 +53,17 @@ func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelector
 	return false
 }
 
+// Allows says whether a node with these labels is among those that the allowedTopologies of a
+// StorageClass stand for. None stand for all nodes; a term without expressions stands for none.
+func Allows(allowed []corev1.TopologySelectorTerm, node map[string]string) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(term corev1.TopologySelectorTerm) bool {
+		return len(term.MatchLabelExpressions) > 0 && !slices.ContainsFunc(term.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
+			value, ok := node[e.Key]
+			return !ok || !slices.Contains(e.Values, value)
+		})
+	})
+}
+
 func compatible(labels pavv1.TopologyLabels, term corev1.TopologySelectorTerm) bool {
 	for _, requirement := range term.MatchLabelExpressions {
 		if value, ok := labels[requirement.Key]; ok && !slices.Contains(requirement.Values, value) {

@@ -131,3 +131,34 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("a thousand alternatives: got %q", got)
 	}
 }
+
+func TestAllows(t *testing.T) {
+	term := func(pairs ...string) corev1.TopologySelectorTerm {
+		term := corev1.TopologySelectorTerm{}
+		for i := 0; i < len(pairs); i += 2 {
+			term.MatchLabelExpressions = append(term.MatchLabelExpressions,
+				corev1.TopologySelectorLabelRequirement{Key: pairs[i], Values: []string{"other", pairs[i+1]}})
+		}
+		return term
+	}
+	node := map[string]string{"zone": "a", "rack": "1"}
+	tests := map[string]struct {
+		allowed []corev1.TopologySelectorTerm
+		want    bool
+	}{
+		"all nodes":                 {want: true},
+		"its zone":                  {allowed: []corev1.TopologySelectorTerm{term("zone", "a")}, want: true},
+		"its zone and rack":         {allowed: []corev1.TopologySelectorTerm{term("zone", "a", "rack", "1")}, want: true},
+		"another rack of its zone":  {allowed: []corev1.TopologySelectorTerm{term("zone", "a", "rack", "2")}},
+		"one of two":                {allowed: []corev1.TopologySelectorTerm{term("zone", "b"), term("rack", "1")}, want: true},
+		"a label that it lacks":     {allowed: []corev1.TopologySelectorTerm{term("row", "1")}},
+		"a term without any labels": {allowed: []corev1.TopologySelectorTerm{{}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Allows(test.allowed, node); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

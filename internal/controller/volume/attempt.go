@@ -76,14 +76,19 @@ func (r *Reconciler) createBy(ctx context.Context, o observed, request plan.Requ
 	if creation.Pod == nil {
 		return r.createWithoutPod(ctx, o, creation, begin)
 	}
-	planned := &pavv1.VolumePlan{Handle: creation.Handle, AccessibleTopology: creation.Topology}
-	if creation.Capacity > 0 {
-		planned.Capacity = resource.NewQuantity(creation.Capacity, resource.BinarySI)
-	}
 	return r.intend(ctx, o, intent{
 		step: pavv1.StepCreating, pod: creation.Pod, generation: request.Generation, within: creation.Within,
-		change: func(status *pavv1.PavVolumeStatus) { begin(status); status.Plan = planned },
+		change: func(status *pavv1.PavVolumeStatus) { begin(status); status.Plan = planned(creation) },
 	})
+}
+
+// planned returns what is recorded of how a volume is to be created.
+func planned(creation *plan.Creation) *pavv1.VolumePlan {
+	p := &pavv1.VolumePlan{Handle: creation.Handle, AccessibleTopology: creation.Topology}
+	if creation.Capacity > 0 {
+		p.Capacity = resource.NewQuantity(creation.Capacity, resource.BinarySI)
+	}
+	return p
 }
 
 func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *plan.Creation, begin change) error {

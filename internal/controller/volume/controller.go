@@ -176,6 +176,7 @@ var acts = map[step]func(*Reconciler, context.Context, observed, decision) error
 	stepCreate:        (*Reconciler).create,
 	stepRefuse:        (*Reconciler).refuseBegin,
 	stepRunPod:        (*Reconciler).runPod,
+	stepRecordPod:     (*Reconciler).recordPod,
 	stepStopPod:       (*Reconciler).stopPod,
 	stepDropPod:       (*Reconciler).dropPod,
 	stepRecordCreated: (*Reconciler).recordCreated,

@@ -36,6 +36,9 @@ const (
 	// stepRunPod: create the recorded pod, as soon as there is a place for it.
 	stepRunPod step = "RunPod"
 
+	// stepRecordPod: the pod exists; record that, as it may be gone by the next look.
+	stepRecordPod step = "RecordPod"
+
 	// stepStopPod: end the pod of the present step.
 	stepStopPod step = "StopPod"
 
@@ -100,6 +103,8 @@ type decision struct {
 func decide(o observed) decision {
 	pv := o.ownPV()
 	switch {
+	case o.unrecorded():
+		return decision{step: stepRecordPod}
 	case o.irrevocable():
 		// What runs is seen to its end, whatever the reclaim policy says by now.
 		return decideDeletion(o)

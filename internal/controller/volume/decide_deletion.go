@@ -48,6 +48,9 @@ func decideDeleted(o observed) decision {
 func decideDeletionPod(o observed, success step) decision {
 	switch p := o.progress(); p {
 	case podNone, podIntended:
+		if o.provisioner == nil {
+			return noProvisioner(o)
+		}
 		return decision{step: stepRunPod}
 	case podRunning:
 		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile() {

@@ -89,9 +89,11 @@ func delayAfter(attempt int32) time.Duration {
 	return min(firstDelay<<max(attempt-1, 0), longestDelay)
 }
 
-// backoff returns what is left of the delay after an attempt that failed at some time.
+// backoff returns what is left of the delay after an attempt that failed at some time. Clocks may
+// differ, or be set back: nobody waits for longer than the delay because of that.
 func backoff(attempt int32, failed, now time.Time) time.Duration {
-	return max(failed.Add(delayAfter(attempt)).Sub(now), 0)
+	delay := delayAfter(attempt)
+	return min(max(failed.Add(delay).Sub(now), 0), delay)
 }
 
 // decideMaking decides about a volume whose validation or creation pod is recorded.
@@ -240,6 +242,11 @@ func unschedulable(pod *corev1.Pod) bool {
 	return false
 }
 
+// within says whether something happened less than so long ago, by a clock that may differ from ours.
+func within(now, then time.Time, patience time.Duration) bool {
+	return now.Sub(then).Abs() < patience
+}
+
 // decideEnding decides about a pod of which nothing is wanted but its end, or the report of its node.
 func decideEnding(o observed, p progress, condition string) decision {
 	pod := o.pod()
@@ -247,8 +254,8 @@ func decideEnding(o observed, p progress, condition string) decision {
 	if p == podStopping {
 		end = pod.DeletionTimestamp.Time
 	}
-	if wait := end.Add(2 * reportPatience).Sub(o.now); wait > 0 {
-		return again(min(wait, reportPatience))
+	if within(o.now, end, 2*reportPatience) {
+		return again(reportPatience)
 	}
 	if p == podStopping {
 		return waiting(condition, "PodStopping", fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is gone for good, delete the Node",

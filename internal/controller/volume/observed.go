@@ -153,6 +153,11 @@ func (o observed) pod() *corev1.Pod {
 	return nil
 }
 
+// unrecorded says whether the pod of the present step exists, and the ledger does not say so yet.
+func (o observed) unrecorded() bool {
+	return o.volume.Status.Pod != nil && o.volume.Status.Pod.UID == "" && o.pod() != nil
+}
+
 // progress is how far the pod of the present step is.
 type progress string
 
@@ -205,7 +210,7 @@ func (o observed) progress() progress {
 		}
 		return podSucceeded
 	case workflow.Failed:
-		if o.mayTell(pod) && pod.DeletionTimestamp == nil && o.now.Before(endOf(pod).Add(reportPatience)) {
+		if o.mayTell(pod) && pod.DeletionTimestamp == nil && within(o.now, endOf(pod), reportPatience) {
 			return podReporting
 		}
 		return podFailed

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,9 @@ type intent struct {
 
 	// within are the nodes that the pod is confined to; nil for all.
 	within *corev1.NodeSelector
+
+	// plan is what the volume of a creation pod will be; nil for other pods.
+	plan *pavv1.VolumePlan
 
 	// change is recorded together with the pod.
 	change change
@@ -111,21 +115,16 @@ func build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error)
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
 func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
-	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
-		return nil // its turn brings the next pass
-	}
-	if o.volume.Status.Step == pavv1.StepDeleting {
-		if err := r.checkDeletable(ctx, o, d); err != nil {
-			return err
-		}
+	if err := r.checkRunnable(ctx, o, d); err != nil {
+		return err
 	}
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
 		// Edited away while the pod waited for its turn.
-		if err := r.checkNotCreated(ctx, o); err != nil {
-			return err
-		}
 		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
+	}
+	if err == nil && i.plan != nil && !equality.Semantic.DeepEqual(i.plan, o.volume.Status.Plan) {
+		return r.replan(ctx, o, i.plan)
 	}
 	var pod *corev1.Pod
 	if err == nil {
@@ -136,6 +135,36 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 	}
 	pod.Namespace = o.volume.Status.Pod.Namespace
 	return r.start(ctx, o, pod)
+}
+
+// checkRunnable asks the API server whether the recorded pod is still to be run, and was not created
+// before. Creating it is the one effect that no write of the ledger comes right before.
+func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) error {
+	live := &pavv1.PavVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.volume), live); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading PavVolume %q: %w", o.volume.Name, err)
+	}
+	if live.ResourceVersion != o.volume.ResourceVersion {
+		return retry.ErrStale
+	}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	if o.volume.Status.Step == pavv1.StepDeleting {
+		return r.checkDeletable(ctx, o, d)
+	}
+	return nil
+}
+
+// replan records what the definition makes of the claim now: what the pod is told and what is
+// recorded must be one thing.
+func (r *Reconciler) replan(ctx context.Context, o observed, planned *pavv1.VolumePlan) error {
+	if planned.Handle != "" {
+		if err := r.reserve(ctx, o.volume, "spec.volumeCreation.handle", planned.Handle); err != nil {
+			return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
+		}
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Plan = planned })
 }
 
 // recordedIntent evaluates the template of the recorded pod again.
@@ -159,7 +188,7 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 		if err != nil {
 			return i, err
 		}
-		i.pod, i.within = creation.Pod, creation.Within
+		i.pod, i.within, i.plan = creation.Pod, creation.Within, planned(creation)
 		return i, nil
 	default:
 		request, err := r.deletionRequest(ctx, o)
@@ -180,12 +209,24 @@ func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod) err
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)
 	}
+	if err != nil {
+		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
+	}
 	if errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrForeign) {
 		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &plan.Error{Err: err})
 	}
 	if err != nil {
 		return err
 	}
+	return r.recordUID(ctx, o, pod)
+}
+
+// recordPod records that the pod of the present step was created.
+func (r *Reconciler) recordPod(ctx context.Context, o observed, _ decision) error {
+	return r.recordUID(ctx, o, o.pod())
+}
+
+func (r *Reconciler) recordUID(ctx context.Context, o observed, pod *corev1.Pod) error {
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod.UID = pod.UID })
 }
 

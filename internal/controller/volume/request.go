@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,6 +124,12 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any,
 }
 
 func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	// A tenant's text may be no name at all, which the client would not even ask for.
+	for _, part := range []string{key.Namespace, key.Name} {
+		if len(content.IsPathSegmentName(part)) > 0 {
+			return nil, nil
+		}
+	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	object, err := optional(ctx, r.Live, key, object)
@@ -140,8 +147,10 @@ func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) err
 		return err
 	}
 	node := o.volume.Status.SelectedNode
+	// The scheduler may choose the same node again, and is then believed.
+	forget := func(status *pavv1.PavVolumeStatus) { status.SelectedNode = "" }
 	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != node {
-		return nil // gone, or given back before: the cache will tell
+		return r.patchStatus(ctx, o.volume, forget)
 	}
 	changed := claim.DeepCopy()
 	annotations := changed.GetAnnotations()
@@ -152,5 +161,5 @@ func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) err
 	}
 	r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.Provisioning,
 		"the volume cannot be provisioned for node %s, so that the scheduler may choose another one", node)
-	return nil
+	return r.patchStatus(ctx, o.volume, forget)
 }

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/albertofaria/pav/internal/node/collect"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
@@ -20,6 +22,7 @@ var table = []struct {
 	code codes.Code
 }{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
+	{collect.ErrBusy, codes.Aborted},                   // likewise
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
 	{stage.ErrPending, codes.DeadlineExceeded},         // a workflow pod may still run
 	{context.DeadlineExceeded, codes.DeadlineExceeded}, // likewise
@@ -30,6 +33,7 @@ var table = []struct {
 	{stage.ErrNotStaged, codes.FailedPrecondition},     // final, CSI: "must be staged first"; nothing was mounted
 	{stage.ErrMismatch, codes.AlreadyExists},           // final, CSI: "Volume published but is incompatible"
 	{errInvalid, codes.InvalidArgument},                // final, CSI: a field is missing or wrong
+	{pavdir.ErrVolumeID, codes.InvalidArgument},        // final: nothing was mounted
 	{errForeignPod, codes.PermissionDenied},            // final: nothing was mounted
 }
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/albertofaria/pav/internal/node/collect"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
@@ -20,6 +22,7 @@ var wanted = []struct {
 	code codes.Code
 }{
 	{"another operation on the volume is going on", stage.ErrBusy, codes.Aborted},
+	{"another call for a pod's /pav is going on", collect.ErrBusy, codes.Aborted},
 	{"another node has the volume", stage.ErrHeld, codes.Aborted},
 	{"a workflow pod may still run", stage.ErrPending, codes.DeadlineExceeded},
 	{"the call's time is over", context.DeadlineExceeded, codes.DeadlineExceeded},
@@ -30,6 +33,7 @@ var wanted = []struct {
 	{"the volume is not staged", stage.ErrNotStaged, codes.FailedPrecondition},
 	{"the target is published in another way", stage.ErrMismatch, codes.AlreadyExists},
 	{"the call is invalid", errInvalid, codes.InvalidArgument},
+	{"the ID of a pod's /pav is not kubelet's", pavdir.ErrVolumeID, codes.InvalidArgument},
 	{"the pod is not PaV's", errForeignPod, codes.PermissionDenied},
 	{"the API server does not answer", errors.New("connection refused"), codes.Unavailable},
 }
@@ -81,6 +85,7 @@ func TestOnlyWhatLeftNothingBehindIsFinal(t *testing.T) {
 		"the volume is not staged":                     true,
 		"the target is published in another way":       true,
 		"the call is invalid":                          true,
+		"the ID of a pod's /pav is not kubelet's":      true,
 		"the pod is not PaV's":                         true,
 	}
 	if diff := cmp.Diff(want, final); diff != "" {

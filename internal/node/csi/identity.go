@@ -10,6 +10,7 @@ import (
 type identity struct {
 	csi.UnimplementedIdentityServer
 	driver, version string
+	constrained     bool // not every node can use every volume
 }
 
 // GetPluginInfo implements csi.IdentityServer.
@@ -20,7 +21,16 @@ func (s *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*c
 // GetPluginCapabilities implements csi.IdentityServer. There is no Controller service: the controller
 // agent provisions natively.
 func (s *identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{}, nil
+	response := &csi.GetPluginCapabilitiesResponse{}
+	if s.constrained {
+		// CSI: "volumes for this plugin MAY NOT be equally accessible by all nodes in the cluster".
+		response.Capabilities = []*csi.PluginCapability{{
+			Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
+				Type: csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+			}},
+		}}
+	}
+	return response, nil
 }
 
 // Probe implements csi.IdentityServer. The sockets exist only while the agent serves.

@@ -25,11 +25,16 @@ type node struct {
 	csi.UnimplementedNodeServer
 	driver, nodeID string
 	stager         Stager
+	topology       Topology
 }
 
-// NodeGetInfo implements csi.NodeServer.
-func (s *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: s.nodeID}, nil
+// NodeGetInfo implements csi.NodeServer. Kubelet calls it when the driver is registered, and only then.
+func (s *node) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	topology, err := s.topology.of(ctx, s.nodeID)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &csi.NodeGetInfoResponse{NodeId: s.nodeID, AccessibleTopology: topology}, nil
 }
 
 // NodeGetCapabilities implements csi.NodeServer. Volumes are staged once a node, whatever the number

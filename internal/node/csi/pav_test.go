@@ -19,15 +19,17 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// world is the API server, the node's directories and those who wait, for one pod and one PavStage.
+// world is the API server, the node's directories and those who wait, for one pod and one PavStage or PavVolume.
 type world struct {
-	pod   *corev1.Pod
-	stage *pavv1.PavStage
-	err   error // of the API server
+	pod    *corev1.Pod
+	stage  *pavv1.PavStage
+	volume *pavv1.PavVolume
+	err    error // of the API server
 
 	published, unpublished, woken []string
 	parted                        string // what Unpublish says
 	dirsErr                       error
+	collector                     recordingCollector
 }
 
 func newWorld() *world {
@@ -64,6 +66,11 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			w.stage.DeepCopyInto(object)
 			return nil
 		}
+	case *pavv1.PavVolume:
+		if w.volume != nil && key == client.ObjectKeyFromObject(w.volume) {
+			w.volume.DeepCopyInto(object)
+			return nil
+		}
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
@@ -92,12 +99,15 @@ func (w *world) Wake(stage string) { w.woken = append(w.woken, stage) }
 func (w *world) WakeAll() { w.woken = append(w.woken, "everybody") }
 
 func (w *world) node() *pavNode {
-	return &pavNode{nodeID: "node1", client: w, dirs: w, waker: w}
+	return &pavNode{nodeID: "node1", client: w, dirs: w, collector: &w.collector, waker: w}
 }
 
 // publish asks for /pav as kubelet does.
 func (w *world) publish(ctx context.Context, change func(volumeContext map[string]string)) error {
 	volumeContext := map[string]string{ephemeralKey: "true", podNamespaceKey: "ns", podNameKey: "stage-1", podUIDKey: "pod-uid"}
+	if w.volume != nil {
+		volumeContext[podNameKey] = "create-1"
+	}
 	if change != nil {
 		change(volumeContext)
 	}
@@ -150,6 +160,7 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 		"which is labelled for another stage":       {change: func(w *world) { w.pod.Labels[pavv1.StageLabel] = "other" }, code: codes.PermissionDenied},
 		"which something else of that name owns":    {change: func(w *world) { w.pod.OwnerReferences[0].Kind = "ReplicaSet" }, code: codes.PermissionDenied},
 		"which another group's PavStage owns":       {change: func(w *world) { w.pod.OwnerReferences[0].APIVersion = "example.org/v1" }, code: codes.PermissionDenied},
+		"which is labelled for a volume":            {change: func(w *world) { w.pod.Labels = map[string]string{pavv1.WorkflowLabel: "create"} }, code: codes.PermissionDenied},
 		"whose stage does not exist":                {change: func(w *world) { w.stage = nil }, code: codes.PermissionDenied},
 		"whose stage is another one of that name":   {change: func(w *world) { w.stage.UID = "other" }, code: codes.PermissionDenied},
 		"whose stage is on another node":            {change: func(w *world) { w.stage.Spec.NodeName = "node2" }, code: codes.PermissionDenied},
@@ -167,8 +178,8 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 			if status.Code(err) != test.code {
 				t.Errorf("got %v, want the code %s", err, test.code)
 			}
-			if len(w.published) > 0 {
-				t.Errorf("%s is published", w.published)
+			if len(w.published)+len(w.collector.calls) > 0 {
+				t.Errorf("%s %s is published", w.published, w.collector.calls)
 			}
 			if test.code == codes.PermissionDenied && !strings.Contains(err.Error(), "only for pods that PaV makes") {
 				t.Errorf("%v does not say why", err)
@@ -218,7 +229,7 @@ func TestCallsForPavThatLackAFieldAreInvalid(t *testing.T) {
 			t.Errorf("%s: got %v, want the code InvalidArgument", name, err)
 		}
 	}
-	if len(w.published)+len(w.unpublished)+len(w.woken) > 0 {
+	if len(w.published)+len(w.unpublished)+len(w.woken)+len(w.collector.calls) > 0 {
 		t.Errorf("something was done: %+v", w)
 	}
 }

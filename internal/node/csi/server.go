@@ -18,19 +18,19 @@ import (
 type Services func(*grpc.Server)
 
 // ForProvisioner returns the services of a PavProvisioner's driver.
-func ForProvisioner(name, nodeID, version string, stager Stager) Services {
+func ForProvisioner(name, nodeID, version string, stager Stager, topology Topology) Services {
 	return func(server *grpc.Server) {
-		csi.RegisterIdentityServer(server, &identity{driver: name, version: version})
-		csi.RegisterNodeServer(server, &node{driver: name, nodeID: nodeID, stager: stager})
+		csi.RegisterIdentityServer(server, &identity{driver: name, version: version, constrained: len(topology.Keys) > 0})
+		csi.RegisterNodeServer(server, &node{driver: name, nodeID: nodeID, stager: stager, topology: topology})
 	}
 }
 
 // ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read
 // from the API server, not from a cache. The waker wakes those who wait for a pod to give /pav back.
-func ForPav(nodeID, version string, reader client.Reader, dirs Directories, waker Waker) Services {
+func ForPav(nodeID, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
 	return func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
-		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, waker: waker})
+		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, collector: collector, waker: waker})
 	}
 }
 

@@ -22,6 +22,12 @@ const (
 	errorName  = "error"
 )
 
+// Names of the folders that hold those of stages and of pods.
+const (
+	stagesName = "stages"
+	podsName   = "pods"
+)
+
 // clientName is the directory of a stage's folder where clients' binds come from.
 const clientName = "client"
 
@@ -57,13 +63,17 @@ func (d *Directories) root() string {
 }
 
 // stages is where the folders of all stages are.
-func (d *Directories) stages() string { return filepath.Join(d.root(), "stages") }
+func (d *Directories) stages() string { return filepath.Join(d.root(), stagesName) }
+
+func (d *Directories) ofStage(stage string) directory {
+	return directory{folder: filepath.Join(d.stages(), stage)}
+}
 
 // folder is the private folder of a stage; no pod sees it.
-func (d *Directories) folder(stage string) string { return filepath.Join(d.stages(), stage) }
+func (d *Directories) folder(stage string) string { return d.ofStage(stage).folder }
 
 // pav is the directory that the stage's pods see as /pav.
-func (d *Directories) pav(stage string) string { return filepath.Join(d.folder(stage), "pav") }
+func (d *Directories) pav(stage string) string { return d.ofStage(stage).pav() }
 
 // Volume is where a stage's volume is attached for clients: their pods get binds of it. It is not
 // kubelet's staging path, which stays empty: kubelet takes a device for busy, and never unstages it,
@@ -72,37 +82,17 @@ func (d *Directories) Volume(stage string) string { return filepath.Join(d.folde
 
 // Prepare makes the stage's directory, if there is none.
 func (d *Directories) Prepare(ctx context.Context, stage string) error {
-	return d.host.Do(ctx, func() error { return d.create(stage) })
-}
-
-// create makes a stage's directory, and a mount of it, where they are missing.
-func (d *Directories) create(stage string) error {
-	plugins := filepath.Join(d.kubelet, "plugins")
-	name, err := filepath.Rel(plugins, d.pav(stage))
-	if err != nil {
-		return fmt.Errorf("naming the directory of stage %q: %w", stage, err)
-	}
-	// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
-	if err := mount.CreateDir(plugins, name, 0o777); err != nil {
-		return err
-	}
-	return mount.SelfBind(d.pav(stage))
+	return d.host.Do(ctx, func() error { return d.create(d.ofStage(stage)) })
 }
 
 // Exists says whether anything of a stage is on the node.
 func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
-	return mount.In(ctx, d.host, func() (bool, error) {
-		err := unix.Faccessat(unix.AT_FDCWD, d.folder(stage), unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
-		if errors.Is(err, unix.ENOENT) {
-			return false, nil
-		}
-		return err == nil, err
-	})
+	return mount.In(ctx, d.host, d.ofStage(stage).exists)
 }
 
 // Ready says whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
 func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
-	ready, err := inside(ctx, d, stage, func(dir *mount.Dir) (bool, error) {
+	ready, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (bool, error) {
 		// Before the look, so that a file that appears between the two is not missed.
 		if err := d.watcher.add(stage, d.pav(stage)); err != nil {
 			return false, err
@@ -119,7 +109,7 @@ func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 // such file, or an earlier pod wrote it; and words about the file where it is not what it should be.
 // It must be called after the pod's end.
 func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
-	text, err := inside(ctx, d, stage, func(dir *mount.Dir) (string, error) {
+	text, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (string, error) {
 		written, err := dir.ModTime(errorName)
 		if err != nil || written.Before(began) {
 			return "", err
@@ -140,7 +130,7 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 // Volume(stage), where the kernel refuses writes if readOnly is true. Where something is attached
 // already, nothing is done.
 func (d *Directories) Attach(ctx context.Context, stage string, readOnly bool) error {
-	_, err := inside(ctx, d, stage, func(dir *mount.Dir) (struct{}, error) {
+	_, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
 		return struct{}{}, d.attach(ctx, dir, stage, readOnly)
 	})
 	if err == nil {
@@ -186,19 +176,13 @@ func (d *Directories) Detach(ctx context.Context, stage string) error {
 // Remove takes down whatever is still mounted below the stage's directory, and the directory.
 func (d *Directories) Remove(ctx context.Context, stage string) error {
 	d.watcher.remove(d.pav(stage))
-	return d.host.Do(ctx, func() error {
-		// Whatever is mounted below the folder: the stage's own mounts, and what its pods left.
-		if err := mount.Unmount(ctx, d.folder(stage)); err != nil {
-			return err
-		}
-		return mount.RemoveTree(ctx, d.folder(stage))
-	})
+	return d.host.Do(ctx, func() error { return d.ofStage(stage).remove(ctx) })
 }
 
 // RemoveRoot removes PaV's folder, where nothing is in it any more.
 func (d *Directories) RemoveRoot(ctx context.Context) error {
 	return d.host.Do(ctx, func() error {
-		for _, dir := range []string{d.stages(), filepath.Join(d.root(), "csi"), d.root()} {
+		for _, dir := range []string{d.stages(), d.pods(), filepath.Join(d.root(), "csi"), d.root()} {
 			err := mount.RemoveDir(dir)
 			if errors.Is(err, unix.ENOTEMPTY) {
 				return nil
@@ -208,18 +192,5 @@ func (d *Directories) RemoveRoot(ctx context.Context) error {
 			}
 		}
 		return nil
-	})
-}
-
-// inside runs a function on the stage's directory, held by descriptor, in the host's mount namespace.
-func inside[T any](ctx context.Context, d *Directories, stage string, f func(*mount.Dir) (T, error)) (T, error) {
-	return mount.In(ctx, d.host, func() (T, error) {
-		dir, err := mount.OpenDir(d.pav(stage))
-		if err != nil {
-			var none T
-			return none, err
-		}
-		defer func() { _ = dir.Close() }()
-		return f(dir)
 	})
 }

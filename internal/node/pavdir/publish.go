@@ -11,23 +11,7 @@ import (
 // Publish makes the stage's directory available at target, a path in a workflow pod's folder, so
 // that mounts made below either appear below the other. It may be repeated.
 func (d *Directories) Publish(ctx context.Context, stage, target string) error {
-	return d.host.Do(ctx, func() error {
-		mounted, err := mount.IsMountPoint(target)
-		if err != nil || mounted {
-			return err
-		}
-		// After a reboot, kubelet starts a pod again whose stage's directory is no mount any more.
-		if err := d.create(stage); err != nil {
-			return err
-		}
-		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return mount.BindShared(d.pav(stage), target)
-	})
+	return d.host.Do(ctx, func() error { return d.publish(ctx, d.ofStage(stage), target) })
 }
 
 // Unpublish takes a stage's directory away from target, whichever stage's it is, and returns the
@@ -35,26 +19,58 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 // stage's directory.
 func (d *Directories) Unpublish(ctx context.Context, target string) (stage string, err error) {
 	return mount.In(ctx, d.host, func() (string, error) {
-		source, err := d.sourceOf(target)
-		if err != nil {
+		of, err := d.unpublish(ctx, target)
+		if err != nil || filepath.Dir(of.folder) != d.stages() {
 			return "", err
 		}
-		if source.Point != "" {
-			if err := d.part(source, target); err != nil {
-				return "", err
-			}
-		}
-		if err := mount.Unmount(ctx, target); err != nil {
-			return "", err
-		}
-		return stageOf(source), mount.RemoveDir(target)
+		return filepath.Base(of.folder), nil
 	})
+}
+
+// InUse says whether any pod, also one that the API server has forgotten, still has the stage's directory.
+func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) { return d.inUse(d.ofStage(stage)) })
+}
+
+func (d *Directories) publish(ctx context.Context, of directory, target string) error {
+	mounted, err := mount.IsMountPoint(target)
+	if err != nil || mounted {
+		return err
+	}
+	// After a reboot, kubelet starts a pod again whose directory is no mount any more.
+	if err := d.create(of); err != nil {
+		return err
+	}
+	if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return mount.BindShared(of.pav(), target)
+}
+
+// unpublish takes a directory away from target, and returns which; none where it cannot be told.
+func (d *Directories) unpublish(ctx context.Context, target string) (directory, error) {
+	of, source, err := d.sourceOf(target)
+	if err != nil {
+		return directory{}, err
+	}
+	if of != (directory{}) {
+		if err := d.part(of, source, target); err != nil {
+			return directory{}, err
+		}
+	}
+	if err := mount.Unmount(ctx, target); err != nil {
+		return directory{}, err
+	}
+	return of, mount.RemoveDir(target)
 }
 
 // part sees to it that unmounting the target, with what is mounted below it, takes nothing away from the
 // source. Where no other pod has the source, the source leaves the group, so that copies of the target
 // in other mount namespaces go with it. Otherwise the target leaves, lest the other pod be cut off.
-func (d *Directories) part(source mount.Mount, target string) error {
+func (d *Directories) part(of directory, source mount.Mount, target string) error {
 	others, err := d.users(source)
 	if err != nil {
 		return err
@@ -62,56 +78,50 @@ func (d *Directories) part(source mount.Mount, target string) error {
 	if len(others) > 1 {
 		return mount.Isolate(target)
 	}
-	err = mount.Separate(source.Point)
+	err = mount.Separate(of.pav())
 	if errors.Is(err, mount.ErrStacked) {
 		return nil // The pod mounted something over /pav itself, and takes it away with it.
 	}
 	return err
 }
 
-// sourceOf returns the mount of the stage's directory that target is a copy of, or none.
-func (d *Directories) sourceOf(target string) (mount.Mount, error) {
+// sourceOf returns the directory, and its mount, that target is a copy of, or none.
+func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 	targets, err := mount.At(target)
 	if err != nil {
-		return mount.Mount{}, err
+		return directory{}, mount.Mount{}, err
 	}
 	groups := map[int]bool{}
 	for _, t := range targets {
 		groups[t.PeerGroup] = t.PeerGroup != 0
 	}
-	sources, err := mount.Mounts(d.stages())
+	sources, err := mount.Mounts(d.root())
 	if err != nil {
-		return mount.Mount{}, err
+		return directory{}, mount.Mount{}, err
 	}
 	for _, source := range sources {
 		if !groups[source.PeerGroup] {
 			continue
 		}
 		// The mount table has paths without links, so paths are compared by what is mounted at them.
-		own, err := mount.At(d.pav(stageOf(source)))
+		folder := filepath.Dir(source.Point)
+		of := directory{folder: filepath.Join(d.root(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder))}
+		own, err := mount.At(of.pav())
 		if err != nil {
-			return mount.Mount{}, err
+			return directory{}, mount.Mount{}, err
 		}
 		for _, o := range own {
 			if o.ID == source.ID {
-				return source, nil
+				return of, source, nil
 			}
 		}
 	}
-	return mount.Mount{}, nil
+	return directory{}, mount.Mount{}, nil
 }
 
-// stageOf returns the name of the stage whose directory is mounted.
-func stageOf(source mount.Mount) string {
-	if source.Point == "" {
-		return ""
-	}
-	return filepath.Base(filepath.Dir(source.Point))
-}
-
-// users returns the mounts outside PaV's folder that are copies of a stage's directory.
+// users returns the mounts outside PaV's folder that are copies of a directory.
 func (d *Directories) users(source mount.Mount) ([]mount.Mount, error) {
-	ours, err := mount.Mounts(d.stages())
+	ours, err := mount.Mounts(d.root())
 	if err != nil {
 		return nil, err
 	}
@@ -132,22 +142,19 @@ func (d *Directories) users(source mount.Mount) ([]mount.Mount, error) {
 	return users, nil
 }
 
-// InUse says whether any pod, also one that the API server has forgotten, still has the stage's directory.
-func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
-	return mount.In(ctx, d.host, func() (bool, error) {
-		sources, err := mount.At(d.pav(stage))
-		if err != nil {
-			return false, err
+func (d *Directories) inUse(of directory) (bool, error) {
+	sources, err := mount.At(of.pav())
+	if err != nil {
+		return false, err
+	}
+	for _, source := range sources {
+		if source.PeerGroup == 0 {
+			continue
 		}
-		for _, source := range sources {
-			if source.PeerGroup == 0 {
-				continue
-			}
-			users, err := d.users(source)
-			if err != nil || len(users) > 0 {
-				return true, err
-			}
+		users, err := d.users(source)
+		if err != nil || len(users) > 0 {
+			return true, err
 		}
-		return false, nil
-	})
+	}
+	return false, nil
 }

@@ -3,6 +3,8 @@ package register
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,9 +20,10 @@ import (
 
 // WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
 // accepted; a name that another driver has is none of ours. A driver stays until its PavProvisioner
-// is gone, so that volumes can be unstaged while that is being deleted.
-func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(name string) csi.Services) error {
-	p := &provisioners{reader: mgr.GetClient(), registry: registry, services: services}
+// is gone, so that volumes can be unstaged while that is being deleted. The services are made for the
+// topology keys that the PavProvisioner names, and made anew when these change.
+func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(name string, topologyKeys []string) csi.Services) error {
+	p := &provisioners{reader: mgr.GetClient(), registry: registry, services: services, keys: map[string][]string{}}
 	if err := mgr.Add(manager.RunnableFunc(p.prune)); err != nil {
 		return fmt.Errorf("watching provisioners: %w", err)
 	}
@@ -34,7 +37,10 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(na
 type provisioners struct {
 	reader   client.Reader
 	registry *Registry
-	services func(name string) csi.Services
+	services func(name string, topologyKeys []string) csi.Services
+
+	mu   sync.Mutex
+	keys map[string][]string // by name of a driver that is registered
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -42,7 +48,7 @@ func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request)
 	provisioner := &pavv1.PavProvisioner{}
 	err := p.reader.Get(ctx, request.NamespacedName, provisioner)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, p.registry.Unregister(request.Name)
+		return reconcile.Result{}, p.unregister(request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
@@ -50,7 +56,32 @@ func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request)
 	if !meta.IsStatusConditionTrue(provisioner.Status.Conditions, pavv1.ProvisionerAccepted) {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, p.registry.Register(request.Name, p.services(request.Name))
+	return reconcile.Result{}, p.register(request.Name, provisioner.TopologyKeys())
+}
+
+// register must not be called for one name at once, as a controller never does.
+func (p *provisioners) register(name string, keys []string) error {
+	p.mu.Lock()
+	known, registered := p.keys[name]
+	p.mu.Unlock()
+	register := p.registry.Register
+	if registered && !slices.Equal(known, keys) {
+		register = p.registry.Renew // Kubelet asks for a driver's topology when it is registered only.
+	}
+	if err := register(name, p.services(name, keys)); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys[name] = keys
+	return nil
+}
+
+func (p *provisioners) unregister(name string) error {
+	p.mu.Lock()
+	delete(p.keys, name)
+	p.mu.Unlock()
+	return p.registry.Unregister(name)
 }
 
 // prune removes the sockets of drivers whose PavProvisioner went while no agent was there. It runs

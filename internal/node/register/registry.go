@@ -88,7 +88,21 @@ func (r *Registry) Register(name string, services csi.Services) error {
 	if r.drivers[name] != nil {
 		return nil
 	}
+	return r.serve(name, services)
+}
 
+// Renew is Register for a driver whose services have changed: one that is registered already is
+// served anew, and kubelet, which sees a new socket in the place of the old, registers it again. Calls
+// that are going on are canceled.
+func (r *Registry) Renew(name string, services csi.Services) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop(name)
+	return r.serve(name, services)
+}
+
+// serve must be called with the lock held.
+func (r *Registry) serve(name string, services csi.Services) error {
 	d := &driver{server: grpc.NewServer(
 		grpc.UnaryInterceptor(csi.Log(r.log, name)),
 		// Stopping the server waits for connections that have said nothing yet.
@@ -141,13 +155,23 @@ func (r *Registry) Unregister(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := errors.Join(remove(r.registration(name)), remove(r.socket(name)))
-	if d := r.drivers[name]; d != nil {
-		d.server.Stop()
-		d.served.Wait()
-		delete(r.drivers, name)
+	if r.stop(name) {
 		r.log.Info("driver unregistered", "driver", name)
 	}
 	return err
+}
+
+// stop ends a driver's server, and says whether there was one. Its sockets stay. It must be called
+// with the lock held.
+func (r *Registry) stop(name string) bool {
+	d := r.drivers[name]
+	if d == nil {
+		return false
+	}
+	d.server.Stop()
+	d.served.Wait()
+	delete(r.drivers, name)
+	return true
 }
 
 // Prune takes away the sockets of an earlier agent whose drivers are neither among the names nor registered.
@@ -193,10 +217,8 @@ func (r *Registry) Empty() bool {
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, d := range r.drivers {
-		d.server.Stop()
-		d.served.Wait()
-		delete(r.drivers, name)
+	for name := range r.drivers {
+		r.stop(name)
 	}
 }
 

@@ -49,7 +49,7 @@ func must(t *testing.T, err error) {
 
 // services are those of a PavProvisioner of the version.
 func services(name, version string) csi.Services {
-	return csi.ForProvisioner(name, "node1", version, nil)
+	return csi.ForProvisioner(name, "node1", version, nil, csi.Topology{})
 }
 
 // call runs a function on a connection to a socket.

@@ -1,0 +1,109 @@
+package csi
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+)
+
+// Keys that kubelet adds to the volume context of a driver with podInfoOnMount. Kubelet controls
+// them; no pod can.
+const (
+	podNameKey      = "csi.storage.k8s.io/pod.name"
+	podNamespaceKey = "csi.storage.k8s.io/pod.namespace"
+	podUIDKey       = "csi.storage.k8s.io/pod.uid"
+	ephemeralKey    = "csi.storage.k8s.io/ephemeral"
+)
+
+// user is who may have a /pav: a pod that shares a stage's, or one that has its own.
+type user struct {
+	stage string // name of the PavStage; empty for a pod of a PavVolume
+	pod   pavdir.Pod
+}
+
+// userOf returns the pod that the volume context names. It must be what PaV makes: labelled so,
+// controlled by a PavStage of this node, or by a PavVolume if the pod is on this node, which exists
+// and has that very pod on record.
+func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (user, error) {
+	if volumeContext[ephemeralKey] != "true" {
+		return user{}, fmt.Errorf("%w: driver %s serves inline volumes only", errInvalid, pavv1.Driver)
+	}
+	key := client.ObjectKey{Namespace: volumeContext[podNamespaceKey], Name: volumeContext[podNameKey]}
+	pod := &corev1.Pod{}
+	if err := s.client.Get(ctx, key, pod); apierrors.IsNotFound(err) {
+		return user{}, fmt.Errorf("%w: pod %s does not exist", errForeignPod, key)
+	} else if err != nil {
+		return user{}, fmt.Errorf("getting pod %s: %w", key, err)
+	}
+	if pod.UID != types.UID(volumeContext[podUIDKey]) {
+		return user{}, fmt.Errorf("%w: pod %s is another one by now", errForeignPod, key)
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.APIVersion != pavv1.GroupVersion.String() {
+		return user{}, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
+	}
+	found := user{pod: pavdir.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+	// Tenants can set owners, but no labels of PaV's.
+	switch workflow := pod.Labels[pavv1.WorkflowLabel]; {
+	case owner.Kind == "PavStage" && workflow != "" && pod.Labels[pavv1.StageLabel] == owner.Name:
+		found.stage = owner.Name
+		return found, s.checkStage(ctx, key, owner)
+	case owner.Kind == "PavVolume" && ofVolumes[workflow]:
+		return found, s.checkVolume(ctx, pod, owner)
+	default:
+		return user{}, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
+	}
+}
+
+// ofVolumes are the workflows whose pods PavVolumes control.
+var ofVolumes = map[string]bool{pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowDeletion: true}
+
+func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) error {
+	stage := &pavv1.PavStage{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: PavStage %q of pod %s does not exist", errForeignPod, owner.Name, key)
+	} else if err != nil {
+		return fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
+	}
+	if stage.UID != owner.UID || stage.Spec.NodeName != s.nodeID || !onRecord(&stage.Status, key) {
+		return fmt.Errorf("%w: PavStage %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
+	}
+	return nil
+}
+
+func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
+	for _, ref := range []*pavv1.PodReference{status.StagingPod, status.UnstagingPod} {
+		if ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *pavNode) checkVolume(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) error {
+	key := client.ObjectKeyFromObject(pod)
+	volume := &pavv1.PavVolume{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, volume); apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: PavVolume %q of pod %s does not exist", errForeignPod, owner.Name, key)
+	} else if err != nil {
+		return fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
+	}
+	if volume.UID != owner.UID || pod.Spec.NodeName != s.nodeID || !isRecorded(volume.Status.Pod, pod) {
+		return fmt.Errorf("%w: PavVolume %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
+	}
+	return nil
+}
+
+// isRecorded says whether the reference is to the pod. It may have been written before the pod was
+// created, and so before its UID was known.
+func isRecorded(ref *pavv1.PodReference, pod *corev1.Pod) bool {
+	return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name && (ref.UID == "" || ref.UID == pod.UID)
+}

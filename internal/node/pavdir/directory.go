@@ -1,0 +1,73 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// directory is one /pav of a node, be it a stage's or a pod's own: a folder that no pod sees, and in
+// it the directory that pods see as /pav. Its methods act in the mount namespace of their thread.
+type directory struct {
+	folder string
+}
+
+func (p directory) pav() string { return filepath.Join(p.folder, "pav") }
+
+func (p directory) exists() (bool, error) {
+	err := unix.Faccessat(unix.AT_FDCWD, p.folder, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remove takes down whatever is mounted below the folder, the directory's own mounts and what pods
+// left, and then removes the folder.
+func (p directory) remove(ctx context.Context) error {
+	if err := mount.Unmount(ctx, p.folder); err != nil {
+		return err
+	}
+	return mount.RemoveTree(ctx, p.folder)
+}
+
+// create makes a directory, and a mount of it, where they are missing.
+func (d *Directories) create(of directory) error {
+	// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
+	if err := d.makeDir(of.pav(), 0o777); err != nil {
+		return err
+	}
+	return mount.SelfBind(of.pav())
+}
+
+// makeDir makes a directory of PaV's, and the private ones that it lies in.
+func (d *Directories) makeDir(path string, mode fs.FileMode) error {
+	plugins := filepath.Join(d.kubelet, "plugins")
+	name, err := filepath.Rel(plugins, path)
+	if err != nil {
+		return fmt.Errorf("naming the directory %q: %w", path, err)
+	}
+	return mount.CreateDir(plugins, name, mode)
+}
+
+// inside runs a function on a directory, held by descriptor, in the host's mount namespace.
+func inside[T any](ctx context.Context, d *Directories, of directory, f func(*mount.Dir) (T, error)) (T, error) {
+	return mount.In(ctx, d.host, func() (T, error) { return opened(of, f) })
+}
+
+// opened is inside, on a thread that is in the host's mount namespace already.
+func opened[T any](of directory, f func(*mount.Dir) (T, error)) (T, error) {
+	dir, err := mount.OpenDir(of.pav())
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer func() { _ = dir.Close() }()
+	return f(dir)
+}

@@ -1,0 +1,132 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// ErrVolumeID is wrapped where the ID of a volume is not of the form that kubelet gives to inline
+// volumes. Only IDs of that form become paths.
+var ErrVolumeID = errors.New("the volume ID is not one of an inline volume")
+
+// volumeID is the form of kubelet's IDs of inline volumes: a hash of the pod's UID and the volume's name.
+var volumeID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
+
+// pods is where the folders of pods are that have a directory of their own.
+func (d *Directories) pods() string { return filepath.Join(d.root(), podsName) }
+
+func (d *Directories) ofPod(id string) (directory, error) {
+	if !volumeID.MatchString(id) {
+		return directory{}, fmt.Errorf("%w: %.100q", ErrVolumeID, id)
+	}
+	return directory{folder: filepath.Join(d.pods(), id)}, nil
+}
+
+// PublishPod makes a directory of the pod's own available at target, which is new where the volume
+// of that ID has none. The pod is on record before its containers can write anything. It may be repeated.
+func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target string) error {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return err
+	}
+	return d.host.Do(ctx, func() error {
+		if err := d.makeDir(of.folder, 0o750); err != nil {
+			return err
+		}
+		if err := of.record(pod); err != nil {
+			return err
+		}
+		return d.publish(ctx, of, target)
+	})
+}
+
+// Pod says whether the volume has a directory of a pod's own, and whose it is: nil where an earlier
+// call or agent was interrupted before the pod was on record, or after it had to be.
+func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool, err error) {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return nil, false, err
+	}
+	exists, err = mount.In(ctx, d.host, of.exists)
+	if err != nil || !exists {
+		return nil, false, err
+	}
+	pod, err = mount.In(ctx, d.host, of.recorded)
+	return pod, true, err
+}
+
+// ReadPod returns the text of a file in a pod's own directory, of at most limit bytes. Its errors are
+// those of mount.Dir.ReadText. It must be called after the end of the pod's containers.
+func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return "", err
+	}
+	return mount.In(ctx, d.host, func() (string, error) {
+		// Whatever a pod mounted over its /pav is not even opened, for it may never answer.
+		mounts, err := mount.At(of.pav())
+		if err != nil {
+			return "", err
+		}
+		if len(mounts) > 1 {
+			return "", fmt.Errorf("reading %q: %w: something is mounted over /pav", name, mount.ErrEscapes)
+		}
+		return opened(of, func(dir *mount.Dir) (string, error) { return dir.ReadText(name, limit) })
+	})
+}
+
+// UnpublishPod takes a pod's own directory away from target, and removes it with all that is in it.
+// It may be repeated, wherever it was interrupted.
+func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return err
+	}
+	return d.host.Do(ctx, func() error {
+		if _, err := d.unpublish(ctx, target); err != nil {
+			return err
+		}
+		return of.remove(ctx)
+	})
+}
+
+// RemovePod removes a pod's own directory, with all that is in it, unless it is still published: then
+// it says so, and does nothing.
+func (d *Directories) RemovePod(ctx context.Context, id string) (inUse bool, err error) {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return false, err
+	}
+	return mount.In(ctx, d.host, func() (bool, error) {
+		if inUse, err := d.inUse(of); err != nil || inUse {
+			return inUse, err
+		}
+		return false, of.remove(ctx)
+	})
+}
+
+// Pods returns the IDs of the volumes that have a directory of a pod's own.
+func (d *Directories) Pods(ctx context.Context) ([]string, error) {
+	return mount.In(ctx, d.host, func() ([]string, error) {
+		entries, err := os.ReadDir(d.pods())
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the directories of pods: %w", err)
+		}
+		var ids []string
+		for _, entry := range entries {
+			if volumeID.MatchString(entry.Name()) {
+				ids = append(ids, entry.Name())
+			}
+		}
+		return ids, nil
+	})
+}

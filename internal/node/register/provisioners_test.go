@@ -1,0 +1,180 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	csiapi "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/csi"
+)
+
+// catalogue is the cache of the agent, with one PavProvisioner or none.
+type catalogue struct {
+	provisioner *pavv1.PavProvisioner
+}
+
+// Get implements client.Reader.
+func (c *catalogue) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if c.provisioner == nil || c.provisioner.Name != key.Name {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "pavprovisioners"}, key.Name)
+	}
+	c.provisioner.DeepCopyInto(into.(*pavv1.PavProvisioner))
+	return nil
+}
+
+// List implements client.Reader.
+func (c *catalogue) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("nothing is listed")
+}
+
+// registered reconciles the driver, and returns the topology keys that it answers with as its version.
+func registered(t *testing.T, p *provisioners, name string) string {
+	t.Helper()
+	if _, err := p.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := version(t, p.registry.socket(name))
+	must(t, err)
+	return strings.TrimPrefix(answer, name+" ")
+}
+
+func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
+	p := &provisioners{reader: c, registry: r, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
+		return services(name, strings.Join(keys, "+"))
+	}}
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
+	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
+		t.Errorf("a provisioner that is not accepted is registered: %v", err)
+	}
+	c.provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue}}
+	set := func(topology string) {
+		c.provisioner.Spec.VolumeCreation = &pavv1.VolumeCreation{AccessibleTopology: &pavv1.Template{Raw: []byte(topology)}}
+	}
+
+	var got []string
+	var servers []*grpc.Server
+	for _, topology := range []string{"", `[{"zone": "a"}]`, `[{"zone": "{{ b }}"}]`, `[{"zone": "a", "rack": "b"}]`, `"{{ template }}"`} {
+		if topology != "" {
+			set(topology)
+		}
+		got = append(got, registered(t, p, "driver"))
+		servers = append(servers, r.drivers["driver"].server)
+	}
+	if diff := cmp.Diff([]string{"", "zone", "zone", "rack+zone", ""}, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if servers[1] != servers[2] {
+		t.Error("it is served anew although no key changed")
+	}
+
+	c.provisioner = nil
+	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() || len(p.keys) > 0 {
+		t.Errorf("it stays when its provisioner is gone: %v", err)
+	}
+}
+
+func TestADriverThatCouldNotBeServedAnew_IsTriedAgain(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
+		return services(name, strings.Join(keys, "+"))
+	}}
+	must(t, p.register("driver", nil))
+	// A folder that is not empty gives way to no socket.
+	must(t, os.MkdirAll(staging(r.socket("driver"))+"/file", 0o755))
+	if err := p.register("driver", []string{"zone"}); err == nil {
+		t.Error("a driver that is not served counts as registered")
+	}
+	must(t, os.RemoveAll(staging(r.socket("driver"))))
+	must(t, p.register("driver", []string{"zone"}))
+	wantVersion(t, r.socket("driver"), "driver zone")
+}
+
+// Kubelet unregisters a driver, and its pods fail, whenever the socket is away for a moment.
+func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Renew("driver", services("driver", "1"))) // One that is not registered yet is registered.
+	must(t, r.Register("other", services("other", "1")))
+	paths := []string{r.socket("driver"), r.registration("driver")}
+	stop, missing := make(chan struct{}), make(chan string, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, path := range paths {
+				if _, err := os.Lstat(path); err != nil {
+					missing <- err.Error()
+					return
+				}
+			}
+		}
+	})
+	for range 50 {
+		must(t, r.Renew("driver", services("driver", "2")))
+		wantVersion(t, r.socket("driver"), "driver 2")
+	}
+	close(stop)
+	watching.Wait()
+	select {
+	case why := <-missing:
+		t.Error(why)
+	default:
+	}
+	wantFiles(t, r, append(paths, r.socket("other"), r.registration("other"))...)
+	wantVersion(t, r.socket("other"), "other 1")
+}
+
+// A call that goes on when a driver is served anew is canceled, and kubelet repeats it.
+func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	called := make(chan struct{})
+	must(t, r.Register("driver", func(server *grpc.Server) {
+		csiapi.RegisterIdentityServer(server, &waiting{called: called})
+	}))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := version(t, r.socket("driver"))
+		ended <- err
+	}()
+	<-called
+	must(t, r.Renew("driver", services("driver", "2")))
+	if err := <-ended; err == nil {
+		t.Error("the call succeeded")
+	}
+	wantVersion(t, r.socket("driver"), "driver 2")
+}
+
+// waiting is a driver whose calls end when they are canceled.
+type waiting struct {
+	csiapi.UnimplementedIdentityServer
+	called chan struct{}
+}
+
+// GetPluginInfo implements csi.IdentityServer.
+func (w *waiting) GetPluginInfo(ctx context.Context, _ *csiapi.GetPluginInfoRequest) (*csiapi.GetPluginInfoResponse, error) {
+	close(w.called)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
