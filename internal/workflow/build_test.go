@@ -192,6 +192,7 @@ func TestBuild_RefusesWithTheFieldsPath(t *testing.T) {
 		"a label below PaV's domain":               {template: `{metadata: {labels: {a.` + pavv1.Group + `/x: z}}, spec: {` + main + `}}`, path: ".metadata.labels[a." + pavv1.Group + "/x]: ", words: errClash.Error()},
 		"an annotation of PaV's":                   {template: `{metadata: {annotations: {` + pavv1.AttemptAnnotation + `: "1"}}, spec: {` + main + `}}`, path: ".metadata.annotations[" + pavv1.AttemptAnnotation + "]: ", words: errClash.Error()},
 		"another node":                             {template: `{spec: {nodeName: other, ` + main + `}}`, path: ".spec.nodeName: ", words: `on node "the-node", not on "other"`},
+		"another volume of PaV's driver":           {template: `{spec: {volumes: [{name: a, csi: {driver: pav.albertofaria.github.io}}], ` + main + `}}`, path: ".spec.volumes[0].csi.driver: ", words: errClash.Error()},
 		"a volume of the name pav":                 {template: `{spec: {volumes: [{name: a}, {name: pav}], ` + main + `}}`, path: ".spec.volumes[1].name: ", words: errClash.Error()},
 		"a mount at /pav":                          {template: `{spec: {containers: [{name: a}, {name: b, volumeMounts: [{mountPath: /x}, {mountPath: /pav}]}]}}`, path: ".spec.containers[1].volumeMounts[1].mountPath: ", words: errClash.Error()},
 		"a mount at /pav in other words":           {template: `{spec: {containers: [{name: a, volumeMounts: [{mountPath: /x/..//pav/}]}]}}`, path: ".spec.containers[0].volumeMounts[0].mountPath: ", words: errClash.Error()},

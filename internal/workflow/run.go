@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,11 +80,18 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.adopt(ctx, pod)
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
+		apierrors.IsRequestEntityTooLargeError(err), isWebhookFailure(err):
 		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrRefused, pod.Namespace, pod.Name, err)
 	default:
 		return fmt.Errorf("creating pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+}
+
+// isWebhookFailure says whether an admission webhook could not be asked: that is somebody's to mend,
+// and should be told, although the API server calls it an error of its own.
+func isWebhookFailure(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {

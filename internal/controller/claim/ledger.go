@@ -34,6 +34,9 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
+	if size := len(volume.Spec.Claim.Raw); size > maxCopy {
+		return r.act(ctx, live, decision{refuse, fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, maxCopy)})
+	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
 		return nil // an earlier pass wrote it, and the cache will tell
 	} else if err != nil {
@@ -70,6 +73,10 @@ func (r *Reconciler) warnOfExpansion(o observed) {
 			"allowVolumeExpansion of StorageClass %q is true, but volumes of PavProvisioner %q cannot grow: request what is needed now", o.class.Name, o.provisioner.Name)
 	}
 }
+
+// maxCopy is the greatest size of a claim's copy, in bytes: a tenant must not be able to make the
+// ledger too large for the API server to take what PaV has to write.
+const maxCopy = 256 << 10
 
 // ledger returns the PavVolume of a claim that is to be provisioned.
 func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
@@ -114,6 +121,11 @@ func (r *Reconciler) sync(ctx context.Context, o observed) error {
 	copied, err := encode(raw)
 	if err != nil {
 		return err
+	}
+	if len(copied.Raw) > maxCopy {
+		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.Provisioning,
+			"metadata: the claim has %d bytes, of which PaV keeps at most %d: the volume will be deleted by what the claim was before", len(copied.Raw), maxCopy)
+		return nil
 	}
 	volume := o.volume.DeepCopy()
 	volume.Spec.Claim = copied

@@ -20,6 +20,9 @@ const (
 	// ClaimsByClass finds unbound claims by their StorageClass.
 	ClaimsByClass = "claim.class"
 
+	// ClaimsByVolume finds claims by spec.volumeName.
+	ClaimsByVolume = "claim.volume"
+
 	// PVsByHandle finds PersistentVolumes by Handle.
 	PVsByHandle = "pv.handle"
 
@@ -74,6 +77,7 @@ var fields = []field{
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(c *corev1.PersistentVolumeClaim) string {
 		return ifUnbound(c, protocol.ClassName(c))
 	}),
+	of(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, PVsByHandle, func(pv *corev1.PersistentVolume) string {
 		if pv.Spec.CSI == nil {
 			return ""

@@ -11,8 +11,9 @@ import (
 
 // changes are what makes a PavVolume and its PersistentVolume agree. A zero value changes nothing.
 type changes struct {
-	// policy is the reclaim policy that the PavVolume takes over from the PersistentVolume.
-	policy corev1.PersistentVolumeReclaimPolicy
+	// policy is the reclaim policy that the PavVolume takes over from the PersistentVolume, and
+	// pvPolicy the one that the PersistentVolume takes over from the PavVolume.
+	policy, pvPolicy corev1.PersistentVolumeReclaimPolicy
 
 	// volume and pv change PaV's finalizer on the object.
 	volume, pv finalizerChange
@@ -28,17 +29,23 @@ const (
 )
 
 // alignment tells what has to change. While the PersistentVolume exists its reclaim policy is the
-// one that counts, as that is the one that administrators know to change.
+// one that counts, as that is the one that administrators know to change; save that a retained
+// volume is deleted, too, where its PavVolume's is changed to Delete and the PavVolume is deleted.
 func alignment(o observed) changes {
 	c := changes{}
 	policy := o.volume.Spec.ReclaimPolicy
 	if pv := o.ownPV(); pv != nil {
-		if policy != policyOf(pv) {
+		switch {
+		case o.reclaimed(pv) && o.deleting():
+			c.pvPolicy = policy
+		case o.reclaimed(pv):
+			// The PersistentVolume stays as it is until the PavVolume is deleted.
+		case policy != policyOf(pv):
 			policy = policyOf(pv)
 			c.policy = policy
 		}
 		// While it is being deleted, its finalizer goes with its storage.
-		if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
+		if !o.reclaimed(pv) && (pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete) {
 			c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
 		}
 	}

@@ -6,12 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -21,6 +23,9 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 	request, err := r.provisioningRequest(ctx, o.volume, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)
+	}
+	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
+		return retry.ErrStale
 	}
 	pod, err := request.Validate(ctx, o.provisioner.Spec.VolumeValidation)
 	if err != nil {

@@ -55,6 +55,7 @@ type Reconciler struct {
 
 	queue   *queue.Queue
 	handles handles
+	written written
 	now     func() time.Time
 
 	mu      sync.Mutex
@@ -144,9 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	volume := &pavv1.PavVolume{}
 	if err := r.Client.Get(ctx, request.NamespacedName, volume); apierrors.IsNotFound(err) {
-		r.handles.release(request.Name)
-		r.queue.Give(request.Name)
-		return retry.Result(r.releaseOrphans(ctx, request.Name))
+		return retry.Result(r.gone(ctx, request.Name))
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -166,6 +165,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return retry.Result(err)
 	}
 	return ctrl.Result{RequeueAfter: d.after}, nil
+}
+
+// gone clears up after a volume that PaV knows nothing of any more.
+func (r *Reconciler) gone(ctx context.Context, volume string) error {
+	r.handles.release(volume)
+	r.queue.Give(volume)
+	r.written.forget(volume)
+	pods, err := r.podsOf(ctx, volume)
+	if err != nil {
+		return err
+	}
+	if err := r.releaseOrphans(ctx, volume, pods); err != nil {
+		return err
+	}
+	return r.tellOrphan(ctx, volume)
 }
 
 // acts are the ways to take each step that is something to do.

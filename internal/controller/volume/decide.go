@@ -95,6 +95,9 @@ type decision struct {
 	// warning says that somebody has to do something about it.
 	warning bool
 
+	// repeat says that the event is given again although nothing has changed.
+	repeat bool
+
 	// after is when to decide again if nothing changes; 0 for not before that.
 	after time.Duration
 }
@@ -105,6 +108,8 @@ func decide(o observed) decision {
 	switch {
 	case o.unrecorded():
 		return decision{step: stepRecordPod}
+	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
+		return decideReverting(o)
 	case o.irrevocable():
 		// What runs is seen to its end, whatever the reclaim policy says by now.
 		return decideDeletion(o)
@@ -127,6 +132,9 @@ func decideWithPV(o observed, pv *corev1.PersistentVolume) decision {
 	}
 	if policyOf(pv) == corev1.PersistentVolumeReclaimDelete {
 		return decideDeletion(o)
+	}
+	if o.reclaimed(pv) {
+		return decision{step: stepDone} // until the PavVolume is deleted, too
 	}
 	if o.volume.Status.Phase != pavv1.VolumeRetained {
 		return decision{step: stepRetain}

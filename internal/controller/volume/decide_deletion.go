@@ -25,7 +25,7 @@ func decideDeletion(o observed) decision {
 		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(o.holders), false)
 	}
 	if o.provisioner == nil {
-		return noProvisioner(o)
+		return noProvisioner(o, retainInstead)
 	}
 	if deletionPod(o.provisioner) == nil {
 		return decideDeleted(o)
@@ -49,7 +49,7 @@ func decideDeletionPod(o observed, success step) decision {
 	switch p := o.progress(); p {
 	case podNone, podIntended:
 		if o.provisioner == nil {
-			return noProvisioner(o)
+			return noProvisioner(o, retainInstead)
 		}
 		return decision{step: stepRunPod}
 	case podRunning:
@@ -66,9 +66,13 @@ func decideDeletionPod(o observed, success step) decision {
 	}
 }
 
-func noProvisioner(o observed) decision {
-	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: "+
-		"create it again, or set the reclaim policy to Retain and delete the storage by hand", o.volume.Spec.Provisioner), true)
+// retainInstead is what can be done about a volume that nobody knows how to delete.
+const retainInstead = "set the reclaim policy to Retain and delete the storage by hand"
+
+// noProvisioner decides about a volume whose provisioner is gone; instead is what can be done but to create it again.
+func noProvisioner(o observed, instead string) decision {
+	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: create it again; or %s",
+		o.volume.Spec.Provisioner, instead), true)
 }
 
 // deletionPod returns the template of a provisioner's deletion pod, or nil.

@@ -17,8 +17,6 @@ func decidePending(o observed) decision {
 	switch o.volume.Status.Step {
 	case pavv1.StepValidating, pavv1.StepCreating:
 		return decideMaking(o)
-	case pavv1.StepReverting:
-		return decideReverting(o)
 	default:
 		if o.volume.Status.Handle != "" {
 			return decideMade(o)
@@ -47,10 +45,21 @@ func decideIdle(o observed) decision {
 	if o.pv != nil {
 		return decision{step: stepRefuse, message: fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)}
 	}
-	if c := meta.FindStatusCondition(o.provisioner.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return decision{step: stepRefuse, message: "it cannot be used: " + c.Message}
+	if message := unusable(o.provisioner); message != "" {
+		return decision{step: stepRefuse, message: message}
 	}
 	return decision{step: stepBegin}
+}
+
+// unusable says why no volume can be made by a provisioner, or "".
+func unusable(p *pavv1.PavProvisioner) string {
+	if !p.Supports(pavv1.ProvisioningModeDynamic) {
+		return fmt.Sprintf("spec.provisioningModes: is %v, without Dynamic", p.Spec.ProvisioningModes)
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return "it cannot be used: " + c.Message
+	}
+	return ""
 }
 
 // failedOnNode says whether the last attempt's creation pod failed, and the node that it was for is still the
@@ -109,7 +118,12 @@ func decideMaking(o observed) decision {
 			return decision{step: stepStopPod}
 		}
 		return decideRunning(o, pavv1.VolumeProvisioned)
-	case podStopping, podReporting:
+	case podReporting:
+		if o.unwanted() {
+			return decideMadeOrNot(o, p) // whatever it left
+		}
+		return decideEnding(o, p, pavv1.VolumeProvisioned)
+	case podStopping:
 		return decideEnding(o, p, pavv1.VolumeProvisioned)
 	default:
 		return decideMadeOrNot(o, p)
@@ -154,19 +168,24 @@ func decideMade(o observed) decision {
 
 // decideReverting decides about a volume whose creation is being undone.
 func decideReverting(o observed) decision {
+	reverted := decision{step: stepReverted}
+	if o.ownPV() != nil {
+		// Written by somebody who did not hear of the revert any more. Its storage is gone, or about to be.
+		reverted.step = stepDeletePV
+	}
 	if o.volume.Status.Pod == nil {
 		if o.provisioner == nil {
-			return noProvisioner(o)
+			return noProvisioner(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
 		}
 		if deletionPod(o.provisioner) == nil {
-			return decision{step: stepReverted}
+			return reverted
 		}
 		if wait := deletionBackoff(o); wait > 0 {
 			return again(wait)
 		}
 		return decision{step: stepDelete}
 	}
-	return decideDeletionPod(o, stepReverted)
+	return decideDeletionPod(o, reverted.step)
 }
 
 // The times after which a pod that does not start is talked about: with a cause that Kubernetes
@@ -197,7 +216,8 @@ func decideRunning(o observed, condition string) decision {
 		return again(patience - age)
 	}
 	d := waiting(condition, reasonNotStarted, "waiting, as "+cause, true)
-	d.after = contentPatience // whether others wait by then is no event
+	// Whether others wait by then is no event, and events are forgotten after an hour.
+	d.after, d.repeat = contentPatience, age >= contentPatience
 	for _, next := range []time.Duration{contentPatience, nodePatience} {
 		if age < next {
 			d.after = next - age
@@ -247,19 +267,28 @@ func within(now, then time.Time, patience time.Duration) bool {
 	return now.Sub(then).Abs() < patience
 }
 
+// stopPatience returns how long it is still no wonder that a pod which is being deleted has not ended:
+// its deletion timestamp is when its grace period ends.
+func stopPatience(now time.Time, pod *corev1.Pod) time.Duration {
+	most := 2 * reportPatience
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		most += time.Duration(*grace) * time.Second
+	}
+	return min(pod.DeletionTimestamp.Add(2*reportPatience).Sub(now), most)
+}
+
 // decideEnding decides about a pod of which nothing is wanted but its end, or the report of its node.
 func decideEnding(o observed, p progress, condition string) decision {
 	pod := o.pod()
-	end := endOf(pod)
 	if p == podStopping {
-		end = pod.DeletionTimestamp.Time
-	}
-	if within(o.now, end, 2*reportPatience) {
-		return again(reportPatience)
-	}
-	if p == podStopping {
+		if wait := stopPatience(o.now, pod); wait > 0 {
+			return again(wait)
+		}
 		return waiting(condition, "PodStopping", fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is gone for good, delete the Node",
 			pod.Spec.NodeName, pod.Namespace, pod.Name), true)
+	}
+	if within(o.now, endOf(pod), 2*reportPatience) {
+		return again(reportPatience)
 	}
 	return waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
 		pod.Spec.NodeName, pod.Namespace, pod.Name), true)

@@ -66,6 +66,8 @@ func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 
 func told(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"} }
 
+func graceful(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = new(int64(30)) }
+
 func runs(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -109,35 +111,46 @@ func TestDecideWithPods(t *testing.T) {
 		message string
 		after   time.Duration
 	}{
-		"an intended validation pod is run":         {state: at(validating), want: stepRunPod},
-		"an intended creation pod is run":           {state: at(creating), want: stepRunPod},
-		"an intended deletion pod is run":           {state: at(deleting), want: stepRunPod},
-		"an intended reverting pod is run":          {state: at(reverting), want: stepRunPod},
-		"reverting goes on without a claim":         {state: at(reverting).with(unclaimed), want: stepRunPod},
-		"one that nobody wants is dropped":          {state: at(creating).with(unclaimed), want: stepDropPod},
-		"a pod that exists is recorded first":       {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observed) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
-		"without provisioner nothing is run":        {state: at(deleting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"nor reverted":                              {state: at(reverting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"a node's clock may be ahead":               {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
-		"a running pod is waited for":               {state: at(creating).pod(600, runs), want: stepDone},
-		"one that nobody wants is stopped":          {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
-		"a validation pod, too":                     {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
-		"but not a reverting one":                   {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone},
-		"a starting pod is given time":              {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
-		"a cause is given time to pass":             {state: at(creating).pod(1, pulls), want: stepDone, after: 3 * time.Second},
-		"a pod that cannot start is told of":        {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
-		"a pod that is not scheduled is told of":    {state: at(validating).pod(5, unbound), want: stepWait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second},
-		"a pod that does not start is told of":      {state: at(deleting).pod(31), want: stepWait, message: "see kubectl describe pod -n pav-pods pod", after: 269 * time.Second},
-		"it goes on waiting":                        {state: at(creating).pod(3600, pulls), want: stepWait, message: "ErrImagePull", after: 5 * time.Minute},
-		"but not where others wait for its place":   {state: at(creating).with(func(o *observed) { o.contended = true }).pod(300, pulls), want: stepStopPod},
-		"not before some minutes":                   {state: at(creating).with(func(o *observed) { o.contended = true }).pod(100, pulls), want: stepWait, message: "ErrImagePull", after: 200 * time.Second},
-		"a pod that runs keeps its place":           {state: at(creating).with(func(o *observed) { o.contended = true }).pod(3000, runs), want: stepDone},
-		"a node that does not take the pod":         {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
-		"is given some seconds to":                  {state: at(creating).with(selected).pod(6, unbound), want: stepWait, message: "not scheduled", after: 9 * time.Second},
-		"without a selected node it is waited for":  {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
-		"a stopping pod is waited for":              {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 5 * time.Second},
-		"and told of":                               {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
-		"also where nobody wants it":                {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 5 * time.Second},
+		"an intended validation pod is run":        {state: at(validating), want: stepRunPod},
+		"an intended creation pod is run":          {state: at(creating), want: stepRunPod},
+		"an intended deletion pod is run":          {state: at(deleting), want: stepRunPod},
+		"an intended reverting pod is run":         {state: at(reverting), want: stepRunPod},
+		"reverting goes on without a claim":        {state: at(reverting).with(unclaimed), want: stepRunPod},
+		"one that nobody wants is dropped":         {state: at(creating).with(unclaimed), want: stepDropPod},
+		"a pod that exists is recorded first":      {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observed) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
+		"without provisioner nothing is run":       {state: at(deleting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"nor reverted":                             {state: at(reverting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"a node's clock may be ahead":              {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
+		"a running pod is waited for":              {state: at(creating).pod(600, runs), want: stepDone},
+		"one that nobody wants is stopped":         {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
+		"a validation pod, too":                    {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
+		"but not a reverting one":                  {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone},
+		"a starting pod is given time":             {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
+		"a cause is given time to pass":            {state: at(creating).pod(1, pulls), want: stepDone, after: 3 * time.Second},
+		"a pod that cannot start is told of":       {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
+		"a pod that is not scheduled is told of":   {state: at(validating).pod(5, unbound), want: stepWait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second},
+		"a pod that does not start is told of":     {state: at(deleting).pod(31), want: stepWait, message: "see kubectl describe pod -n pav-pods pod", after: 269 * time.Second},
+		"it goes on waiting":                       {state: at(creating).pod(3600, pulls), want: stepWait, message: "ErrImagePull", after: 5 * time.Minute},
+		"but not where others wait for its place":  {state: at(creating).with(func(o *observed) { o.contended = true }).pod(300, pulls), want: stepStopPod},
+		"not before some minutes":                  {state: at(creating).with(func(o *observed) { o.contended = true }).pod(100, pulls), want: stepWait, message: "ErrImagePull", after: 200 * time.Second},
+		"a pod that runs keeps its place":          {state: at(creating).with(func(o *observed) { o.contended = true }).pod(3000, runs), want: stepDone},
+		"a node that does not take the pod":        {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
+		"is given some seconds to":                 {state: at(creating).with(selected).pod(6, unbound), want: stepWait, message: "not scheduled", after: 9 * time.Second},
+		"without a selected node it is waited for": {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
+		"a stopping pod is waited for":             {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
+		"for as long as it may take":               {state: at(creating).pod(9, runs, deletedAgo(-30), graceful), want: stepDone, after: 40 * time.Second},
+		"and told of":                              {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
+		"also where nobody wants it":               {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
+		"what nobody wants need not be told":       {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepRevert},
+		"nor what was validated":                   {state: at(validating).with(unclaimed).pod(99, ended(failed, 1)), want: stepDropPod},
+		"a PersistentVolume does not stop a revert": {state: at(reverting).with(func(o *observed) {
+			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
+			o.pv.Spec.CSI.VolumeHandle = ""
+		}).pod(1, runs), want: stepDone},
+		"and goes when it has succeeded": {state: at(reverting).with(func(o *observed) {
+			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
+			o.pv.Spec.CSI.VolumeHandle = ""
+		}).pod(1, ended(succeeded, 0)), want: stepDeletePV},
 		"validated":                                 {state: at(validating).pod(9, ended(succeeded, 1)), want: stepCreate},
 		"validated in vain":                         {state: at(validating).with(unclaimed).pod(9, ended(succeeded, 1)), want: stepDropPod},
 		"refused":                                   {state: at(validating).pod(9, ended(failed, 1), told), want: stepRecordFailure},

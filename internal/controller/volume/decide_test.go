@@ -32,10 +32,11 @@ func fresh() *state {
 			Spec: pavv1.PavVolumeSpec{Provisioner: "demo", ReclaimPolicy: deletePolicy,
 				ClaimRef: pavv1.ClaimReference{Namespace: "apps", Name: "data", UID: "u1"}},
 		},
-		now:         noon,
-		provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", UID: "p1", Generation: 3}},
-		registered:  true,
-		claim:       claimWaits,
+		now: noon,
+		provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", UID: "p1", Generation: 3},
+			Spec: pavv1.PavProvisionerSpec{ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic}}},
+		registered: true,
+		claim:      claimWaits,
 	}}
 }
 
@@ -120,6 +121,7 @@ func TestDecide(t *testing.T) {
 		"a definition that is not accepted": {state: fresh().with(func(o *observed) {
 			o.provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Message: "choose another name"}}
 		}), want: stepRefuse, message: "it cannot be used: choose another name"},
+		"a definition that is static by now":                   {state: fresh().with(func(o *observed) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }), want: stepRefuse, message: "spec.provisioningModes: is [Static], without Dynamic"},
 		"the scheduler comes first":                            {state: fresh().with(func(o *observed) { o.waitsForNode = true }), want: stepDone},
 		"a PersistentVolume written before a crash is adopted": {state: in(pavv1.VolumePending, available, deletePolicy), want: stepMarkReady},
 		"also where the ledger lost the handle":                {state: in("", bound, deletePolicy).with(func(o *observed) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
@@ -138,21 +140,30 @@ func TestDecide(t *testing.T) {
 		"a retained volume with a new claim is in use again": {state: in(retained, bound, retainPolicy), want: stepMarkReady},
 
 		// Released, Delete.
-		"deletion is recorded first":                         {state: in(ready, released, deletePolicy), want: stepMarkDeleting},
-		"then the PersistentVolume goes":                     {state: in(deleting, released, deletePolicy), want: stepDeletePV},
-		"and goes on going":                                  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepDeletePV},
-		"then the PavVolume":                                 {state: without(deleting, deletePolicy), want: stepForget},
-		"a PV deleted by hand before it was bound":           {state: in(ready, available, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepMarkDeleting},
-		"a stage holds it":                                   {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"many stages are not all named":                      {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"a", "b", "c", "d"} }), want: stepWait, message: "nodes a, b, c and 1 more"},
-		"a stage holds it when the PV was removed, too":      {state: without(deleting, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "node n1"},
-		"without provisioner nothing is deleted":             {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"a deletion pod is never skipped":                    {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
-		"a provisioner under deletion deletes its volumes":   {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepDeletePV},
-		"a PV removed by force is deleted once unclaimed":    {state: without(ready, deletePolicy), want: stepMarkDeleting},
-		"a PV removed by force waits for its claim":          {state: without(ready, deletePolicy).with(func(o *observed) { o.claim = claimBound }), want: stepWait, message: "removed by force"},
-		"another's PV of the same name is not touched":       {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepForget},
-		"a retained volume that is to be deleted after all":  {state: in(retained, released, deletePolicy), want: stepMarkDeleting},
+		"deletion is recorded first":                        {state: in(ready, released, deletePolicy), want: stepMarkDeleting},
+		"then the PersistentVolume goes":                    {state: in(deleting, released, deletePolicy), want: stepDeletePV},
+		"and goes on going":                                 {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepDeletePV},
+		"then the PavVolume":                                {state: without(deleting, deletePolicy), want: stepForget},
+		"a PV deleted by hand before it was bound":          {state: in(ready, available, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepMarkDeleting},
+		"a stage holds it":                                  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
+		"many stages are not all named":                     {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"a", "b", "c", "d"} }), want: stepWait, message: "nodes a, b, c and 1 more"},
+		"a stage holds it when the PV was removed, too":     {state: without(deleting, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "node n1"},
+		"without provisioner nothing is deleted":            {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"a deletion pod is never skipped":                   {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
+		"a provisioner under deletion deletes its volumes":  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepDeletePV},
+		"a PV removed by force is deleted once unclaimed":   {state: without(ready, deletePolicy), want: stepMarkDeleting},
+		"a PV removed by force waits for its claim":         {state: without(ready, deletePolicy).with(func(o *observed) { o.claim = claimBound }), want: stepWait, message: "removed by force"},
+		"another's PV of the same name is not touched":      {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepForget},
+		"a retained volume that is to be deleted after all": {state: in(retained, released, deletePolicy), want: stepMarkDeleting},
+		"the record asks for it instead":                    {state: in(retained, released, retainPolicy).with(func(o *observed) { o.volume.Spec.ReclaimPolicy = deletePolicy }), want: stepAlign},
+		"with its finalizer it waits to be deleted, too": {state: in(retained, released, retainPolicy).with(func(o *observed) {
+			o.volume.Spec.ReclaimPolicy = deletePolicy
+			o.volume.Finalizers = []string{pavv1.VolumeFinalizer}
+		}), want: stepDone},
+		"then the PV agrees": {state: in(retained, released, retainPolicy).with(func(o *observed) {
+			o.volume.Spec.ReclaimPolicy = deletePolicy
+			o.volume.Finalizers = []string{pavv1.VolumeFinalizer}
+		}).deleted(), want: stepAlign},
 		"its finalizer comes back before":                    {state: in(retained, released, deletePolicy).with(func(o *observed) { o.volume.Finalizers = nil }), want: stepAlign},
 		"the same without PV, when the PavVolume is deleted": {state: without(retained, deletePolicy).deleted(), want: stepMarkDeleting},
 

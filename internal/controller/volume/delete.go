@@ -24,10 +24,13 @@ func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 	if err := r.patch(ctx, o.volume, volume); err != nil {
 		return err
 	}
-	if c.pv == keep {
+	if c.pv == keep && c.pvPolicy == "" {
 		return nil
 	}
 	pv := o.pv.DeepCopy()
+	if c.pvPolicy != "" {
+		pv.Spec.PersistentVolumeReclaimPolicy = c.pvPolicy
+	}
 	applyFinalizer(pv, pavv1.PVFinalizer, c.pv)
 	return r.patch(ctx, o.pv, pv)
 }
@@ -89,7 +92,13 @@ func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 }
 
 // markReverted records that nothing of the volume is left, or ever was.
-func (r *Reconciler) markReverted(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) error {
+	// Without a pod, it is the definition's word that there is nothing to do.
+	if o.volume.Status.Pod == nil {
+		if err := r.confirm(ctx, o, d); err != nil {
+			return err
+		}
+	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearDeletion(status)
 		status.Plan, status.Handle, status.Capacity, status.AccessibleTopology = nil, "", nil, nil

@@ -32,10 +32,7 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 		return o, err
 	}
 	o.registered = driver != nil && driver.DeletionTimestamp == nil && o.provisioner != nil && metav1.IsControlledBy(driver, o.provisioner)
-	if o.pods, err = r.podsOf(ctx, volume); err != nil {
-		return o, err
-	}
-	if err := r.checkVanished(ctx, o); err != nil {
+	if err := r.gatherPods(ctx, &o); err != nil {
 		return o, err
 	}
 	o.holders, err = holders(ctx, r.Client, client.MatchingFields{index.StagesByVolume: volume.Name})
@@ -74,10 +71,27 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 		return err
 	}
 	o.claim = stateOf(claim, volume)
-	if o.claim != claimWaits {
-		return nil
+	if o.claim == claimWaits {
+		return r.gatherClass(ctx, claim, o)
 	}
-	return r.gatherClass(ctx, claim, o)
+	if o.pv == nil && !o.pending() {
+		return r.gatherUsers(ctx, o)
+	}
+	return nil
+}
+
+// gatherUsers looks for claims that name the volume although its PersistentVolume is gone.
+func (r *Reconciler) gatherUsers(ctx context.Context, o *observed) error {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client.List(ctx, claims, client.MatchingFields{index.ClaimsByVolume: o.volume.Name}); err != nil {
+		return fmt.Errorf("looking up claims: %w", err)
+	}
+	for i := range claims.Items {
+		if claims.Items[i].DeletionTimestamp == nil {
+			o.claim = claimBound
+		}
+	}
+	return nil
 }
 
 // gatherClass tells what the StorageClass says about when and where the volume is made.
@@ -99,20 +113,36 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// podsOf returns the pods of a volume. One that the ledger does not know of yet says that the cache
-// has an old ledger: that is ErrStale.
-func (r *Reconciler) podsOf(ctx context.Context, volume *pavv1.PavVolume) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume.Name}); err != nil {
-		return nil, fmt.Errorf("looking up pods: %w", err)
+// gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. Where
+// the cache shows a ledger that is older than its pods, or than what this agent wrote, it is ErrStale.
+func (r *Reconciler) gatherPods(ctx context.Context, o *observed) error {
+	if r.written.last(o.volume.Name) > o.volume.Status.Pods {
+		return retry.ErrStale
 	}
-	ours := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, volume) })
-	for i := range ours {
-		if workflow.Attempt(&ours[i]) > volume.Status.Pods {
-			return nil, retry.ErrStale
+	pods, err := r.podsOf(ctx, o.volume.Name)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		switch {
+		case !metav1.IsControlledBy(&pods[i], o.volume):
+			o.orphans = append(o.orphans, pods[i])
+		case workflow.Attempt(&pods[i]) > o.volume.Status.Pods:
+			return retry.ErrStale
+		default:
+			o.pods = append(o.pods, pods[i])
 		}
 	}
-	return ours, nil
+	return r.checkVanished(ctx, *o)
+}
+
+// podsOf returns all pods that a PavVolume of the name controls.
+func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume}); err != nil {
+		return nil, fmt.Errorf("looking up pods: %w", err)
+	}
+	return pods.Items, nil
 }
 
 // confirm says whether the API server, too, has what a step that cannot be taken back was decided

@@ -40,8 +40,8 @@ type observed struct {
 	// holders are the nodes on which the volume is, or may be, staged; sorted.
 	holders []string
 
-	// pods are all pods of the volume.
-	pods []corev1.Pod
+	// pods are all pods of the volume, and orphans those of an earlier PavVolume of its name.
+	pods, orphans []corev1.Pod
 
 	// contended says that other volumes of the provisioner wait for this one's pod to end.
 	contended bool
@@ -125,6 +125,13 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 		return corev1.PersistentVolumeReclaimDelete
 	}
 	return corev1.PersistentVolumeReclaimRetain
+}
+
+// reclaimed says whether an administrator has asked, by the reclaim policy of the PavVolume, for a
+// retained volume to be deleted after all: while a volume is retained, the policies of both were Retain.
+func (o observed) reclaimed(pv *corev1.PersistentVolume) bool {
+	return o.volume.Status.Phase == pavv1.VolumeRetained && policyOf(pv) != corev1.PersistentVolumeReclaimDelete &&
+		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
 // retainedMeanwhile says whether the reclaim policy is not Delete any more.

@@ -8,12 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -63,11 +62,15 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
-		setCondition(o.volume, status, conditionOf(i.step), string(i.step), doing(i.step, status.Pod))
+		setCondition(o.volume, status, conditionOf(i.step), "Queued", fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	return r.start(ctx, o, pod)
+	r.written.note(o.volume.Name, number)
+	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
+		return nil // its turn brings the next pass
+	}
+	return r.start(ctx, o, pod, i.generation)
 }
 
 // doing says what the pod of a step does.
@@ -115,12 +118,22 @@ func build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error)
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
 func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
+	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
+		return nil // its turn brings the next pass
+	}
+	err := r.runPodNow(ctx, o, d)
+	if err != nil {
+		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
+	}
+	return err
+}
+
+func (r *Reconciler) runPodNow(ctx context.Context, o observed, d decision) error {
 	if err := r.checkRunnable(ctx, o, d); err != nil {
 		return err
 	}
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
-		// Edited away while the pod waited for its turn.
 		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
 	}
 	if err == nil && i.plan != nil && !equality.Semantic.DeepEqual(i.plan, o.volume.Status.Plan) {
@@ -134,7 +147,7 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, err)
 	}
 	pod.Namespace = o.volume.Status.Pod.Namespace
-	return r.start(ctx, o, pod)
+	return r.start(ctx, o, pod, i.generation)
 }
 
 // checkRunnable asks the API server whether the recorded pod is still to be run, and was not created
@@ -167,50 +180,50 @@ func (r *Reconciler) replan(ctx context.Context, o observed, planned *pavv1.Volu
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Plan = planned })
 }
 
-// recordedIntent evaluates the template of the recorded pod again.
+// recordedIntent evaluates the template of the recorded pod again. A deletion pod that the definition
+// does not have any more is no pod.
 func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, error) {
 	i := intent{step: o.volume.Status.Step, change: nothing}
 	definition := o.volume.Status.Definition
-	switch i.step {
-	case pavv1.StepValidating:
-		request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
-		if err != nil {
-			return i, err
-		}
-		i.pod, err = request.Validate(ctx, definition.VolumeValidation)
-		return i, err
-	case pavv1.StepCreating:
-		request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
-		if err != nil {
-			return i, err
-		}
-		creation, err := request.Create(ctx, definition.VolumeCreation)
-		if err != nil {
-			return i, err
-		}
-		i.pod, i.within, i.plan = creation.Pod, creation.Within, planned(creation)
-		return i, nil
-	default:
+	if workflows[i.step] == pavv1.WorkflowDeletion {
 		request, err := r.deletionRequest(ctx, o)
 		if err != nil {
 			return i, err
 		}
+		i.generation = request.Generation
 		i.pod, err = request.Deletion(ctx, o.provisioner.Spec.VolumeDeletion, o.volume.Status.Handle)
 		return i, err
 	}
+	request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
+	if err != nil {
+		return i, err
+	}
+	i.generation = request.Generation
+	if i.step == pavv1.StepValidating {
+		i.pod, err = request.Validate(ctx, definition.VolumeValidation)
+	} else {
+		err = i.create(ctx, request, definition.VolumeCreation)
+	}
+	if err == nil && i.pod == nil {
+		err = &plan.Error{Err: fmt.Errorf("%s: yields no pod any more", fields[workflows[i.step]])}
+	}
+	return i, err
 }
 
-// start creates a pod that is recorded, and records that it was created.
-func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod) error {
-	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
-		return nil // its turn brings the next pass
+func (i *intent) create(ctx context.Context, request plan.Request, c *pavv1.VolumeCreation) error {
+	creation, err := request.Create(ctx, c)
+	if err != nil {
+		return err
 	}
+	i.pod, i.within, i.plan = creation.Pod, creation.Within, planned(creation)
+	return nil
+}
+
+// start creates a pod that is recorded and has a place, and records that it was created.
+func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, generation int64) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)
-	}
-	if err != nil {
-		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
 	}
 	if errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrForeign) {
 		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &plan.Error{Err: err})
@@ -218,16 +231,20 @@ func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod) err
 	if err != nil {
 		return err
 	}
-	return r.recordUID(ctx, o, pod)
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		status.ProvisionerGeneration = generation
+		setCreated(o.volume, status, pod.UID)
+	})
 }
 
 // recordPod records that the pod of the present step was created.
 func (r *Reconciler) recordPod(ctx context.Context, o observed, _ decision) error {
-	return r.recordUID(ctx, o, o.pod())
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { setCreated(o.volume, status, o.pod().UID) })
 }
 
-func (r *Reconciler) recordUID(ctx context.Context, o observed, pod *corev1.Pod) error {
-	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod.UID = pod.UID })
+func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod types.UID) {
+	status.Pod.UID = pod
+	setCondition(volume, status, conditionOf(status.Step), string(status.Step), doing(status.Step, status.Pod))
 }
 
 // stopPod ends the pod of the present step.
@@ -280,7 +297,7 @@ func (r *Reconciler) sweep(ctx context.Context, o observed) error {
 			return err
 		}
 	}
-	return nil
+	return r.releaseOrphans(ctx, o.volume.Name, o.orphans)
 }
 
 // keeps says whether a pod that is over is kept for people to look at.
@@ -307,23 +324,20 @@ func (r *Reconciler) letGo(ctx context.Context, pod *corev1.Pod, keep bool) erro
 	return r.Runner.Release(ctx, pod)
 }
 
-// releaseOrphans lets the pods of a PavVolume go that is gone.
-func (r *Reconciler) releaseOrphans(ctx context.Context, volume string) error {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume}); err != nil {
-		return fmt.Errorf("looking up pods: %w", err)
-	}
-	if len(pods.Items) == 0 {
+// releaseOrphans lets pods go whose PavVolume is gone, or another one of its name is there.
+func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []corev1.Pod) error {
+	if len(pods) == 0 {
 		return nil
 	}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: volume}, &pavv1.PavVolume{}); !apierrors.IsNotFound(err) {
-		if err == nil {
-			return retry.ErrStale
-		}
+	live := &pavv1.PavVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: volume}, live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PavVolume %q: %w", volume, err)
 	}
-	for i := range pods.Items {
-		if err := r.letGo(ctx, &pods.Items[i], false); err != nil {
+	for i := range pods {
+		if metav1.IsControlledBy(&pods[i], live) {
+			return retry.ErrStale
+		}
+		if err := r.letGo(ctx, &pods[i], false); err != nil {
 			return err
 		}
 	}
@@ -334,12 +348,19 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, volume string) error {
 func (r *Reconciler) settlePlace(o observed) {
 	name := o.volume.Name
 	switch o.progress() {
-	case podIntended: // in line, or about to be
+	case podIntended:
+		if o.provisioner == nil {
+			r.queue.Give(name) // nobody knows what to run
+		}
 	case podRunning, podStopping:
 		r.queue.Adopt(name, o.volume.Spec.Provisioner)
-		if pod := o.pod(); workflow.Started(pod) {
+		pod := o.pod()
+		switch {
+		case pod.DeletionTimestamp != nil && stopPatience(o.now, pod) <= 0:
+			r.queue.Lend(name) // on a node that is lost, for all that is known
+		case workflow.Started(pod):
 			r.queue.Reclaim(name)
-		} else if workflow.Waiting(pod) != "" {
+		case workflow.Waiting(pod) != "":
 			r.queue.Lend(name)
 		}
 	default:

@@ -125,6 +125,9 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any,
 
 func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	// A tenant's text may be no name at all, which the client would not even ask for.
+	if key.Name == "" || key.Namespace == "" && kind.Kind == "PersistentVolumeClaim" {
+		return nil, nil
+	}
 	for _, part := range []string{key.Namespace, key.Name} {
 		if len(content.IsPathSegmentName(part)) > 0 {
 			return nil, nil
