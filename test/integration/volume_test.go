@@ -78,6 +78,7 @@ func TestWaitForFirstConsumer(t *testing.T) {
 		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 	})
 	driver(t, c, "immediate")
+	nodeIn(t, c, "n1", "a")
 	waits := mustCreate(t, c, claimOf("consumer", "waits"))
 	bound(t, c, mustCreate(t, c, claimOf("immediate", "does-not"))) // so there was time for the other, too
 	noVolume(t, c, waits)

@@ -149,6 +149,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
+	if r.written.isOld(volume.Name, volume.ResourceVersion) {
+		return retry.Result(retry.ErrStale)
+	}
 	if volume.Status.Handle != "" {
 		r.handles.release(request.Name) // the index has it now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 		volume.Spec.ReclaimPolicy = c.policy
 	}
 	applyFinalizer(volume, pavv1.VolumeFinalizer, c.volume)
-	if err := r.patch(ctx, o.volume, volume); err != nil {
+	if err := r.patchVolume(ctx, o.volume, volume); err != nil {
 		return err
 	}
 	if c.pv == keep && c.pvPolicy == "" {
@@ -43,6 +44,18 @@ func applyFinalizer(object client.Object, finalizer string, c finalizerChange) {
 	case remove:
 		controllerutil.RemoveFinalizer(object, finalizer)
 	}
+}
+
+// patchVolume is patch for the PavVolume.
+func (r *Reconciler) patchVolume(ctx context.Context, before, after *pavv1.PavVolume) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if err := r.patch(ctx, before, after); err != nil {
+		return err
+	}
+	r.written.replace(before.Name, before.ResourceVersion)
+	return nil
 }
 
 // patch writes what changed of an object, unless somebody else wrote it meanwhile.
@@ -154,10 +167,10 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observed, _ decision) er
 //
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
 func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error {
-	if err := r.checkHolders(ctx, o.volume); err != nil {
-		return err
-	}
 	if o.pv.DeletionTimestamp == nil {
+		if err := r.checkUnstaged(ctx, o); err != nil {
+			return err
+		}
 		if err := r.Client.Delete(ctx, o.pv, exactly(o.pv)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PersistentVolume %q: %w", o.pv.Name, err)
 		}
@@ -168,6 +181,15 @@ func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error
 		return nil // Kubernetes' own protection remains, and goes by itself
 	}
 	return r.patch(ctx, o.pv, pv)
+}
+
+// checkUnstaged asks the API server whether the volume is still staged, unless that was asked before
+// its deletion pod ran: its storage is gone.
+func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
+	if o.volume.Status.Step == pavv1.StepDeleted {
+		return nil
+	}
+	return r.checkHolders(ctx, o.volume)
 }
 
 // exactly makes a deletion fail where the object is another one by now, or has changed.
@@ -182,22 +204,21 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 		return err
 	}
 	if !o.pending() {
-		if err := r.checkHolders(ctx, o.volume); err != nil {
+		if err := r.checkUnstaged(ctx, o); err != nil {
 			return err
 		}
 	}
+	// The finalizer goes first, as the object is known to nobody else who would delete it in between:
+	// an agent that is stopped here finds a volume to forget again.
+	volume := o.volume.DeepCopy()
+	controllerutil.RemoveFinalizer(volume, pavv1.VolumeFinalizer)
+	if err := r.patchVolume(ctx, o.volume, volume); err != nil {
+		return err
+	}
 	if !o.deleting() {
-		if err := r.Client.Delete(ctx, o.volume, exactly(o.volume)); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, volume, exactly(volume)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
-		return nil
-	}
-	volume := o.volume.DeepCopy()
-	if !controllerutil.RemoveFinalizer(volume, pavv1.VolumeFinalizer) {
-		return nil
-	}
-	if err := r.patch(ctx, o.volume, volume); err != nil {
-		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
 	return nil

@@ -114,11 +114,8 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 }
 
 // gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. Where
-// the cache shows a ledger that is older than its pods, or than what this agent wrote, it is ErrStale.
+// the cache shows a ledger that is older than its pods, it is ErrStale.
 func (r *Reconciler) gatherPods(ctx context.Context, o *observed) error {
-	if r.written.last(o.volume.Name) > o.volume.Status.Pods {
-		return retry.ErrStale
-	}
 	pods, err := r.podsOf(ctx, o.volume.Name)
 	if err != nil {
 		return err

@@ -66,7 +66,6 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 	}); err != nil {
 		return err
 	}
-	r.written.note(o.volume.Name, number)
 	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
 		return nil // its turn brings the next pass
 	}
@@ -121,33 +120,38 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
 		return nil // its turn brings the next pass
 	}
-	err := r.runPodNow(ctx, o, d)
+	pod, generation, err := r.preparePod(ctx, o, d)
 	if err != nil {
 		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
 	}
-	return err
+	if err != nil || pod == nil {
+		return err
+	}
+	return r.start(ctx, o, pod, generation)
 }
 
-func (r *Reconciler) runPodNow(ctx context.Context, o observed, d decision) error {
+// preparePod builds the recorded pod again, and returns the generation of the definition that it is
+// of. Where there is none any more, or another plan, that is recorded instead and there is no pod.
+func (r *Reconciler) preparePod(ctx context.Context, o observed, d decision) (*corev1.Pod, int64, error) {
 	if err := r.checkRunnable(ctx, o, d); err != nil {
-		return err
+		return nil, 0, err
 	}
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
-		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
+		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
 	}
 	if err == nil && i.plan != nil && !equality.Semantic.DeepEqual(i.plan, o.volume.Status.Plan) {
-		return r.replan(ctx, o, i.plan)
+		return nil, 0, r.replan(ctx, o, i.plan)
 	}
 	var pod *corev1.Pod
 	if err == nil {
 		pod, err = build(o.volume, i, o.volume.Status.Pods)
 	}
 	if err != nil {
-		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, err)
+		return nil, 0, r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, err)
 	}
 	pod.Namespace = o.volume.Status.Pod.Namespace
-	return r.start(ctx, o, pod, i.generation)
+	return pod, i.generation, nil
 }
 
 // checkRunnable asks the API server whether the recorded pod is still to be run, and was not created
@@ -313,15 +317,16 @@ func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 }
 
 func (r *Reconciler) letGo(ctx context.Context, pod *corev1.Pod, keep bool) error {
-	if !keep {
-		if err := r.Runner.Stop(ctx, pod); err != nil {
+	// One that still runs is released at its end, which is an event, and brings the next pass.
+	if state := workflow.Observe(pod); state == workflow.Succeeded || state == workflow.Failed {
+		if err := r.Runner.Release(ctx, pod); err != nil {
 			return err
 		}
 	}
-	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
-		return nil // its end is an event, and brings the next pass
+	if keep {
+		return nil
 	}
-	return r.Runner.Release(ctx, pod)
+	return r.Runner.Stop(ctx, pod)
 }
 
 // releaseOrphans lets pods go whose PavVolume is gone, or another one of its name is there.

@@ -26,14 +26,16 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error 
 		return r.rejectPV(ctx, o, err)
 	}
 	switch err := r.Client.Create(ctx, pv); {
+	case err == nil:
+		o.pv = pv
+		return r.markReady(ctx, o, decision{})
 	case apierrors.IsAlreadyExists(err):
 		return retry.ErrStale
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return r.rejectPV(ctx, o, err)
-	case err != nil:
+	default:
 		return fmt.Errorf("writing PersistentVolume %q: %w", pv.Name, err)
 	}
-	return nil
 }
 
 // rejectPV reports that the PersistentVolume cannot be written until somebody changes something.

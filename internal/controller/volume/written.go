@@ -2,30 +2,40 @@ package volume
 
 import "sync"
 
-// written keeps the number of pods that this agent has recorded last of each volume, so that an older
-// ledger in the cache is told from the present one.
+// written keeps, of each volume, the resource versions that this agent's own writes have replaced and
+// that the cache may still show: a decision on one of them has been made before.
 type written struct {
-	mu   sync.Mutex
-	pods map[string]int32 // by volume
+	mu       sync.Mutex
+	replaced map[string]map[string]bool // by volume and version
 }
 
-func (w *written) note(volume string, pods int32) {
+// replace notes that a write has replaced a version.
+func (w *written) replace(volume, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pods == nil {
-		w.pods = map[string]int32{}
+	if w.replaced == nil {
+		w.replaced = map[string]map[string]bool{}
 	}
-	w.pods[volume] = pods
+	if w.replaced[volume] == nil {
+		w.replaced[volume] = map[string]bool{}
+	}
+	w.replaced[volume][version] = true
 }
 
-func (w *written) last(volume string) int32 {
+// isOld says whether a version that the cache shows was replaced. If not, the cache has caught up.
+func (w *written) isOld(volume, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pods[volume]
+	if w.replaced[volume][version] {
+		return true
+	}
+	delete(w.replaced, volume)
+	return false
 }
 
+// forget forgets a volume that is gone.
 func (w *written) forget(volume string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.pods, volume)
+	delete(w.replaced, volume)
 }
