@@ -18,7 +18,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// wantEvent objects unless an event of the object has the reason and all the words.
+// wantEvent objects unless an event of the object has the reason, if one is wanted, and all the words.
 func wantEvent(ctx context.Context, namespace, object, reason string, words ...string) error {
 	events := &corev1.EventList{}
 	if err := kube.List(ctx, events, client.InNamespace(namespace)); err != nil {
@@ -27,7 +27,7 @@ func wantEvent(ctx context.Context, namespace, object, reason string, words ...s
 	var seen []string
 next:
 	for _, event := range events.Items {
-		if event.InvolvedObject.Name != object || event.Reason != reason {
+		if event.InvolvedObject.Name != object || reason != "" && event.Reason != reason {
 			continue
 		}
 		seen = append(seen, event.Message)

@@ -94,9 +94,10 @@ func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 // eventually waits until the condition has no objection any more, and fails the test with the last one.
+// It also serves after a test, when its own context has ended.
 func eventually(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
 	defer cancel()
 	if err := poll(ctx, condition); err != nil {
 		t.Fatalf("%s: not within %s: %v", what, within, err)
@@ -105,7 +106,7 @@ func eventually(t *testing.T, within time.Duration, what string, condition func(
 
 // poll tries the condition until it has no objection, or ctx ends: then it returns the last objection.
 func poll(ctx context.Context, condition func(ctx context.Context) error) error {
-	ticker := time.NewTicker(50 * time.Millisecond)
+	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	var last error
 	for {
@@ -180,6 +181,7 @@ func explain(t *testing.T, namespace string) {
 	defer cancel()
 	for _, args := range [][]string{
 		{"get", "pavprovisioners,pavvolumes,pavstages,pv", "-o", "wide"},
+		{"get", "pavvolumes", "-o", "custom-columns=NAME:.metadata.name,STATUS:.status"},
 		{"get", "pods", "-A", "-o", "wide"},
 		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
 		{"-n", "pav", "logs", "daemonset/node-agent", "--all-pods", "--tail=40"},

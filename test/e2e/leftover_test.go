@@ -26,19 +26,21 @@ func checkNothingLeft(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
 	defer cancel()
-	if err := poll(ctx, func(ctx context.Context) error {
-		if err := objectsLeft(ctx); err != nil {
-			return err
-		}
-		for _, node := range nodes {
-			if err := leftOnNode(ctx, node); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := poll(ctx, wantNothingLeft); err != nil {
 		t.Errorf("something is left: %v", err)
 	}
+}
+
+func wantNothingLeft(ctx context.Context) error {
+	if err := objectsLeft(ctx); err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if err := leftOnNode(ctx, node); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func objectsLeft(ctx context.Context) error {
@@ -108,7 +110,7 @@ func leftOnNode(ctx context.Context, node string) error {
 // no provisioner exists.
 func expectedFile(file string) bool {
 	switch file {
-	case kubeletDir + "/plugins/kubernetes.io", kubeletDir + "/plugins/kubernetes.io/csi", pavDir, pavDir + "/csi", pavDir + "/stages":
+	case kubeletDir + "/plugins/kubernetes.io", kubeletDir + "/plugins/kubernetes.io/csi", pavDir, pavDir + "/csi", pavDir + "/pods", pavDir + "/stages":
 		return true
 	case socket(pavv1.Driver), registrationSocket(pavv1.Driver):
 		return true

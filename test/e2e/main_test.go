@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/agent"
 )
 
 // nodes are the nodes of the cluster. The first has the control plane.
@@ -44,7 +45,7 @@ func run(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
-	config.QPS, config.Burst = 200, 400
+	config.QPS = -1 // An objection must not be hidden by the wait for a turn.
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return 1, err
@@ -55,10 +56,20 @@ func run(m *testing.M) (int, error) {
 	if kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return 1, err
 	}
-	if err := install(context.Background()); err != nil { //nolint:forbidigo // There is no test yet that has a context.
+	agent.KeepLibraryLogs()
+	ctx := context.Background() //nolint:forbidigo // There is no test here that has a context.
+	if err := install(ctx); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	code := m.Run()
+
+	// Tests that run side by side can look only after themselves.
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	if err := poll(ctx, wantNothingLeft); err != nil {
+		return 1, fmt.Errorf("after all tests, something is left: %w", err)
+	}
+	return code, nil
 }
 
 // install installs PaV as the README says, unless it is installed.

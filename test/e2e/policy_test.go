@@ -26,6 +26,8 @@ const (
 	ownStages    = "the PavStages of its own node only"
 	ownPods      = "the staging and unstaging pods of its own node only"
 	boundPods    = "bound to its own node only"
+	theirPods    = "validation, creation and deletion pods only"
+	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
 	closed       = "not open to workflow pods"
 	finalizers   = "the finalizers of"
 	keysArePaVs  = "are PaV's"
@@ -280,24 +282,6 @@ func TestNodeAgentToken_ChangesFinalizersOfItsOwnPodsOnly(t *testing.T) {
 			{"the finalizers of a staging pod", patching(own, freePod), ownPods},
 			{"the existence of a staging pod", deleting(own), ownPods},
 		})
-	})
-}
-
-func TestControllerAgentToken_ChangesFinalizersOfWorkflowPodsOnly(t *testing.T) {
-	s := setScene(t)
-	pod := s.pods["node2"]
-	try(t, withToken(t, "controller-agent", nil), []attempt{
-		{"the finalizers of a workflow pod", patching(pod, freePod), ""},
-		{"a label of a workflow pod", patching(pod, relabel), finalizers},
-		{"an annotation of a workflow pod", patching(pod, annotate), finalizers},
-		{"the owner of a workflow pod", patching(pod, disown), finalizers},
-		{"the image of a workflow pod", imaging(pod), finalizers},
-		{"the finalizers of an ordinary pod", patching(s.ordinary, freePod), finalizers},
-		{"a label of an ordinary pod", patching(s.ordinary, relabel), finalizers},
-		{"the image of an ordinary pod", imaging(s.ordinary), finalizers},
-		{"the existence of an ordinary pod", deleting(s.ordinary), notInTheRole},
-		{"the existence of a workflow pod", deleting(pod), notInTheRole},
-		{"a new pod", creating(newPod(pod, func(*corev1.Pod) {})), notInTheRole},
 	})
 }
 

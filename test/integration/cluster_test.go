@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/test/agent"
 )
 
 // cluster is a control plane without nodes.
@@ -44,7 +44,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	observe.InstallLogger(observe.NewLogger(&agentLog, observe.LogOptions{}))
+	agent.KeepLibraryLogs()
 	code := m.Run()
 	if shared != nil {
 		if err := shared.stop(); err != nil {

@@ -12,43 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/agent"
 )
-
-// supervisor runs an agent and, when its line is cut, another one in its place, as a Deployment does.
-type supervisor struct {
-	current chan *agent
-	stopped chan struct{}
-}
-
-// supervise starts an agent that is cut off after a number of its writes.
-func supervise(t *testing.T, c *cluster, cutAfter int) *supervisor {
-	t.Helper()
-	s := &supervisor{current: make(chan *agent, 1), stopped: make(chan struct{})}
-	first := launch(t, c, options(), &wire{cutAfter: cutAfter})
-	s.current <- first
-	go func() {
-		defer close(s.stopped)
-		err := <-first.done
-		first.done <- err // for its wait
-		if first.wire.dead() {
-			<-s.current
-			s.current <- launch(t, c, options(), &wire{})
-		}
-	}()
-	return s
-}
-
-// stop ends the present agent and returns the writes of both.
-func (s *supervisor) stop(t *testing.T) *agent {
-	t.Helper()
-	a := <-s.current
-	a.cancel()
-	s.current <- a
-	<-s.stopped
-	a = <-s.current
-	a.stop(t)
-	return a
-}
 
 // life is what a volume is at each stage of its life, without names, times and versions.
 type life struct {
@@ -105,14 +70,14 @@ func TestAgentStoppedAfterEachWrite(t *testing.T) {
 			var want life
 			var writes []string
 			t.Run("undisturbed", func(t *testing.T) {
-				s := supervise(t, c, 0)
-				t.Cleanup(func() { writes = s.stop(t).wire.writes; checkNothingLeft(t, c) })
+				s := agent.Supervise(t, c.agent, agent.Options(namespace), 0)
+				t.Cleanup(func() { writes = s.Stop(t).Line.Writes(); checkNothingLeft(t, c) })
 				want = liveAndDie(t, c, policy, "crash")
 			})
 			for k := 1; k <= len(writes); k++ {
 				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
-					s := supervise(t, c, k)
-					t.Cleanup(func() { s.stop(t); checkNothingLeft(t, c) })
+					s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
+					t.Cleanup(func() { s.Stop(t); checkNothingLeft(t, c) })
 					if diff := cmp.Diff(want, liveAndDie(t, c, policy, "crash")); diff != "" {
 						t.Errorf("another life than the undisturbed one (-want +got):\n%s", diff)
 					}
@@ -126,23 +91,23 @@ func TestAgentStoppedAfterEachWrite(t *testing.T) {
 // A second agent takes over when the leader ends.
 func TestLeaderIsReplaced(t *testing.T) {
 	c := start(t)
-	o := options()
+	o := agent.Options(namespace)
 	o.LeaderElect, o.LeaseDuration = true, 2*time.Second
-	first, second := launch(t, c, o, &wire{}), launch(t, c, o, &wire{})
-	t.Cleanup(func() { second.stop(t); checkNothingLeft(t, c) })
+	first, second := agent.Launch(t, c.agent, o, &agent.Line{}), agent.Launch(t, c.agent, o, &agent.Line{})
+	t.Cleanup(func() { second.Stop(t); checkNothingLeft(t, c) })
 	driver(t, c, "led")
 	bound(t, c, mustCreate(t, c, claimOf("led", "before")))
 	leader, other := first, second
-	if len(second.wire.seen()) > 0 {
+	if len(second.Line.Writes()) > 0 {
 		leader, other = second, first
 	}
-	if writes := other.wire.seen(); len(writes) > 0 {
+	if writes := other.Line.Writes(); len(writes) > 0 {
 		t.Errorf("an agent that does not lead has written: %q", writes)
 	}
-	leader.stop(t)
+	leader.Stop(t)
 	second = other
 	bound(t, c, mustCreate(t, c, claimOf("led", "after")))
-	if len(other.wire.seen()) == 0 {
+	if len(other.Line.Writes()) == 0 {
 		t.Error("nobody has taken over")
 	}
 }
@@ -161,7 +126,7 @@ func TestManyClaims(t *testing.T) {
 	for _, claim := range claims {
 		bound(t, c, claim)
 	}
-	boundAfter, requests := time.Since(began), a.wire.sent()
+	boundAfter, requests := time.Since(began), a.Line.Requests()
 	began = time.Now()
 	for _, claim := range claims {
 		mustDelete(t, c, claim)
@@ -172,7 +137,7 @@ func TestManyClaims(t *testing.T) {
 		return err == nil && len(list.Items) == 0, fmt.Sprint(len(list.Items), err)
 	})
 	goneAfter := time.Since(began)
-	deletes := a.wire.sent() - requests
+	deletes := a.Line.Requests() - requests
 	t.Logf("%d claims: all bound after %s, %.1f requests each; all gone after %s, %.1f requests each",
 		many, boundAfter.Round(10*time.Millisecond), float64(requests)/many, goneAfter.Round(10*time.Millisecond), float64(deletes)/many)
 	if perVolume := float64(requests+deletes) / many; perVolume > 40 {
@@ -183,8 +148,8 @@ func TestManyClaims(t *testing.T) {
 // A fifth of the requests fail, and half of these after they took effect.
 func TestUnreliableLine(t *testing.T) {
 	c := start(t)
-	a := launch(t, c, options(), &wire{failing: 5})
-	t.Cleanup(func() { a.stop(t); checkNothingLeft(t, c) })
+	a := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{Failing: 5})
+	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
 	driver(t, c, "unreliable")
 	var claims [10]*corev1.PersistentVolumeClaim
 	began := time.Now()

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/agent"
 )
 
 const (
@@ -144,7 +145,7 @@ func TestUninstallation(t *testing.T) {
 // checkNothingLeft is how every test ends, when its agent has.
 func checkNothingLeft(t *testing.T, c *cluster) {
 	t.Helper()
-	checkNoGoroutines(t)
+	agent.CheckNoGoroutines(t)
 	for _, list := range []client.ObjectList{
 		&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{},
 		&corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{}, &corev1.NodeList{},

@@ -120,7 +120,10 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
 		return nil // its turn brings the next pass
 	}
-	pod, generation, err := r.preparePod(ctx, o, d)
+	if err := r.checkRunnable(ctx, o, d); err != nil {
+		return err
+	}
+	pod, generation, err := r.preparePod(ctx, o)
 	if err != nil {
 		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
 	}
@@ -132,10 +135,7 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 
 // preparePod builds the recorded pod again, and returns the generation of the definition that it is
 // of. Where there is none any more, or another plan, that is recorded instead and there is no pod.
-func (r *Reconciler) preparePod(ctx context.Context, o observed, d decision) (*corev1.Pod, int64, error) {
-	if err := r.checkRunnable(ctx, o, d); err != nil {
-		return nil, 0, err
-	}
+func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, int64, error) {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
 		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })

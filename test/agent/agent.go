@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/albertofaria/pav/internal/controller"
+	"github.com/albertofaria/pav/internal/observe"
+)
+
+// endsWithin is how long an agent may take to end.
+const endsWithin = 30 * time.Second
+
+// Agent is a running controller agent.
+type Agent struct {
+	// Line is the agent's line to the API server.
+	Line *Line
+
+	cancel context.CancelFunc
+	done   chan error // takes the agent's end, and is read and filled again by whoever waits for it
+	log    *buffer
+}
+
+// Options returns the options of an agent that runs alone and serves nothing.
+func Options(namespace string) controller.Options {
+	o := controller.DefaultOptions()
+	o.Namespace = namespace
+	o.LeaderElect = false
+	o.MetricsAddress, o.ProbeAddress = "0", "0"
+	return o
+}
+
+// Launch starts an agent with the rights that config has. It runs until its Stop is called, which it
+// must be, or its line is cut.
+func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line) *Agent {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	a := &Agent{Line: line, cancel: cancel, done: make(chan error, 1), log: &buffer{}}
+	line.cancel = cancel
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { line.next = next; return line })
+	go func() { a.done <- controller.Run(ctx, config, o, observe.NewLogger(a.log, observe.LogOptions{})) }()
+	return a
+}
+
+// Stop ends an agent and waits for its end. The test fails where it ends with an error that is not the line's.
+func (a *Agent) Stop(t *testing.T) {
+	t.Helper()
+	a.cancel()
+	select {
+	case err := <-a.done:
+		a.done <- err // for a second Stop
+		if err != nil && !errors.Is(err, context.Canceled) && !a.Line.IsCut() {
+			t.Errorf("the agent ended with: %v", err)
+		}
+	case <-time.After(endsWithin):
+		t.Fatal("the agent does not end")
+	}
+	if strings.Contains(a.log.String()+libraries.String(), "forbidden") {
+		t.Error("the agent's rights do not suffice")
+	}
+	if t.Failed() {
+		t.Logf("log of the agent:\n%s", a.log)
+	}
+}
+
+// CheckNoGoroutines fails the test if agents that have ended left goroutines of PaV's behind.
+func CheckNoGoroutines(t *testing.T) {
+	t.Helper()
+	left := ""
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 20*time.Millisecond, endsWithin, true, func(context.Context) (bool, error) {
+		left = ""
+		stacks := make([]byte, 4<<20)
+		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if strings.Contains(stack, "albertofaria/pav/internal/") {
+				left = stack
+			}
+		}
+		return left == "", nil
+	})
+	if err != nil {
+		t.Errorf("a goroutine of PaV's is left: %s", left)
+	}
+}

@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/agent"
+)
+
+// withoutController takes the deployed controller agents away for the rest of the test, so that the
+// test can run its own, with the rights that this returns.
+func withoutController(t *testing.T) *rest.Config {
+	t.Helper()
+	t.Cleanup(func() {
+		scaleController(t, 2)
+		waitAgents(t, "")
+	})
+	scaleController(t, 0)
+	eventually(t, time.Minute, "no controller agent runs", func(ctx context.Context) error {
+		all, err := agents(ctx)
+		for i := range all {
+			if component(&all[i]) == controllerAgent {
+				err = errors.Join(err, fmt.Errorf("%s exists", all[i].Name))
+			}
+		}
+		return err
+	})
+	return controllerConfig(t)
+}
+
+func scaleController(t *testing.T, replicas int) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+	deployment := &appsv1.Deployment{ObjectMeta: objectMeta("pav", controllerAgent)}
+	if err := kube.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Error(err)
+	}
+}
+
+// controllerConfig returns how to reach the API server with the rights of the controller agent.
+func controllerConfig(t *testing.T) *rest.Config {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	must(t, kube.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: objectMeta("pav", controllerAgent)}, request))
+	config := rest.AnonymousClientConfig(restConfig(t))
+	config.BearerToken = request.Status.Token
+	config.WarningHandler = rest.NoWarnings{} // Workflow pods have no claim to any security profile.
+	return config
+}
+
+// live takes a volume through its life, and returns what was seen of it, without names, versions and times.
+func (l *ledger) live(t *testing.T) map[string]any {
+	t.Helper()
+	claim := l.claim(t, "data")
+	pv := awaitBound(t, claim)
+	volume := awaitVolume(t, claim, "ready", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeReady })
+	seen := gotPV(pv)
+	delete(seen, "claim")
+	delete(seen, "csi")
+	for _, c := range volume.Status.Conditions {
+		seen[c.Type] = strings.ReplaceAll(string(c.Status)+" "+c.Reason+" "+c.Message, pv.Name, "its name")
+	}
+	s := volume.Status
+	seen["handle"] = strings.ReplaceAll(s.Handle+" and "+pv.Spec.CSI.VolumeHandle, pv.Name, "its name")
+	seen["status"] = fmt.Sprint(volume.Finalizers, volume.Spec.ReclaimPolicy, s.Step, s.Attempt, s.DeletionAttempt, s.Capacity, s.Failure == nil, s.Pod == nil)
+	removeClaim(t, claim)
+	eventually(t, 30*time.Second, "its pods are gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
+	effects, err := l.effects(false)
+	must(t, err)
+	seen["effects"] = effects[volumeName(claim)]
+	return seen
+}
+
+// The agent is stopped after each of its writes in turn, without hearing that it succeeded.
+func TestControllerStoppedAfterEachWrite(t *testing.T) {
+	start(t)
+	lives := map[string]string{"nothing fails": ""}
+	if os.Getenv("PAV_LONG") != "" {
+		// The first creation pod of a volume fails, so that it is reverted.
+		lives["creation fails"] = `if ! test -e /storage/$volume; then touch /storage/$volume; exit 3; fi`
+	}
+	for name, hook := range lives {
+		t.Run(name, func(t *testing.T) { stopAfterEachWrite(t, hook) })
+	}
+}
+
+func stopAfterEachWrite(t *testing.T, hook string) {
+	t.Helper()
+	l := newLedger(t, "crash")
+	l.hook(t, "create", hook)
+	eventually(t, 30*time.Second, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
+	config := withoutController(t)
+	var want map[string]any
+	var writes []string
+	t.Run("undisturbed", func(t *testing.T) {
+		s := agent.Supervise(t, config, agent.Options("pav"), 0)
+		t.Cleanup(func() {
+			writes = s.Stop(t).Line.Writes()
+			agent.CheckNoGoroutines(t)
+		})
+		want = l.live(t)
+	})
+	t.Logf("in the undisturbed life, which was %v, the agent wrote %d times:\n%s", want, len(writes), strings.Join(writes, "\n"))
+	for k := 1; k <= len(writes); k++ {
+		t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
+			s := agent.Supervise(t, config, agent.Options("pav"), k)
+			t.Cleanup(func() {
+				s.Stop(t)
+				agent.CheckNoGoroutines(t)
+			})
+			t.Cleanup(func() {
+				if t.Failed() {
+					explain(t, l.namespace)
+					l.removeClaims(t)
+				}
+			})
+			if diff := cmp.Diff(want, l.live(t)); diff != "" {
+				t.Errorf("another life than the undisturbed one (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A creation pod takes longer than several agents live.
+func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
+	start(t)
+	l := newLedger(t, "outlasting")
+	config := withoutController(t)
+	l.hold(t, "create")
+	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{})
+	t.Cleanup(func() { a.Stop(t); agent.CheckNoGoroutines(t) })
+	claim := l.claim(t, "data")
+	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
+	for i := range 5 {
+		if i%2 == 0 {
+			a.Line.Cut()
+		}
+		a.Stop(t)
+		if i == 4 {
+			l.unhook(t, "create") // The pod ends while nobody sees it.
+			eventually(t, 30*time.Second, "the pod has ended", func(ctx context.Context) error {
+				return wantPhase(ctx, pod, corev1.PodSucceeded)
+			})
+		}
+		a = agent.Launch(t, config, agent.Options("pav"), &agent.Line{})
+		if i < 4 {
+			// When it has done this it has seen all that there is.
+			probe := l.claim(t, fmt.Sprintf("probe-%d", i))
+			l.runningPod(t, pavv1.WorkflowCreation, probe)
+			must(t, wantPhase(t.Context(), pod, corev1.PodRunning))
+		}
+	}
+	awaitBound(t, claim)
+	must(t, l.wantEffects(claim, "create"))
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete"))
+}
+
+// wantPhase objects unless the pod exists, is the one that it was, and has the phase.
+func wantPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
+	now := &corev1.Pod{}
+	if err := kube.Get(ctx, keyOf(pod), now); err != nil {
+		return err
+	}
+	if now.UID != pod.UID || now.Status.Phase != phase || now.DeletionTimestamp != nil {
+		return fmt.Errorf("pod %s is %s, deleted %v", now.Name, now.Status.Phase, now.DeletionTimestamp)
+	}
+	return nil
+}
+
+// Leadership moves from one agent to the other, and back, while a pod creates a volume.
+func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
+	moves := 10
+	if os.Getenv("PAV_LONG") != "" {
+		moves = 50
+	}
+	start(t)
+	l := newLedger(t, "moving")
+	config := withoutController(t)
+	o := agent.Options("pav")
+	o.LeaderElect, o.LeaseDuration = true, 2*time.Second
+	leader, other := agent.Launch(t, config, o, &agent.Line{}), agent.Launch(t, config, o, &agent.Line{})
+	t.Cleanup(func() {
+		leader.Stop(t)
+		other.Stop(t)
+		agent.CheckNoGoroutines(t)
+	})
+	l.hold(t, "create")
+	claim := l.claim(t, "data")
+	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
+	for i := range moves {
+		if len(other.Line.Writes()) > 0 {
+			leader, other = other, leader
+		}
+		if i%2 == 0 {
+			leader.Line.Cut() // Else it gives up its lease.
+		}
+		leader.Stop(t)
+		leader = agent.Launch(t, config, o, &agent.Line{})
+		leader, other = other, leader
+		probe := l.claim(t, fmt.Sprintf("probe-%d", i))
+		eventually(t, time.Minute, "the other agent leads", func(ctx context.Context) error {
+			_, err := volumeOf(ctx, probe)
+			return err
+		})
+		must(t, kube.Delete(t.Context(), probe))
+		must(t, wantPhase(t.Context(), pod, corev1.PodRunning))
+	}
+	l.unhook(t, "create")
+	awaitBound(t, claim)
+	must(t, l.wantEffects(claim, "create"))
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete"))
+}
+
+// A fifth of the requests fail, and half of these after they took effect.
+func TestUnreliableAPIServer_AllVolumesComeAndGo(t *testing.T) {
+	start(t)
+	l := newLedger(t, "unreliable")
+	config := withoutController(t)
+	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{Failing: 5})
+	t.Cleanup(func() { a.Stop(t); agent.CheckNoGoroutines(t) })
+	var claims [10]*corev1.PersistentVolumeClaim
+	began := time.Now()
+	for i := range claims {
+		claims[i] = l.claim(t, fmt.Sprintf("data-%d", i))
+	}
+	for _, claim := range claims {
+		awaitBound(t, claim)
+	}
+	boundAfter := time.Since(began)
+	for _, claim := range claims {
+		must(t, kube.Delete(t.Context(), claim))
+	}
+	for _, claim := range claims {
+		awaitNoVolume(t, claim)
+		must(t, l.wantEffects(claim, "create", "delete"))
+	}
+	t.Logf("%d claims were bound after %.0f s, and their volumes gone after %.0f s more, with %d requests", len(claims), boundAfter.Seconds(), (time.Since(began) - boundAfter).Seconds(), a.Line.Requests())
+}

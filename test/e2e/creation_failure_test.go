@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestValidationPodFails(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "invalid")
+	l.hook(t, "validate", "echo 'no such colour' > /pav/error; exit 1")
+	claim := l.claim(t, "data")
+	told(t, claim, 30*time.Second, "ProvisioningFailed", l.name, "no such colour", "exit code 1", "kubectl logs -n pav-pods validate-")
+	volume := awaitVolume(t, claim, "has failed twice", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 2 && v.Status.Failure != nil })
+	wantFailure(t, volume.Status.Failure, pavv1.WorkflowValidation, 1, "no such colour")
+	must(t, l.wantEffects(claim)) // so that nothing had to be reverted
+	l.unhook(t, "validate")
+	awaitBound(t, claim)
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete"))
+}
+
+func wantFailure(t *testing.T, failure *pavv1.WorkflowFailure, kind string, exitCode int32, words ...string) {
+	t.Helper()
+	switch {
+	case failure == nil:
+		t.Error("no failure is recorded")
+	case failure.Workflow != kind || failure.ExitCode == nil || *failure.ExitCode != exitCode || !strings.HasPrefix(failure.PodName, kind+"-"),
+		!hasAll(failure.Message, words):
+		t.Errorf("the recorded failure is %+v, want exit code %d of a pod %s, and %q", failure, exitCode, kind, words)
+	}
+}
+
+func TestCreationPodFails_IsRevertedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "failing")
+	l.hook(t, "create", "echo 'looking for room'; echo 'there is no room' > /pav/error; exit 3")
+	claim := l.claim(t, "data")
+	told(t, claim, 30*time.Second, "ProvisioningFailed", l.name, "there is no room", "exit code 3", "kubectl logs -n pav-pods create-")
+	volume := awaitVolume(t, claim, "has failed", func(v *pavv1.PavVolume) bool { return v.Status.Failure != nil })
+	wantFailure(t, volume.Status.Failure, pavv1.WorkflowCreation, 3, "there is no room")
+
+	// What it printed can be read until the next one begins.
+	eventually(t, 30*time.Second, "the log of the failed pod can be read", func(ctx context.Context) error {
+		now, err := volumeOf(ctx, claim)
+		if err != nil || now.Status.Failure == nil {
+			return errors.Join(err, errors.New("no failure is recorded"))
+		}
+		return wantLog(ctx, now.Status.Failure.PodNamespace, now.Status.Failure.PodName, "looking for room")
+	})
+	must(t, wantToldSoon(t.Context(), claim))
+	awaitVolume(t, claim, "has failed three times", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 3 })
+	l.unhook(t, "create")
+	pv := awaitBound(t, claim)
+	volume = awaitVolume(t, claim, "ready", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeReady })
+	if volume.Status.Failure != nil || volume.Status.Attempt < 3 {
+		t.Errorf("PavVolume %s: after success, the status is %+v", pv.Name, volume.Status)
+	}
+	removeClaim(t, claim)
+}
+
+// wantToldSoon objects unless each failure of a creation pod that still exists was told within 10 s.
+func wantToldSoon(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	volume, err := volumeOf(ctx, claim)
+	if err != nil || volume.Status.Failure == nil {
+		return err
+	}
+	pod := &corev1.Pod{}
+	if err := kube.Get(ctx, client.ObjectKey{Namespace: volume.Status.Failure.PodNamespace, Name: volume.Status.Failure.PodName}, pod); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	ended := pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt
+	events := &corev1.EventList{}
+	if err := kube.List(ctx, events, client.InNamespace(claim.Namespace)); err != nil {
+		return err
+	}
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.InvolvedObject.UID == claim.UID && strings.Contains(e.Message, pod.Name) {
+			if late := e.FirstTimestamp.Sub(ended.Time); late > toldWithin {
+				return fmt.Errorf("the failure was told after %s", late)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("no event names pod %s", pod.Name)
+}
+
+// failsOnce takes a claim through a creation that fails by what is done to it while its first pod
+// is held up, and through another one that succeeds.
+func failsOnce(t *testing.T, l *ledger, disturb func(pod *corev1.Pod), words ...string) {
+	t.Helper()
+	l.hold(t, "create")
+	claim := l.claim(t, "data")
+	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
+	disturb(pod)
+	told(t, claim, time.Minute, "ProvisioningFailed", append([]string{l.name, pod.Name}, words...)...)
+	l.unhook(t, "create")
+	awaitBound(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete", "create"))
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete", "create", "delete"))
+}
+
+func TestCreationPodEvicted_IsRevertedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	failsOnce(t, newLedger(t, "evicted"), func(pod *corev1.Pod) {
+		must(t, kube.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}))
+	})
+}
+
+func TestCreationPodDeletedByForce_IsRevertedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	failsOnce(t, newLedger(t, "forced"), func(pod *corev1.Pod) {
+		_, err := kubectl(t.Context(), "", "delete", "pod", "-n", pod.Namespace, pod.Name, "--force", "--grace-period=0", "--wait=false")
+		must(t, err)
+	})
+}
+
+func TestCreationPodOutOfMemory(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "greedy", with("create container", "resources: {limits: {memory: 32Mi}}"))
+	l.hook(t, "create", `hoard=x; while true; do hoard=$hoard$hoard; done`)
+	claim := l.claim(t, "data")
+	told(t, claim, time.Minute, "ProvisioningFailed", l.name, "OOMKilled", "exit code 137")
+	l.unhook(t, "create")
+	awaitBound(t, claim)
+	removeClaim(t, claim)
+}
+
+// What was created, or may have been, is deleted before anything else is done, however long that takes.
+func TestRevertingFails_NothingElseIsDoneBeforeItSucceeds(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "irreversible")
+	l.hook(t, "create", "echo 'half of it' > /pav/error; exit 3")
+	l.hook(t, "delete", "echo 'cannot undo it' > /pav/error; exit 4")
+	claim := l.claim(t, "data")
+	volume := awaitVolume(t, claim, "has failed to revert twice", func(v *pavv1.PavVolume) bool {
+		return v.Status.Step == pavv1.StepReverting && v.Status.DeletionAttempt >= 2 && v.Status.DeletionFailure != nil
+	})
+	wantFailure(t, volume.Status.DeletionFailure, pavv1.WorkflowDeletion, 4, "cannot undo it", "kubectl logs -n pav-pods delete-")
+	told(t, claim, toldWithin, "ProvisioningFailed", l.name, "half of it")
+	told(t, claim, toldWithin, "VolumeFailedDelete", l.name, "cannot undo it")
+	if volume.Status.Attempt != 1 {
+		t.Errorf("attempt %d began before the first was reverted", volume.Status.Attempt)
+	}
+	must(t, l.wantEffects(claim, "create"))
+	l.unhook(t, "create", "delete")
+	awaitBound(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete", "create"))
+	volume = awaitVolume(t, claim, "ready", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeReady })
+	if s := volume.Status; s.Failure != nil || s.DeletionFailure != nil || s.DeletionAttempt != 0 {
+		t.Errorf("after success, the status is %+v", s)
+	}
+	removeClaim(t, claim)
+}

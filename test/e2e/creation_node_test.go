@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// The node of a creation pod is lost: nobody can tell how far the pod came, so that what it may have
+// done is reverted, elsewhere, before the volume is made anew.
+func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
+	start(t)
+	l := newLedger(t, "lost-node", with("create spec", `affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node2]}]}}`))
+	l.hold(t, "create")
+	claim := l.claim(t, "data")
+	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
+	if pod.Spec.NodeName != "node2" {
+		t.Fatalf("the creation pod is on %s", pod.Spec.NodeName)
+	}
+	t.Cleanup(func() {
+		onCluster(t, "node", "start", "node2")
+		eventually(t, time.Minute, "node2 is ready again", nodeReady)
+		waitAgents(t, "")
+	})
+	onCluster(t, "node", "stop", "node2")
+	l.unhook(t, "create")
+	must(t, l.wantEffects(claim, "create"))
+	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
+
+	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
+	told(t, claim, 3*time.Minute, "ProvisioningFailed", l.name, pod.Name)
+	awaitBound(t, claim)
+	effects, err := l.effects(true)
+	must(t, err)
+	if got, want := fmt.Sprint(effects[volumeName(claim)]), "[create on node2 delete on node1 create on node1]"; got != want {
+		t.Errorf("what was done to the volume is %s, want %s", got, want)
+	}
+	eventually(t, time.Minute, "the lost pod is let go", func(ctx context.Context) error { return gone(ctx, pod) })
+	removeClaim(t, claim)
+}

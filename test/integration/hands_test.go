@@ -1,0 +1,47 @@
+package integration
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// handNode is the node on which the tests themselves play scheduler, kubelet and node agent.
+const handNode = "by-hand"
+
+// end takes a pod to its end: it is bound to a node, leaves a result in /pav, and ends with an exit code.
+func end(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result, exitCode int32) {
+	t.Helper()
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
+	if err := c.admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
+		t.Fatal(err)
+	}
+	text, err := result.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
+	patch, err := client.MergeFrom(pod).Data(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nodeAgent(t, c, handNode).Patch(t.Context(), told, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	mustPatchStatus(t, c, pod, func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodSucceeded
+		if exitCode != 0 {
+			p.Status.Phase = corev1.PodFailed
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
+		}}}
+	})
+}
