@@ -28,7 +28,7 @@ type cluster struct {
 	environment *envtest.Environment
 
 	// admin may do everything; the tests act through it.
-	admin client.Client
+	admin client.WithWatch
 
 	// agent is the configuration of an agent, with the rights of one.
 	agent *rest.Config
@@ -83,7 +83,7 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	}
 	admin := rest.CopyConfig(cfg)
 	admin.QPS = -1
-	if c.admin, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
+	if c.admin, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
 		return c, err
 	}
 	if err := c.startManager(ctx, assets); err != nil {

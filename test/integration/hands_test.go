@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,30 +19,37 @@ const handNode = "by-hand"
 // end takes a pod to its end: it is bound to a node, leaves a result in /pav, and ends with an exit code.
 func end(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result, exitCode int32) {
 	t.Helper()
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
-	if err := c.admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
+	if err := endPod(t.Context(), c.admin, nodeAgent(t, c, handNode), pod, result, exitCode); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// endPod is end for goroutines. NodeAgent has the rights of the agent of handNode.
+func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod, result workflow.Result, exitCode int32) error {
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
+	if err := admin.SubResource("binding").Create(ctx, pod.DeepCopy(), binding); err != nil {
+		return err
 	}
 	text, err := result.Encode()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	told := pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
 	patch, err := client.MergeFrom(pod).Data(told)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := nodeAgent(t, c, handNode).Patch(t.Context(), told, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
+	if err := nodeAgent.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
 	}
-	mustPatchStatus(t, c, pod, func(p *corev1.Pod) {
-		p.Status.Phase = corev1.PodSucceeded
-		if exitCode != 0 {
-			p.Status.Phase = corev1.PodFailed
-		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
-		}}}
-	})
+	ended := told.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	if exitCode != 0 {
+		ended.Status.Phase = corev1.PodFailed
+	}
+	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
+	}}}
+	return admin.Status().Patch(ctx, ended, client.MergeFrom(told))
 }

@@ -1,0 +1,145 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+	"github.com/albertofaria/pav/test/agent"
+)
+
+// hands play scheduler, kubelet and node agent to all workflow pods: they end each as soon as it is there.
+type hands struct {
+	stop func()
+	done chan struct{}
+
+	mu    sync.Mutex
+	ended map[string]int // pods by workflow
+}
+
+// lendHands ends pods with the exit code that code returns for the how many-th pod of a workflow, from 1.
+func lendHands(t *testing.T, c *cluster, code func(workflow string, number int) int32) *hands {
+	t.Helper()
+	ctx, node := lasting(t), nodeAgent(t, c, handNode)
+	pods, err := c.admin.Watch(ctx, &corev1.PodList{}, client.HasLabels{pavv1.WorkflowLabel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hands{stop: pods.Stop, done: make(chan struct{}), ended: map[string]int{}}
+	go func() {
+		defer close(h.done)
+		for event := range pods.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || event.Type != watch.Added || pod.DeletionTimestamp != nil {
+				continue
+			}
+			kind := pod.Labels[pavv1.WorkflowLabel]
+			h.mu.Lock()
+			h.ended[kind]++
+			number := h.ended[kind]
+			h.mu.Unlock()
+			if err := endPod(ctx, c.admin, node, pod, workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, code(kind, number)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	return h
+}
+
+// rest ends the work of the hands and returns how many pods of each workflow they have ended.
+func (h *hands) rest() map[string]int {
+	h.stop()
+	<-h.done
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.ended)
+}
+
+// withAllPods gives a provisioner validation, creation and deletion pods.
+func withAllPods(p *pavv1.PavProvisioner) {
+	pod := field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)
+	p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: pod}
+	p.Spec.VolumeCreation = &pavv1.VolumeCreation{PodTemplate: pod}
+	p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: pod}
+}
+
+// liveWithPods takes a volume of a provisioner with all pods through its life, and returns what it was.
+func liveWithPods(t *testing.T, c *cluster) string {
+	t.Helper()
+	const name = "crash-pods"
+	driver(t, c, name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { withAllPods(p) })
+	exists(t, c, provisionerOf(name), "is there", func(*pavv1.PavProvisioner) bool { return true })
+	claim := mustCreate(t, c, claimOf(name, name))
+	pv, volume := bound(t, c, claim)
+	seen := pv.Spec.CSI.VolumeHandle + " " + pv.Spec.Capacity.Storage().String()
+	mustDelete(t, c, claim)
+	for _, object := range []client.Object{claim, pv, volume} {
+		gone(t, c, object)
+	}
+	eventually(t, "no workflow pod is left", func(ctx context.Context) (bool, string) {
+		pods := &corev1.PodList{}
+		err := c.admin.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel})
+		return err == nil && len(pods.Items) == 0, fmt.Sprint(len(pods.Items), err)
+	})
+	return seen
+}
+
+// The agent is stopped after each of its writes in turn while pods validate, create, revert and
+// delete a volume: no pod ever runs twice, or not at all.
+func TestAgentStoppedAfterEachWrite_WithPods(t *testing.T) {
+	c := start(t)
+	tests := map[string]struct {
+		code func(workflow string, number int) int32
+		want map[string]int
+	}{
+		"all succeed": {
+			code: func(string, int) int32 { return 0 },
+			want: map[string]int{"validate": 1, "create": 1, "delete": 1},
+		},
+		"the first creation fails, and its revert once": {
+			code: func(workflow string, number int) int32 {
+				if workflow != pavv1.WorkflowValidation && number == 1 {
+					return 3
+				}
+				return 0
+			},
+			want: map[string]int{"validate": 2, "create": 2, "delete": 3},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var writes []string
+			live := func(t *testing.T, k int) {
+				t.Helper()
+				s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
+				t.Cleanup(func() { ended := s.Stop(t).Line.Writes(); checkNothingLeft(t, c); writes = append(writes, ended...) })
+				h := lendHands(t, c, test.code)
+				seen := liveWithPods(t, c)
+				if diff := cmp.Diff(test.want, h.rest()); diff != "" {
+					t.Errorf("pods (-want +got):\n%s", diff)
+				}
+				if seen != "made by hand 2Gi" {
+					t.Errorf("the volume was %s", seen)
+				}
+			}
+			t.Run("undisturbed", func(t *testing.T) { live(t, 0) })
+			undisturbed := slices.Clone(writes)
+			for k := 1; k <= len(undisturbed); k++ {
+				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) { live(t, k) })
+			}
+			writes = undisturbed
+			t.Logf("stopped after each of %d writes; the undisturbed ones: %q", len(writes), writes)
+		})
+	}
+}
