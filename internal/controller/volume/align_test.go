@@ -1,0 +1,47 @@
+package volume
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestAlignment(t *testing.T) {
+	const ready, retained = pavv1.VolumeReady, pavv1.VolumeRetained
+	const bound, released = corev1.VolumeBound, corev1.VolumeReleased
+	volumePolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
+		return func(o *observed) { o.volume.Spec.ReclaimPolicy = policy }
+	}
+	pvPolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
+		return func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
+	}
+	held := func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	tests := map[string]struct {
+		state *state
+		want  changes
+	}{
+		"nothing differs":                              {state: in(ready, bound, deletePolicy)},
+		"retained, and nothing differs":                {state: in(retained, released, retainPolicy)},
+		"the PV was changed to Retain":                 {state: in(ready, bound, deletePolicy).with(pvPolicy(retainPolicy)), want: changes{policy: retainPolicy, pv: remove}},
+		"the PV was changed to Delete":                 {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{policy: deletePolicy, pv: add}},
+		"the PV of a retained one to Delete":           {state: in(retained, released, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{policy: deletePolicy, pv: add, volume: add}},
+		"the record was changed while in use":          {state: in(ready, bound, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{policy: retainPolicy}},
+		"the record of a retained one to Delete":       {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
+		"it is held, and waits to be deleted":          {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held)},
+		"it was deleted, too":                          {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held).deleted(), want: changes{pvPolicy: deletePolicy}},
+		"it was changed back":                          {state: in(retained, released, retainPolicy).with(held), want: changes{volume: remove}},
+		"without PV, the record counts":                {state: without(retained, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
+		"a PV under deletion keeps its finalizer":      {state: in(ready, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
+		"a retained one is let go":                     {state: in(ready, released, retainPolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: changes{pv: remove}},
+		"another policy than the two counts as Retain": {state: in(ready, bound, retainPolicy).with(pvPolicy(corev1.PersistentVolumeReclaimRecycle))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := alignment(test.state.o); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
