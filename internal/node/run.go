@@ -46,9 +46,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := mount.Supported(); err != nil {
 		return fmt.Errorf("this node cannot serve PaV volumes: %w", err)
 	}
-	host, err := mount.Open(o.MountNamespace)
+	host, bootID, err := openHost(ctx, o)
 	if err != nil {
-		return fmt.Errorf("opening the host's mount namespace (does the pod have hostPID?): %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 
@@ -68,14 +68,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer registry.Close()
 
-	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub)
+	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub, bootID)
 	if err != nil {
 		return err
 	}
 	if err := setUp(ctx, mgr, o, hub, stager, registry, live); err != nil {
 		return err
 	}
-	collector := collect.New(live, dirs, log.WithName("collect"))
+	collector := collect.New(live, dirs, bootID, log.WithName("collect"))
 	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, hub)
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
@@ -147,14 +147,10 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 }
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
-func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub) (*stage.Stager, client.Client, error) {
+func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, bootID string) (*stage.Stager, client.Client, error) {
 	live, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
-	}
-	bootID, err := readBootID(ctx, host)
-	if err != nil {
-		return nil, nil, err
 	}
 	events, err := observe.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
 	if err != nil {
@@ -172,6 +168,19 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		BootID:    bootID,
 	})
 	return stager, live, nil
+}
+
+// openHost returns the mount namespace of the host, and what tells its boots apart.
+func openHost(ctx context.Context, o Options) (*mount.Namespace, string, error) {
+	host, err := mount.Open(o.MountNamespace)
+	if err != nil {
+		return nil, "", fmt.Errorf("opening the host's mount namespace (does the pod have hostPID?): %w", err)
+	}
+	bootID, err := readBootID(ctx, host)
+	if err != nil {
+		return nil, "", errors.Join(err, host.Close())
+	}
+	return host, bootID, nil
 }
 
 // readBootID returns what tells the boots of the host apart.

@@ -127,6 +127,9 @@ func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) 
 	if err := refuseKeys(field+".metadata.annotations", template.Annotations); err != nil {
 		return err
 	}
+	if size := sizeOf(template.Annotations); size > maxAnnotations {
+		return fmt.Errorf("%s.metadata.annotations: they have %d bytes, and may have %d", field, size, maxAnnotations)
+	}
 	if name := template.Spec.NodeName; fence.Node != "" && name != "" && name != fence.Node {
 		return fmt.Errorf("%s.spec.nodeName: the pod runs on node %q, not on %q: %w", field, fence.Node, name, errClash)
 	}
@@ -134,6 +137,17 @@ func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) 
 		return fmt.Errorf("%s.spec.restartPolicy: must be Never or OnFailure, as a pod that is always restarted never completes", field)
 	}
 	return refusePavClashes(field, &template.Spec)
+}
+
+// maxAnnotations leaves room, of the 256 KiB that the API server takes, for what PaV has to write.
+const maxAnnotations = 192 << 10
+
+func sizeOf(values map[string]string) int {
+	size := 0
+	for key, value := range values {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 func refuseKeys(field string, values map[string]string) error {

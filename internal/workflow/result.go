@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,11 +39,13 @@ type Result struct {
 
 // Encode returns the value of the annotation.
 func (r Result) Encode() (string, error) {
-	raw, err := json.Marshal(r)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // which would make six bytes of one
+	if err := encoder.Encode(r); err != nil {
 		return "", fmt.Errorf("encoding the result of a pod: %w", err)
 	}
-	return string(raw), nil
+	return strings.TrimSpace(text.String()), nil
 }
 
 // ResultOf returns what the pod left, or nil as long as the agent of its node has not told.

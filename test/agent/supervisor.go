@@ -12,6 +12,7 @@ import (
 type Supervisor struct {
 	current chan *Agent
 	stopped chan struct{}
+	first   *Agent
 }
 
 // Supervise starts an agent that is cut off after a number of its writes; 0 for never.
@@ -20,6 +21,7 @@ func Supervise(t *testing.T, config *rest.Config, o controller.Options, cutAfter
 	s := &Supervisor{current: make(chan *Agent, 1), stopped: make(chan struct{})}
 	first := Launch(t, config, o, &Line{CutAfter: cutAfter})
 	s.current <- first
+	s.first = first
 	go func() {
 		defer close(s.stopped)
 		err := <-first.done
@@ -30,6 +32,15 @@ func Supervise(t *testing.T, config *rest.Config, o controller.Options, cutAfter
 		}
 	}()
 	return s
+}
+
+// WantCut fails the test unless the first agent was cut off, as it is to be after so many writes of all
+// that an undisturbed life takes. The last two may come when nobody waits for them any more.
+func (s *Supervisor) WantCut(t *testing.T, cutAfter, writes int) {
+	t.Helper()
+	if cutAfter > 0 && cutAfter <= writes-2 && !s.first.Line.IsCut() {
+		t.Errorf("the agent was to be cut off after write %d of %d, and was not", cutAfter, writes)
+	}
 }
 
 // Stop ends the present agent and returns it.

@@ -117,11 +117,15 @@ func stopAfterEachWrite(t *testing.T, hook string) {
 		want = l.live(t)
 	})
 	t.Logf("in the undisturbed life, which was %v, the agent wrote %d times:\n%s", want, len(writes), strings.Join(writes, "\n"))
+	if len(writes) < 15 {
+		t.Fatal("these are too few")
+	}
 	for k := 1; k <= len(writes); k++ {
 		t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
 			s := agent.Supervise(t, config, agent.Options("pav"), k)
 			t.Cleanup(func() {
 				s.Stop(t)
+				s.WantCut(t, k, len(writes))
 				agent.CheckNoGoroutines(t)
 			})
 			t.Cleanup(func() {

@@ -79,14 +79,18 @@ func wantToldSoon(ctx context.Context, claim *corev1.PersistentVolumeClaim) erro
 	if err := kube.Get(ctx, client.ObjectKey{Namespace: volume.Status.Failure.PodNamespace, Name: volume.Status.Failure.PodName}, pod); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	ended := pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt
+	terminated := pod.Status.ContainerStatuses[0].State.Terminated
+	if terminated == nil {
+		return fmt.Errorf("pod %s has failed, and its container has not ended", pod.Name)
+	}
+	ended := terminated.FinishedAt
 	events := &corev1.EventList{}
 	if err := kube.List(ctx, events, client.InNamespace(claim.Namespace)); err != nil {
 		return err
 	}
 	for i := range events.Items {
 		e := &events.Items[i]
-		if e.InvolvedObject.UID == claim.UID && strings.Contains(e.Message, pod.Name) {
+		if e.InvolvedObject.UID == claim.UID && e.Reason == "ProvisioningFailed" && strings.Contains(e.Message, pod.Name) {
 			if late := e.FirstTimestamp.Sub(ended.Time); late > toldWithin {
 				return fmt.Errorf("the failure was told after %s", late)
 			}

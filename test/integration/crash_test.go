@@ -74,10 +74,13 @@ func TestAgentStoppedAfterEachWrite(t *testing.T) {
 				t.Cleanup(func() { writes = s.Stop(t).Line.Writes(); checkNothingLeft(t, c) })
 				want = liveAndDie(t, c, policy, "crash")
 			})
+			if len(writes) < 5 {
+				t.Fatalf("the agent wrote only %q", writes)
+			}
 			for k := 1; k <= len(writes); k++ {
 				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
 					s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
-					t.Cleanup(func() { s.Stop(t); checkNothingLeft(t, c) })
+					t.Cleanup(func() { s.Stop(t); s.WantCut(t, k, len(writes)); checkNothingLeft(t, c) })
 					if diff := cmp.Diff(want, liveAndDie(t, c, policy, "crash")); diff != "" {
 						t.Errorf("another life than the undisturbed one (-want +got):\n%s", diff)
 					}

@@ -40,10 +40,7 @@ func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod
 	if err != nil {
 		return err
 	}
-	if err := nodeAgent.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return err
-	}
-	ended := told.DeepCopy()
+	ended := pod.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	if exitCode != 0 {
 		ended.Status.Phase = corev1.PodFailed
@@ -51,5 +48,9 @@ func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod
 	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
 	}}}
-	return admin.Status().Patch(ctx, ended, client.MergeFrom(told))
+	if err := admin.Status().Patch(ctx, ended, client.MergeFrom(pod)); err != nil {
+		return err
+	}
+	// Nobody waits for what a validation or deletion pod that succeeded has left.
+	return client.IgnoreNotFound(nodeAgent.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)))
 }

@@ -35,7 +35,10 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 		return err
 	}
 	if size := len(volume.Spec.Claim.Raw); size > maxCopy {
-		return r.act(ctx, live, decision{refuse, fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, maxCopy)})
+		// No error, which would be tried again: a shorter claim is another version, and brings the next pass.
+		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
+			"metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, maxCopy)
+		return nil
 	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
 		return nil // an earlier pass wrote it, and the cache will tell

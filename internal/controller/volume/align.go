@@ -35,24 +35,35 @@ func alignment(o observed) changes {
 	c := changes{}
 	policy := o.volume.Spec.ReclaimPolicy
 	if pv := o.ownPV(); pv != nil {
-		switch {
-		case o.reclaimed(pv) && o.deleting():
-			c.pvPolicy = policy
-		case o.reclaimed(pv):
-			// The PersistentVolume stays as it is until the PavVolume is deleted.
-		case policy != policyOf(pv):
-			policy = policyOf(pv)
-			c.policy = policy
-		}
-		// While it is being deleted, its finalizer goes with its storage.
-		if !o.reclaimed(pv) && (pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete) {
-			c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
-		}
+		c, policy = alignmentWith(o, pv)
 	}
 	// A retained volume's storage is the administrator's, so that its record holds nothing.
 	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained
 	c.volume = finalizerOf(o.volume, pavv1.VolumeFinalizer, owned)
 	return c
+}
+
+// alignmentWith tells what has to change because of the PersistentVolume, and the policy that counts.
+func alignmentWith(o observed, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
+	recorded, policy := o.volume.Spec.ReclaimPolicy, policyOf(pv)
+	if o.reclaimed(pv) {
+		if o.deleting() {
+			return changes{pvPolicy: recorded}, recorded
+		}
+		return changes{}, recorded // until the PavVolume is deleted, too
+	}
+	c := changes{}
+	// One that waits for a new claim remembers nothing until it has one, lest the record tell later
+	// what the administrator has taken back.
+	available := o.volume.Status.Phase == pavv1.VolumeRetained && !o.released(pv)
+	if recorded != policy && (!available || policy == corev1.PersistentVolumeReclaimRetain) {
+		c.policy = policy
+	}
+	// While it is being deleted, its finalizer goes with its storage.
+	if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
+		c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
+	}
+	return c, policy
 }
 
 // finalizerOf compares an object's finalizers with what is wanted. Kubernetes refuses new ones on an object under deletion.

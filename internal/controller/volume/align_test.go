@@ -32,6 +32,7 @@ func TestAlignment(t *testing.T) {
 		"it is held, and waits to be deleted":          {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held)},
 		"it was deleted, too":                          {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held).deleted(), want: changes{pvPolicy: deletePolicy}},
 		"it was changed back":                          {state: in(retained, released, retainPolicy).with(held), want: changes{volume: remove}},
+		"one that waits for a claim remembers nothing": {state: in(retained, corev1.VolumeAvailable, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add, volume: add}},
 		"without PV, the record counts":                {state: without(retained, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
 		"a PV under deletion keeps its finalizer":      {state: in(ready, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
 		"a retained one is let go":                     {state: in(ready, released, retainPolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: changes{pv: remove}},

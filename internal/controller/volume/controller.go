@@ -164,6 +164,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return retry.Result(err)
 	}
 	d := decide(o)
+	if d.step != stepRunPod && o.progress() == podIntended {
+		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
+	}
 	if err := r.act(ctx, o, d); err != nil {
 		return retry.Result(err)
 	}

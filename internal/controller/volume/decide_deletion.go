@@ -15,6 +15,9 @@ func decideDeletion(o observed) decision {
 	if status.Step == pavv1.StepDeleted {
 		return decideDeleted(o)
 	}
+	if o.nothingToDelete() {
+		return decision{step: stepMarkDeleted}
+	}
 	if status.Phase != pavv1.VolumeDeleting {
 		return decision{step: stepMarkDeleting}
 	}
@@ -26,9 +29,6 @@ func decideDeletion(o observed) decision {
 	}
 	if o.provisioner == nil {
 		return noProvisioner(o, retainInstead)
-	}
-	if deletionPod(o.provisioner) == nil {
-		return decideDeleted(o)
 	}
 	if wait := deletionBackoff(o); wait > 0 {
 		return again(wait)

@@ -95,6 +95,8 @@ func withDeletionPod(o *observed) {
 	o.provisioner.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{}`)}
 }
 
+func deletedStorage(o *observed) { o.volume.Status.Step = pavv1.StepDeleted }
+
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	const ready, deleting, retained = pavv1.VolumeReady, pavv1.VolumeDeleting, pavv1.VolumeRetained
@@ -140,21 +142,21 @@ func TestDecide(t *testing.T) {
 		"a retained volume with a new claim is in use again": {state: in(retained, bound, retainPolicy), want: stepMarkReady},
 
 		// Released, Delete.
-		"deletion is recorded first":                        {state: in(ready, released, deletePolicy), want: stepMarkDeleting},
-		"then the PersistentVolume goes":                    {state: in(deleting, released, deletePolicy), want: stepDeletePV},
-		"and goes on going":                                 {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepDeletePV},
-		"then the PavVolume":                                {state: without(deleting, deletePolicy), want: stepForget},
-		"a PV deleted by hand before it was bound":          {state: in(ready, available, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepMarkDeleting},
+		"deletion is recorded first":                        {state: in(ready, released, deletePolicy), want: stepMarkDeleted},
+		"then the PersistentVolume goes":                    {state: in(deleting, released, deletePolicy).with(deletedStorage), want: stepDeletePV},
+		"and goes on going":                                 {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }).with(deletedStorage), want: stepDeletePV},
+		"then the PavVolume":                                {state: without(deleting, deletePolicy).with(deletedStorage), want: stepForget},
+		"a PV deleted by hand before it was bound":          {state: in(ready, available, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepMarkDeleted},
 		"a stage holds it":                                  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
 		"many stages are not all named":                     {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"a", "b", "c", "d"} }), want: stepWait, message: "nodes a, b, c and 1 more"},
 		"a stage holds it when the PV was removed, too":     {state: without(deleting, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "node n1"},
 		"without provisioner nothing is deleted":            {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"a deletion pod is never skipped":                   {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
-		"a provisioner under deletion deletes its volumes":  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepDeletePV},
-		"a PV removed by force is deleted once unclaimed":   {state: without(ready, deletePolicy), want: stepMarkDeleting},
+		"a provisioner under deletion deletes its volumes":  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepMarkDeleted},
+		"a PV removed by force is deleted once unclaimed":   {state: without(ready, deletePolicy), want: stepMarkDeleted},
 		"a PV removed by force waits for its claim":         {state: without(ready, deletePolicy).with(func(o *observed) { o.claim = claimBound }), want: stepWait, message: "removed by force"},
-		"another's PV of the same name is not touched":      {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepForget},
-		"a retained volume that is to be deleted after all": {state: in(retained, released, deletePolicy), want: stepMarkDeleting},
+		"another's PV of the same name is not touched":      {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.Spec.CSI.VolumeHandle = "other" }).with(deletedStorage), want: stepForget},
+		"a retained volume that is to be deleted after all": {state: in(retained, released, deletePolicy), want: stepMarkDeleted},
 		"the record asks for it instead":                    {state: in(retained, released, retainPolicy).with(func(o *observed) { o.volume.Spec.ReclaimPolicy = deletePolicy }), want: stepAlign},
 		"with its finalizer it waits to be deleted, too": {state: in(retained, released, retainPolicy).with(func(o *observed) {
 			o.volume.Spec.ReclaimPolicy = deletePolicy
@@ -165,7 +167,7 @@ func TestDecide(t *testing.T) {
 			o.volume.Finalizers = []string{pavv1.VolumeFinalizer}
 		}).deleted(), want: stepAlign},
 		"its finalizer comes back before":                    {state: in(retained, released, deletePolicy).with(func(o *observed) { o.volume.Finalizers = nil }), want: stepAlign},
-		"the same without PV, when the PavVolume is deleted": {state: without(retained, deletePolicy).deleted(), want: stepMarkDeleting},
+		"the same without PV, when the PavVolume is deleted": {state: without(retained, deletePolicy).deleted(), want: stepMarkDeleted},
 
 		// Released, Retain.
 		"a released volume is retained":             {state: in(ready, released, retainPolicy), want: stepRetain},

@@ -54,7 +54,7 @@ func (r *Reconciler) patchVolume(ctx context.Context, before, after *pavv1.PavVo
 	if err := r.patch(ctx, before, after); err != nil {
 		return err
 	}
-	r.written.replace(before.Name, before.ResourceVersion)
+	r.written.replace(before.Name, before.ResourceVersion, after.ResourceVersion)
 	return nil
 }
 
@@ -154,11 +154,17 @@ func (r *Reconciler) checkDeletable(ctx context.Context, o observed, d decision)
 	return r.checkHolders(ctx, o.volume)
 }
 
-// markDeleted records that the deletion pod has succeeded: all that is left are objects.
-func (r *Reconciler) markDeleted(ctx context.Context, o observed, _ decision) error {
+// markDeleted records that the deletion pod has succeeded, or that there is none: all that is left
+// are objects, for which neither the definition nor the reclaim policy matters any more.
+func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) error {
+	if o.volume.Status.Pod == nil {
+		if err := r.checkDeletable(ctx, o, d); err != nil {
+			return err
+		}
+	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearDeletion(status)
-		status.Step = pavv1.StepDeleted
+		status.Phase, status.Step = pavv1.VolumeDeleting, pavv1.StepDeleted
 	})
 }
 

@@ -87,7 +87,9 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *observed) error {
 		return fmt.Errorf("looking up claims: %w", err)
 	}
 	for i := range claims.Items {
-		if claims.Items[i].DeletionTimestamp == nil {
+		// Anybody can write a claim that names the volume; that it was bound is Kubernetes' word.
+		claim := &claims.Items[i]
+		if claim.DeletionTimestamp == nil && (claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost) {
 			o.claim = claimBound
 		}
 	}

@@ -248,6 +248,12 @@ func endOf(pod *corev1.Pod) time.Time {
 	return end
 }
 
+// nothingToDelete says whether the definition has nothing to do about a volume that is to be deleted,
+// and no node has it staged.
+func (o observed) nothingToDelete() bool {
+	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(o.holders) == 0
+}
+
 // irrevocable says whether a deletion pod may have begun to delete the storage.
 func (o observed) irrevocable() bool {
 	switch o.volume.Status.Step {

@@ -353,10 +353,7 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []c
 func (r *Reconciler) settlePlace(o observed) {
 	name := o.volume.Name
 	switch o.progress() {
-	case podIntended:
-		if o.provisioner == nil {
-			r.queue.Give(name) // nobody knows what to run
-		}
+	case podIntended: // in line, or about to be
 	case podRunning, podStopping:
 		r.queue.Adopt(name, o.volume.Spec.Provisioner)
 		pod := o.pod()

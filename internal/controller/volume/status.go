@@ -31,7 +31,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	} else if err != nil {
 		return fmt.Errorf("updating the status of PavVolume %q: %w", volume.Name, err)
 	}
-	r.written.replace(volume.Name, volume.ResourceVersion)
+	r.written.replace(volume.Name, volume.ResourceVersion, changed.ResourceVersion)
 	*volume = *changed
 	return nil
 }

@@ -9,8 +9,11 @@ type written struct {
 	replaced map[string]map[string]bool // by volume and version
 }
 
-// replace notes that a write has replaced a version.
-func (w *written) replace(volume, version string) {
+// replace notes that a write has replaced a version by the next; the two are one where it changed nothing.
+func (w *written) replace(volume, version, next string) {
+	if version == next {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.replaced == nil {

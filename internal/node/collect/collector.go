@@ -29,17 +29,19 @@ type API interface {
 
 // Collector gives pods of the controller agent their /pav, and tells what they left.
 type Collector struct {
-	api  API
-	dirs *pavdir.Directories
-	log  logr.Logger
+	api    API
+	dirs   *pavdir.Directories
+	bootID string
+	log    logr.Logger
 
 	mu   sync.Mutex
 	busy map[string]bool // by ID of volume
 }
 
-// New returns a Collector for the directories of a node. The logger is for Sweep only.
-func New(api API, dirs *pavdir.Directories, log logr.Logger) *Collector {
-	return &Collector{api: api, dirs: dirs, log: log, busy: map[string]bool{}}
+// New returns a Collector for the directories of a node, whose present boot bootID tells from all
+// others. The logger is for Sweep only.
+func New(api API, dirs *pavdir.Directories, bootID string, log logr.Logger) *Collector {
+	return &Collector{api: api, dirs: dirs, bootID: bootID, log: log, busy: map[string]bool{}}
 }
 
 // Publish makes the /pav of a pod available at target. It may be repeated.
@@ -49,6 +51,7 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 		return err
 	}
 	defer release()
+	pod.BootID = c.bootID
 	return c.dirs.PublishPod(ctx, volumeID, pod, target)
 }
 
@@ -131,7 +134,10 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told {
 		return nil
 	}
-	result, err := c.read(ctx, volumeID)
+	result := lost
+	if of.BootID == c.bootID {
+		result, err = c.read(ctx, volumeID)
+	}
 	if err != nil {
 		return fmt.Errorf("collecting what pod %s/%s left: %w", of.Namespace, of.Name, err)
 	}

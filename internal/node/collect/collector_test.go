@@ -228,12 +228,38 @@ func TestUnpublish_TellsAfterTheTargetWasUnmounted(t *testing.T) {
 	n.publish(t)
 	write(t, n.target+"/handle", "h")
 	must(t, unix.Unmount(n.target, 0))
-	n.Collector = New(n, n.dirs, n.log)
+	n.Collector = New(n, n.dirs, n.bootID, n.log)
 	wantFound(t, n, true)
 	if diff := cmp.Diff(workflow.Result{Handle: "h"}, n.result(t)); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	n.wantGone(t)
+}
+
+func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
+	n := newNode(t)
+	n.publish(t)
+	write(t, n.target+"/handle", "") // whose content was never written back
+	n.bootID = "boot 2"
+	wantFound(t, n, true)
+	const why = "the node was restarted before it could be read"
+	want := workflow.Result{Unreadable: map[string]string{"handle": why, "capacity": why, "error": why}}
+	if diff := cmp.Diff(want, n.result(t)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	n.wantGone(t)
+}
+
+func TestUnpublish_BelievesFilesOfAPodThatRanAgainAfterTheBoot(t *testing.T) {
+	n := newNode(t)
+	n.publish(t)
+	n.bootID = "boot 2"
+	n.publish(t)
+	write(t, n.target+"/handle", "h")
+	wantFound(t, n, true)
+	if diff := cmp.Diff(workflow.Result{Handle: "h"}, n.result(t)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 func TestUnpublish_DoesNothingForACallThatHasEnded(t *testing.T) {

@@ -36,6 +36,10 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 		return err
 	}
 	return d.host.Do(ctx, func() error {
+		// Nobody takes away what a call makes that has ended.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := d.makeDir(of.folder, 0o750); err != nil {
 			return err
 		}

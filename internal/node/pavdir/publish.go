@@ -37,6 +37,9 @@ func (d *Directories) publish(ctx context.Context, of directory, target string) 
 	if err != nil || mounted {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	// After a reboot, kubelet starts a pod again whose directory is no mount any more.
 	if err := d.create(of); err != nil {
 		return err

@@ -16,6 +16,10 @@ type Pod struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
+
+	// BootID tells the boot of the node in which the pod got its directory last: what it wrote before
+	// that may not have reached the disk.
+	BootID string `json:"bootID"`
 }
 
 // recordName is the file of the record. A temporary one has a dot before its name.
@@ -43,11 +47,11 @@ func (p directory) record(pod Pod) error {
 	if err != nil {
 		return err
 	}
-	if found != nil {
-		if *found != pod {
-			return fmt.Errorf("the directory of pod %s/%s is that of pod %s/%s", pod.Namespace, pod.Name, found.Namespace, found.Name)
-		}
+	if found != nil && *found == pod {
 		return nil
+	}
+	if found != nil && (found.Namespace != pod.Namespace || found.Name != pod.Name || found.UID != pod.UID) {
+		return fmt.Errorf("the directory of pod %s/%s is that of pod %s/%s", pod.Namespace, pod.Name, found.Namespace, found.Name)
 	}
 	raw, err := json.Marshal(pod)
 	if err != nil {
