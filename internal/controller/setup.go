@@ -79,7 +79,9 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 		// Whoever calls Run ends the process after it, so that two leaders cannot be.
 		LeaderElectionReleaseOnCancel: true,
 		// Names are unique by construction; one process may run the agent again after it has ended.
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
+		// locks held, to workers that have gone (handleReadyItems in v0.24).
+		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

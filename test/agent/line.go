@@ -5,9 +5,11 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Line is an agent's line to the API server. It counts the agent's requests and writes, and can cut
@@ -19,6 +21,10 @@ type Line struct {
 
 	// Failing lets one of so many requests fail, by chance, half of these after they took effect; 0 for none.
 	Failing int
+
+	// Late lets the watches of some resources, by their plural names, be behind by a time each: so
+	// is the agent's cache then.
+	Late map[string]time.Duration
 
 	next   http.RoundTripper
 	cancel context.CancelFunc
@@ -44,6 +50,9 @@ func (l *Line) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errFails
 	}
 	response, err := l.next.RoundTrip(request)
+	if lag := l.Late[path.Base(request.URL.Path)]; err == nil && lag > 0 && request.URL.Query().Get("watch") != "" {
+		response.Body = delay(response.Body, lag)
+	}
 	if err == nil && after {
 		_ = response.Body.Close()
 		return nil, errFails

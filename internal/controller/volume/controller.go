@@ -103,8 +103,13 @@ func named(name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
+// ofClaim maps a claim to the volume that is made for it, and to the one that it names.
 func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
-	return named(protocol.VolumeName(object.GetUID()))
+	requests := named(protocol.VolumeName(object.GetUID()))
+	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && claim.Spec.VolumeName != requests[0].Name {
+		requests = append(requests, named(claim.Spec.VolumeName)...)
+	}
+	return requests
 }
 
 func ofPod(_ context.Context, object client.Object) []reconcile.Request {

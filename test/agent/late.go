@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// late is a stream of which each part arrives so much later.
+type late struct {
+	source io.ReadCloser
+	parts  chan part
+	rest   []byte
+	err    error
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+type part struct {
+	data []byte
+	err  error
+	due  time.Time
+}
+
+func delay(source io.ReadCloser, lag time.Duration) io.ReadCloser {
+	l := &late{source: source, parts: make(chan part), closed: make(chan struct{})}
+	go l.fetch(lag)
+	return l
+}
+
+// fetch reads the source until it ends, or nobody reads on.
+func (l *late) fetch(lag time.Duration) {
+	queue := []part{}
+	arrived := make(chan part)
+	go func() {
+		for {
+			data := make([]byte, 64<<10)
+			n, err := l.source.Read(data)
+			select {
+			case arrived <- part{data: data[:n], err: err, due: time.Now().Add(lag)}:
+			case <-l.closed:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var next part
+		var out chan part
+		if len(queue) > 0 {
+			next, out = queue[0], l.parts
+		}
+		select {
+		case p := <-arrived:
+			queue = append(queue, p)
+		case out <- next:
+			queue = queue[1:]
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (l *late) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 && l.err == nil {
+		select {
+		case next := <-l.parts:
+			timer := time.NewTimer(time.Until(next.due))
+			select {
+			case <-timer.C:
+			case <-l.closed:
+				timer.Stop()
+				return 0, io.ErrClosedPipe
+			}
+			l.rest, l.err = next.data, next.err
+		case <-l.closed:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	if len(l.rest) == 0 {
+		return 0, l.err
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (l *late) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.source.Close()
+}
