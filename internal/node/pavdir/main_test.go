@@ -2,14 +2,11 @@ package pavdir
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,44 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/test/ownmounts"
 )
 
-// inNamespace marks the test binary that runs in a mount namespace of its own.
-const inNamespace = "PAV_TEST_MOUNT_NAMESPACE"
-
-// TestMain runs the tests in a new mount namespace that sends nothing back, so that real mounts can be made.
-func TestMain(m *testing.M) {
-	if os.Getenv(inNamespace) == "" {
-		os.Exit(reExecute())
-	}
-	os.Exit(m.Run())
-}
-
-// reExecute runs this binary again. The unsharing of os/exec makes / private.
-func reExecute() int {
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "FAIL: these tests make real mounts and must run as root")
-		return 1
-	}
-	again := &exec.Cmd{
-		Path:        "/proc/self/exe",
-		Args:        os.Args,
-		Env:         append(os.Environ(), inNamespace+"=1"),
-		Stdin:       os.Stdin,
-		Stdout:      os.Stdout,
-		Stderr:      os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS},
-	}
-	err := again.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "FAIL: running the tests in a mount namespace:", err)
-		return 1
-	}
-	return 0
-}
+func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
 
 // host is a node: a kubelet folder, which is shared as on a real one, and PaV's directories below it.
 type host struct {
