@@ -106,10 +106,16 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation 
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
-		status.Step, status.Pod, status.Plan = "", nil, nil
-		status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
-		status.AccessibleTopology = creation.Topology
+		status.Plan = nil
+		setMade(status, made, creation.Topology)
 	})
+}
+
+// setMade ends creation with what the volume is.
+func setMade(status *pavv1.PavVolumeStatus, made plan.Volume, accessible []pavv1.TopologyLabels) {
+	status.Step, status.Pod = "", nil
+	status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
+	status.AccessibleTopology = accessible
 }
 
 // recordCreated records what the volume is, by the definition and the word of the creation pod. If
@@ -126,9 +132,7 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) 
 		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.Step, status.Pod = "", nil
-		status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
-		status.AccessibleTopology = status.Plan.AccessibleTopology
+		setMade(status, made, status.Plan.AccessibleTopology)
 	})
 }
 

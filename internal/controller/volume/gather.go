@@ -45,12 +45,18 @@ func (r *Reconciler) checkVanished(ctx context.Context, o observed) error {
 	if o.progress() != podVanished {
 		return nil
 	}
-	ref := o.volume.Status.Pod
-	pod, err := r.Runner.Get(ctx, ref, o.volume.UID)
+	return r.checkAbsent(ctx, o.volume)
+}
+
+// checkAbsent asks the API server for the recorded pod, which the cache does not have. If it is there,
+// the cache is behind.
+func (r *Reconciler) checkAbsent(ctx context.Context, volume *pavv1.PavVolume) error {
+	ref := volume.Status.Pod
+	pod, err := r.Runner.Get(ctx, ref, volume.UID)
 	if err != nil && !errors.Is(err, workflow.ErrForeign) {
 		return err
 	}
-	if pod != nil && pod.UID == ref.UID {
+	if pod != nil && (ref.UID == "" || ref.UID == pod.UID) {
 		return retry.ErrStale
 	}
 	return nil

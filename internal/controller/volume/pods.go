@@ -278,14 +278,7 @@ func (r *Reconciler) checkNotCreated(ctx context.Context, o observed) error {
 	if o.progress() != podIntended {
 		return nil
 	}
-	pod, err := r.Runner.Get(ctx, o.volume.Status.Pod, o.volume.UID)
-	if err != nil && !errors.Is(err, workflow.ErrForeign) {
-		return err
-	}
-	if pod != nil {
-		return retry.ErrStale
-	}
-	return nil
+	return r.checkAbsent(ctx, o.volume)
 }
 
 // sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want
