@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"slices"
 
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -164,7 +165,54 @@ type VolumeStaging struct {
 	// makes the volume available at /pav/volume, as a directory or a block special file, and then
 	// completes, or creates /pav/ready and goes on running.
 	PodTemplate Template `json:"podTemplate"`
+
+	// Scope says what shares a staging pod: all client pods of a node, or none. Not a template.
+	// While stages of the provisioner exist, the former scope stays in force; see status.stagingScope.
+	// +optional
+	// +kubebuilder:default=Node
+	Scope StagingScope `json:"scope,omitempty"`
+
+	// FSGroupPolicy says when kubelet changes the owner and the permissions of a volume's files to a
+	// client pod's fsGroup, as CSIDriver.spec.fsGroupPolicy does. Not a template.
+	// +optional
+	// +kubebuilder:default=ReadWriteOnceWithFSType
+	// +kubebuilder:validation:Enum=ReadWriteOnceWithFSType;File;None
+	FSGroupPolicy storagev1.FSGroupPolicy `json:"fsGroupPolicy,omitempty"`
+
+	// Recovery says what is done where a staging pod ends while clients use its volume. Not a template.
+	// +optional
+	// +kubebuilder:default=Restage
+	Recovery StagingRecovery `json:"recovery,omitempty"`
 }
+
+// StagingScope says what shares a staging pod.
+//
+// +kubebuilder:validation:Enum=Node;Pod
+type StagingScope string
+
+// The scopes of staging.
+const (
+	// StagingScopeNode means that a volume is staged once on a node, for all its client pods there.
+	StagingScopeNode StagingScope = "Node"
+
+	// StagingScopePod means that a volume is staged for each client pod by itself.
+	StagingScopePod StagingScope = "Pod"
+)
+
+// StagingRecovery says what is done where a staging pod ends under its clients.
+//
+// +kubebuilder:validation:Enum=Restage;None
+type StagingRecovery string
+
+// The ways of recovery.
+const (
+	// StagingRecoveryRestage means that a volume which no longer answers, because its staging pod has
+	// ended, is unstaged and staged anew under its clients.
+	StagingRecoveryRestage StagingRecovery = "Restage"
+
+	// StagingRecoveryNone means that the loss is told, and nothing is done about it.
+	StagingRecoveryNone StagingRecovery = "None"
+)
 
 // VolumeUnstaging says how staging is reverted. It is evaluated whenever a volume is being unstaged.
 type VolumeUnstaging struct {
@@ -180,6 +228,11 @@ type PavProvisionerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// StagingScope is the scope of staging that is in force: that of the spec as it was when the first of
+	// the present stages began.
+	// +optional
+	StagingScope StagingScope `json:"stagingScope,omitempty"`
+
 	// Conditions are Accepted, Ready and Deleting.
 	// +optional
 	// +listType=map
@@ -190,4 +243,14 @@ type PavProvisionerStatus struct {
 // Supports says whether the provisioner supports the mode.
 func (p *PavProvisioner) Supports(mode ProvisioningMode) bool {
 	return slices.Contains(p.Spec.ProvisioningModes, mode)
+}
+
+// Scope returns the scope of staging that is in force.
+func (p *PavProvisioner) Scope() StagingScope {
+	for _, scope := range []StagingScope{p.Status.StagingScope, p.Spec.VolumeStaging.Scope} {
+		if scope != "" {
+			return scope
+		}
+	}
+	return StagingScopeNode
 }

@@ -4,15 +4,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // StagePhase is where in its life a stage is.
 //
-// +kubebuilder:validation:Enum=Staging;Staged;Unstaging;Failed
+// +kubebuilder:validation:Enum=Validating;Staging;Staged;Unstaging;Failed
 type StagePhase string
 
 // The phases of a PavStage. An empty phase means that nothing has been done yet.
 const (
+	// StageValidating means that a validation pod may run, for a statically provisioned volume.
+	StageValidating StagePhase = "Validating"
+
 	// StageStaging means that a staging pod may run, or its tree may be on its way to the client.
 	StageStaging StagePhase = "Staging"
 
@@ -28,8 +32,15 @@ const (
 	StageFailed StagePhase = "Failed"
 )
 
-// StageReady is the condition type of a PavStage that is true while the volume is available on the node.
-const StageReady = "Ready"
+// Condition types of a PavStage.
+const (
+	// StageReady is true while the volume is available on the node.
+	StageReady = "Ready"
+
+	// StageDegraded is true while the volume is available, or was, but its staging pod has ended, or
+	// the volume does not answer.
+	StageDegraded = "Degraded"
+)
 
 // PavStage is the ledger of a volume on a node, written by the agent of that node before the
 // staging pod, and the owner of the staging and unstaging pods.
@@ -89,6 +100,16 @@ type PavStageSpec struct {
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 
+	// Scope says what the stage is for: all client pods of the node; or, with scope Pod, the one that
+	// Client names, or none, where the stage but claims the volume for the node.
+	// +optional
+	// +kubebuilder:default=Node
+	Scope StagingScope `json:"scope,omitempty"`
+
+	// Client is the client pod that the stage is for, where the scope is Pod.
+	// +optional
+	Client *StageClient `json:"client,omitempty"`
+
 	// Exclusive says that the volume may be staged on one node at a time: its access modes are only
 	// ReadWriteOnce or ReadWriteOncePod.
 	// +optional
@@ -99,6 +120,21 @@ type PavStageSpec struct {
 
 	// Claim is the claim as the API server returned it before staging. Unstaging uses it where the object is gone.
 	Claim apiextensionsv1.JSON `json:"claim"`
+}
+
+// StageClient names a client pod and where its volume is to appear.
+type StageClient struct {
+	// Namespace of the pod.
+	Namespace string `json:"namespace"`
+
+	// Name of the pod.
+	Name string `json:"name"`
+
+	// UID of the pod.
+	UID types.UID `json:"uid"`
+
+	// Target is kubelet's path for the volume in the pod's folder on the node.
+	Target string `json:"target"`
 }
 
 // PavStageStatus is how far a stage is.
@@ -115,6 +151,14 @@ type PavStageStatus struct {
 	// +optional
 	UnstagingAttempt int32 `json:"unstagingAttempt,omitempty"`
 
+	// ValidationPod is the validation pod of a statically provisioned volume, recorded before the pod is created.
+	// +optional
+	ValidationPod *PodReference `json:"validationPod,omitempty"`
+
+	// Validated says that the volume was found valid in the present attempt, or needs no validation pod.
+	// +optional
+	Validated bool `json:"validated,omitempty"`
+
 	// StagingPod is the staging pod, recorded before the pod is created.
 	// +optional
 	StagingPod *PodReference `json:"stagingPod,omitempty"`
@@ -127,6 +171,10 @@ type PavStageStatus struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
+	// Restaging says that the volume is unstaged and staged anew under its clients, because its staging pod has ended.
+	// +optional
+	Restaging bool `json:"restaging,omitempty"`
+
 	// StagingFailure is why staging failed. Where it is set, unstaging ends in the phase Failed.
 	// +optional
 	StagingFailure *WorkflowFailure `json:"stagingFailure,omitempty"`
@@ -135,7 +183,7 @@ type PavStageStatus struct {
 	// +optional
 	UnstagingFailure *WorkflowFailure `json:"unstagingFailure,omitempty"`
 
-	// Conditions has Ready.
+	// Conditions has Ready and Degraded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
