@@ -2,12 +2,15 @@ package mount
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
 
 // BindOptions restrict what can be done through a bind, in all mounts of its
-// tree. What the source forbids stays forbidden.
+// tree. What the source forbids stays forbidden. NoDev, also that of the source,
+// does not count for a block device, and ReadOnly does not keep anyone from
+// writing to one: see Volume.Device.
 type BindOptions struct {
 	ReadOnly bool
 	NoSuid   bool
@@ -47,6 +50,34 @@ func (o BindOptions) and(other BindOptions) BindOptions {
 	}
 }
 
+// on gives what of the options holds on a file: a device that may not be opened
+// would be of no use.
+func (o BindOptions) on(file node) BindOptions {
+	if file.kind == unix.S_IFBLK {
+		o.NoDev = false
+	}
+	return o
+}
+
+// copyFor copies a mount tree for a mount with these options.
+func copyFor(from *os.File, wanted node, options BindOptions) (*tree, error) {
+	copied, err := cloneTree(from)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.kind == unix.S_IFBLK {
+		err = copied.allowDevices()
+	}
+	if err == nil {
+		err = copied.restrict(options.on(wanted))
+	}
+	if err != nil {
+		copied.close()
+		return nil, err
+	}
+	return copied, nil
+}
+
 // Bind mounts source, with all mounts below it, at target. The options hold from
 // the first moment that the bind can be seen.
 //
@@ -72,14 +103,16 @@ func Bind(source, target string, options BindOptions) error {
 	if at.mountRoot {
 		return mustBeBound(wanted, at, target, options)
 	}
-	copied, err := cloneTree(from)
+	return bindTree(from, to, wanted, options)
+}
+
+// bindTree mounts what Bind describes.
+func bindTree(from, to *os.File, wanted node, options BindOptions) error {
+	copied, err := copyFor(from, wanted, options)
 	if err != nil {
 		return err
 	}
 	defer copied.close()
-	if err := copied.restrict(options.attributes()); err != nil {
-		return err
-	}
 	propagate := copied.follow
 	if options.ReadOnly {
 		propagate = copied.leaveGroups
@@ -103,7 +136,7 @@ func mustBeBound(wanted, at node, target string, options BindOptions) error {
 	if err != nil {
 		return err
 	}
-	if bound.Options != options.and(source.Options) {
+	if bound.Options != options.and(source.Options).on(wanted) {
 		return fmt.Errorf("binding at %q: %w, with other options", target, ErrOccupied)
 	}
 	return nil

@@ -160,32 +160,3 @@ func TestDirIsHeldByDescriptor(t *testing.T) {
 	_, err = OpenDir("relative")
 	wantError(t, err, ErrInvalidName)
 }
-
-func TestReadFileNeverReadsWhatIsSwappedIn(t *testing.T) {
-	dir := workDir(t)
-	writeFile(t, filepath.Join(dir, "outside"), "canary")
-	pav := makeDir(t, dir, "pav")
-	handle, spare := filepath.Join(pav, "handle"), filepath.Join(pav, "spare")
-	writeFile(t, handle, "good")
-	must(t, os.Symlink("../outside", spare))
-	held := openDir(t, pav)
-
-	stop := repeatedly(t, func(int) { exchange(handle, spare) })
-	read, refused := 0, 0
-	for range 20_000 {
-		got, err := held.ReadText("handle", handleLimit)
-		switch {
-		case err == nil && got == "good":
-			read++
-		case errors.Is(err, ErrEscapes):
-			refused++
-		default:
-			t.Fatalf("got %q, %v", got, err)
-		}
-	}
-	stop()
-	if read == 0 || refused == 0 {
-		t.Errorf("no race took place: %d read, %d refused", read, refused)
-	}
-	must(t, held.Close())
-}

@@ -1,7 +1,8 @@
 // Package mount does the node agent's work on mounts and on directories that
 // pods write to: it binds volumes, takes mount trees out of and into peer
-// groups, unmounts, reads result files and deletes trees. Linux 5.12 or newer
-// only; Supported says whether the running kernel will do.
+// groups, unmounts, asks mounts whether they still answer and how full they are,
+// reads result files and deletes trees. Linux 5.12 or newer only; Supported says
+// whether the running kernel will do.
 //
 // # Which thread
 //
@@ -29,9 +30,18 @@
 // Absolute paths that are given to this package name directories of the kubelet
 // and of the agent; no pod can rename their components, and symbolic links in
 // them (a kubelet directory moved to another disk) are followed, except in the
-// last component. Names below a Dir, below the root of CreateDir and anything
-// inside a tree to be unmounted or removed are under the control of pods: they
-// are resolved by descriptor, never by string, and never out of the directory.
+// last component. Names below a Dir, below the root of CreateDir or CreateFile
+// and anything inside a tree to be unmounted or removed are under the control of
+// pods: they are resolved by descriptor, never by string, and never out of the
+// directory.
+//
+// # What may hang
+//
+// A mount whose server is silent hangs whoever asks it something. Probe, UsageOf
+// and Volume.Device do ask, and so does whatever works below a directory that
+// something is mounted over: they are given up with the context of Do, and cost a
+// thread until the kernel lets go. Unmount gives up by itself. Opening, binding
+// and covering look only at what the kernel has in memory.
 //
 // # Propagation
 //
@@ -44,7 +54,8 @@
 //     separate a source only when the copy to be unmounted is its last one;
 //     Mount.PeerGroup tells.
 //   - Volume.Attach makes a tree that has left all groups behind.
-//   - Bind makes a copy that follows its source and never acts on it.
+//   - Bind makes a copy that follows its source and never acts on it. Cover lays
+//     such a copy over another mount, for users who cannot be stopped.
 //
 // The package never formats, never mounts a file system by type, never talks to
 // Kubernetes, never logs, never sleeps and never deletes across a mount.

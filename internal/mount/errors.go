@@ -10,7 +10,8 @@ var (
 	ErrEscapes = errors.New("leads out of its directory")
 	// ErrInvalidName says that a name or path is not of the form asked for.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrNotRegular says that a result is not a regular file.
+	// ErrNotRegular says that a result, or the target of a device, is not a
+	// regular file.
 	ErrNotRegular = errors.New("not a regular file")
 	// ErrTooLarge says that a result is larger than its limit.
 	ErrTooLarge = errors.New("too large")
@@ -39,6 +40,10 @@ var (
 	ErrStillMounted = errors.New("still mounted")
 	// ErrBusyMount says that a tree holds a mount, and so is not deleted.
 	ErrBusyMount = errors.New("a mount is in the way")
+
+	// ErrDead says that what is mounted will never answer again, and that nothing
+	// written to it reaches a storage any more.
+	ErrDead = errors.New("dead for good")
 
 	// ErrUnsupported says that the kernel, or /proc, lacks what this package
 	// needs.

@@ -15,7 +15,9 @@ import (
 type deadServer struct {
 	device *os.File
 	silent atomic.Bool
-	ended  chan struct{}
+	// failure is what everything is answered with, if not zero.
+	failure atomic.Uint32
+	ended   chan struct{}
 }
 
 // Operations of the FUSE protocol that get an answer.
@@ -23,16 +25,25 @@ const (
 	fuseLookup      = 1
 	fuseForget      = 2
 	fuseGetattr     = 3
+	fuseStatfs      = 17
 	fuseInit        = 26
+	fuseOpendir     = 27
+	fuseReleasedir  = 29
 	fuseBatchForget = 42
 )
 
 // serveFUSE mounts a file system at path and serves it until it is closed.
 func serveFUSE(t *testing.T, path string) *deadServer {
 	t.Helper()
+	return serveFUSEFor(t, path, "user_id=0,group_id=0,allow_other")
+}
+
+// serveFUSEFor is serveFUSE with options that say who may use it.
+func serveFUSEFor(t *testing.T, path, users string) *deadServer {
+	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	must(t, err)
-	options := fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd)
+	options := fmt.Sprintf("fd=%d,rootmode=40755,%s", fd, users)
 	err = unix.Mount("dead", path, "fuse", 0, options)
 	// Only now, for the poller gets no events from a device that is not mounted.
 	s := &deadServer{device: os.NewFile(uintptr(fd), "/dev/fuse"), ended: make(chan struct{})}
@@ -59,7 +70,7 @@ func (s *deadServer) serve() {
 		if n < 40 || s.silent.Load() {
 			continue
 		}
-		if answer := fuseAnswer(request[:n]); answer != nil {
+		if answer := fuseAnswer(request[:n], unix.Errno(s.failure.Load())); answer != nil {
 			if _, err := s.device.Write(answer); err != nil {
 				return
 			}
@@ -67,10 +78,9 @@ func (s *deadServer) serve() {
 	}
 }
 
-func fuseAnswer(request []byte) []byte {
+func fuseAnswer(request []byte, failure unix.Errno) []byte {
 	order := binary.LittleEndian
 	var body []byte
-	var failure int32
 	switch order.Uint32(request[4:]) {
 	case fuseInit:
 		body = make([]byte, 64)
@@ -84,14 +94,29 @@ func fuseAnswer(request []byte) []byte {
 		body = append(body, fuseDirectory(2)...)
 	case fuseGetattr:
 		body = append(make([]byte, 16), fuseDirectory(order.Uint64(request[16:]))...)
+	case fuseStatfs:
+		body = make([]byte, 80)
+		order.PutUint64(body, 100)      // blocks
+		order.PutUint64(body[8:], 40)   // free
+		order.PutUint64(body[16:], 30)  // available
+		order.PutUint32(body[40:], 512) // bsize
+		order.PutUint32(body[48:], 1<<10)
+	case fuseOpendir:
+		body = make([]byte, 16)
+	case fuseReleasedir:
 	case fuseForget, fuseBatchForget:
 		return nil
 	default:
-		failure = -int32(unix.ENOSYS)
+		failure = unix.ENOSYS
+	}
+	if failure != 0 && order.Uint32(request[4:]) != fuseInit {
+		body = nil
+	} else {
+		failure = 0
 	}
 	header := make([]byte, 16)
 	order.PutUint32(header, uint32(len(header)+len(body)))
-	order.PutUint32(header[4:], uint32(failure))
+	order.PutUint32(header[4:], uint32(-int32(failure)))
 	copy(header[8:], request[8:16])
 	return append(header, body...)
 }

@@ -56,7 +56,7 @@ func RemoveTree(ctx context.Context, path string) error {
 	if err := r.empty(top, 0); err != nil {
 		return err
 	}
-	err = unix.Unlinkat(int(at.parent.Fd()), at.base, unix.AT_REMOVEDIR)
+	err = unlink(at.parent, at.base, unix.AT_REMOVEDIR)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return removalError(at.point, err)
 	}
@@ -116,7 +116,7 @@ func (r *remover) sweep(dir *os.File, depth int) (int, error) {
 // remove deletes one entry of dir. An entry that changes while that is done is
 // left for the next pass.
 func (r *remover) remove(dir *os.File, name string, depth int) error {
-	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	err := unlink(dir, name, 0)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (r *remover) remove(dir *os.File, name string, depth int) error {
 	if err := r.empty(child, depth+1); err != nil {
 		return err
 	}
-	err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	err = unlink(dir, name, unix.AT_REMOVEDIR)
 	if err == nil || changed(err) || errors.Is(err, unix.ENOTEMPTY) {
 		return nil
 	}
@@ -152,7 +152,10 @@ func (r *remover) moveToTop(dir *os.File, name string) error {
 		to := ".deep-" + strconv.Itoa(r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
 		switch {
-		case err == nil || errors.Is(err, fs.ErrNotExist):
+		case err == nil:
+			Traced("renameat2")
+			return nil
+		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case errors.Is(err, fs.ErrExist):
 			if err := r.ctx.Err(); err != nil {
@@ -162,6 +165,16 @@ func (r *remover) moveToTop(dir *os.File, name string) error {
 			return removalError(dir.Name()+"/"+name, err)
 		}
 	}
+}
+
+// unlink removes one entry of a directory; with unix.AT_REMOVEDIR, an empty
+// directory.
+func unlink(dir *os.File, name string, flags int) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, flags)
+	if err == nil {
+		Traced("unlinkat")
+	}
+	return err
 }
 
 // openForRemoval opens a directory for listing, unless it is a mount.

@@ -3,7 +3,6 @@ package mount
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,7 +160,7 @@ func TestRemoveTreeNeverFollowsWhatIsSwappedIn(t *testing.T) {
 	dir := workDir(t)
 	tree, outside := dir+"/tree", makeDir(t, dir, "outside", "sub")
 	writeFile(t, outside+"/canary", "canary")
-	for range 2_000 {
+	for range rounds(2_000) {
 		makeDir(t, tree, "way", "sub", "sub")
 		must(t, os.Symlink("../outside", tree+"/spare"))
 		stop := repeatedly(t, func(int) {
@@ -172,75 +171,4 @@ func TestRemoveTreeNeverFollowsWhatIsSwappedIn(t *testing.T) {
 	}
 	wantFile(t, outside+"/canary", "canary")
 	wantGone(t, tree)
-}
-
-func TestCreateDir(t *testing.T) {
-	dir := workDir(t)
-	unix.Umask(0o077)
-	defer unix.Umask(0o022)
-	for name, test := range map[string]struct {
-		name   string
-		mode   fs.FileMode
-		parent string
-	}{
-		"single":         {name: "single", mode: 0o777},
-		"sticky":         {name: "sticky", mode: 0o777 | fs.ModeSticky},
-		"nested":         {name: "a/b/c", mode: 0o2, parent: "a/b"},
-		"odd characters": {name: "…/ \n", mode: 0o755, parent: "…"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(dir, test.name)
-			for range 2 {
-				must(t, CreateDir(dir, test.name, test.mode))
-				wantMode(t, path, fs.ModeDir|test.mode)
-				if test.parent != "" {
-					wantMode(t, filepath.Join(dir, test.parent), fs.ModeDir|parentMode)
-				}
-				must(t, os.Chmod(path, 0o700))
-			}
-		})
-	}
-}
-
-func wantMode(t *testing.T, path string, want fs.FileMode) {
-	t.Helper()
-	info, err := os.Lstat(path)
-	must(t, err)
-	if info.Mode() != want {
-		t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
-	}
-}
-
-func TestCreateDirLeavesTheUsersMountAlone(t *testing.T) {
-	dir := workDir(t)
-	must(t, CreateDir(dir, "pod/target", 0o750))
-	must(t, mountTmpfs(dir+"/pod/target"))
-	must(t, os.Chmod(dir+"/pod/target", 0o711))
-	must(t, CreateDir(dir, "pod/target", 0o750))
-	wantMode(t, dir+"/pod/target", fs.ModeDir|0o711)
-	must(t, CreateDir(dir, "pod/target/sub", 0o750))
-	wantMode(t, dir+"/pod/target", fs.ModeDir|0o711)
-	must(t, Unmount(t.Context(), dir+"/pod/target"))
-}
-
-func TestCreateDirRefuses(t *testing.T) {
-	dir := workDir(t)
-	root, outside := makeDir(t, dir, "root"), makeDir(t, dir, "outside")
-	must(t, os.Symlink("../outside", root+"/link"))
-	must(t, os.Symlink("missing", root+"/dangling"))
-	makeDir(t, root, "real")
-	must(t, os.Symlink("real", root+"/inner"))
-	writeFile(t, root+"/file", "")
-	for name, want := range map[string]error{
-		"": ErrInvalidName, ".": ErrInvalidName, "..": ErrInvalidName, "a/../b": ErrInvalidName,
-		"/abs": ErrInvalidName, "a//b": ErrInvalidName, "a/": ErrInvalidName, "../outside/new": ErrInvalidName,
-		"link": ErrEscapes, "link/new": ErrEscapes, "dangling": ErrEscapes, "inner/new": ErrEscapes,
-		"file": unix.ENOTDIR, "file/new": unix.ENOTDIR,
-	} {
-		wantError(t, CreateDir(root, name, 0o777), want)
-	}
-	wantError(t, CreateDir(dir+"/missing", "new", 0o777), fs.ErrNotExist)
-	wantGone(t, outside+"/new")
-	wantGone(t, root+"/missing")
-	wantMode(t, outside, fs.ModeDir|0o755)
 }

@@ -132,8 +132,10 @@ type node struct {
 	kind         uint16 // S_IFMT bits
 	major, minor uint32
 	inode        uint64
-	mountID      int
-	mountRoot    bool
+	// deviceMajor and deviceMinor tell which device a device file is.
+	deviceMajor, deviceMinor uint32
+	mountID                  int
+	mountRoot                bool
 }
 
 // inspect looks at an open file. It asks for nothing that the kernel does not
@@ -146,12 +148,14 @@ func inspect(file *os.File) (node, error) {
 		return node{}, fmt.Errorf("inspecting %q: %w", file.Name(), err)
 	}
 	return node{
-		kind:      st.Mode & unix.S_IFMT,
-		major:     st.Dev_major,
-		minor:     st.Dev_minor,
-		inode:     st.Ino,
-		mountID:   int(st.Mnt_id),
-		mountRoot: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
+		kind:        st.Mode & unix.S_IFMT,
+		major:       st.Dev_major,
+		minor:       st.Dev_minor,
+		inode:       st.Ino,
+		deviceMajor: st.Rdev_major,
+		deviceMinor: st.Rdev_minor,
+		mountID:     int(st.Mnt_id),
+		mountRoot:   st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
 	}, nil
 }
 

@@ -44,7 +44,8 @@ func (t *tree) follow() error {
 }
 
 // restrict sets mount attributes on every mount of the tree.
-func (t *tree) restrict(attributes uint64) error {
+func (t *tree) restrict(options BindOptions) error {
+	attributes := options.attributes()
 	if attributes == 0 {
 		return nil
 	}
@@ -59,12 +60,21 @@ func (t *tree) restrict(attributes uint64) error {
 	return nil
 }
 
+// allowDevices lets the device files of the tree be opened.
+func (t *tree) allowDevices() error {
+	if err := setAttributes(t.file, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV}); err != nil {
+		return fmt.Errorf("allowing devices in mount tree of %q: %w", t.file.Name(), err)
+	}
+	return nil
+}
+
 // attach mounts the tree at target.
 func (t *tree) attach(target *os.File) error {
 	const flags = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
 	if err := unix.MoveMount(int(t.file.Fd()), "", int(target.Fd()), "", flags); err != nil {
 		return fmt.Errorf("mounting %q at %q: %w", t.file.Name(), target.Name(), err)
 	}
+	Traced("move_mount")
 	return nil
 }
 
@@ -80,5 +90,9 @@ func setPropagation(file *os.File, kinds ...uint64) error {
 
 // setAttributes changes all mounts of the tree at file, or none.
 func setAttributes(file *os.File, change *unix.MountAttr) error {
-	return unix.MountSetattr(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, change)
+	err := unix.MountSetattr(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, change)
+	if err == nil {
+		Traced("mount_setattr")
+	}
+	return err
 }

@@ -31,8 +31,8 @@ const (
 // Mounts are unmounted one by one, those that lie on others first. What is busy,
 // or does not answer within ten seconds, is detached: it leaves the mount table
 // at once, and is gone when its last user is. If that fails too, the error is
-// ErrStillMounted; if ctx ends first, it is that of ctx. MNT_FORCE is never used: it cuts off the file system as a
-// whole, and so every other bind of it.
+// ErrStillMounted; if ctx ends first, it is that of ctx. MNT_FORCE is never used:
+// it cuts off the file system as a whole, and so every other bind of it.
 //
 // Unmount works on threads of its own, in the namespace of the caller's, and
 // leaves one behind in a system call that does not return.
@@ -139,6 +139,7 @@ func (l *location) unmount(ctx context.Context, point string, flags int) error {
 	if err := unix.Unmount(procPath(holder)+"/"+base, flags|unix.UMOUNT_NOFOLLOW); err != nil {
 		return fmt.Errorf("unmounting %q: %w", point, err)
 	}
+	Traced("umount2")
 	return nil
 }
 

@@ -159,7 +159,7 @@ func TestUnmountNeverLeavesTheTree(t *testing.T) {
 	writeFile(t, outside+"/inner/canary", "canary")
 	must(t, os.Symlink("../outside", target+"/spare"))
 	makeDir(t, target, "way", "inner")
-	for range 500 {
+	for range rounds(500) {
 		must(t, mountTmpfs(target+"/way/inner"))
 		stop := repeatedly(t, func(int) { exchange(target+"/way", target+"/spare") })
 		for {
@@ -199,7 +199,9 @@ func TestDeadFileSystemHangsNothing(t *testing.T) {
 			}
 			return errors.Join(
 				volume.Attach(staged, BindOptions{}), volume.Attach(staged, BindOptions{}),
+				CreateDir(dir, "staged", 0o750), CreateFile(dir, "staged", 0o640),
 				Bind(staged, target, BindOptions{ReadOnly: true}), Bind(staged, target, BindOptions{ReadOnly: true}),
+				Cover(staged, target, BindOptions{ReadOnly: true}),
 				volume.Close(), Separate(pav),
 			)
 		})

@@ -75,15 +75,12 @@ func (v *Volume) Attach(target string, options BindOptions) error {
 	if at.mountRoot {
 		return mustBeSame(v.node, at, target)
 	}
-	copied, err := cloneTree(v.file)
+	copied, err := copyFor(v.file, v.node, options)
 	if err != nil {
 		return err
 	}
 	defer copied.close()
 	if err := copied.leaveGroups(); err != nil {
-		return err
-	}
-	if err := copied.restrict(options.attributes()); err != nil {
 		return err
 	}
 	return copied.attach(to)

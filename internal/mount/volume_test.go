@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -147,64 +146,6 @@ func TestAttachedTreeIsCutOffFromThePod(t *testing.T) {
 	}
 	must(t, Unmount(t.Context(), pav))
 	wantMounts(t, pod, dir)
-}
-
-// A pod swaps the volume, and a directory on the way to it, against links that
-// lead outside, all the time.
-func TestOpenVolumeNeverMountsWhatIsSwappedIn(t *testing.T) {
-	for name, link := range map[string]string{
-		"directory against absolute link": "",
-		"relative link over a directory":  "way/real",
-		"link with parent directories":    "way/../way/./real",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := workDir(t)
-			outside := makeDir(t, dir, "outside", "real")
-			pav, target := makeDir(t, dir, "pav"), makeDir(t, dir, "target")
-			swapped, spare := filepath.Join(pav, "volume"), filepath.Join(pav, "spare")
-			good := swapped
-			if link != "" {
-				must(t, os.Symlink(link, swapped))
-				swapped = filepath.Join(pav, "way")
-				good = filepath.Join(swapped, "real")
-			}
-			makeDir(t, good)
-			must(t, os.Symlink(filepath.Dir(outside), spare))
-			var want unix.Stat_t
-			must(t, unix.Stat(good, &want))
-			held := openDir(t, pav)
-
-			stop := repeatedly(t, func(int) { exchange(swapped, spare) })
-			mounted, refused := attachInRace(t, held, target, want.Ino)
-			stop()
-			if mounted == 0 || refused == 0 {
-				t.Errorf("no race took place: %d mounted, %d refused", mounted, refused)
-			}
-			must(t, held.Close())
-		})
-	}
-}
-
-func attachInRace(t *testing.T, held *Dir, target string, want uint64) (mounted, refused int) {
-	t.Helper()
-	for round := 0; round < 20_000 && (round < 4_000 || mounted == 0 || refused == 0); round++ {
-		volume, err := held.OpenVolume("volume")
-		if errors.Is(err, ErrEscapes) || errors.Is(err, unix.EAGAIN) {
-			refused++
-			continue
-		}
-		must(t, err)
-		must(t, volume.Attach(target, BindOptions{}))
-		must(t, volume.Close())
-		var found unix.Stat_t
-		must(t, unix.Stat(target, &found))
-		if found.Ino != want {
-			t.Errorf("something else was mounted: inode %d, want %d", found.Ino, want)
-		}
-		must(t, unix.Unmount(target, unix.UMOUNT_NOFOLLOW))
-		mounted++
-	}
-	return mounted, refused
 }
 
 // Any rename on the node makes the kernel give up look-ups with ".." in them.
