@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -14,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protection"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 )
 
@@ -26,14 +29,20 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
 	}
+	notOfStages, err := labels.NewRequirement(pavv1.StageLabel, selection.DoesNotExist, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
+	}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
 			&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
 			&corev1.Node{}:                  {Transform: keep(trimNode)},
-			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours), Transform: keep(trimPod)},
+			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours, *notOfStages), Transform: keep(trimPod)},
 			&pavv1.PavStage{}:               {Transform: keep(trimStage)},
+			&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
+			&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protection.Name)},
 		},
 	}, nil
 }
@@ -85,6 +94,11 @@ func trimPod(pod *corev1.Pod) {
 
 func trimStage(stage *pavv1.PavStage) {
 	stage.Spec.Volume, stage.Spec.Claim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}
+}
+
+func trimNamespace(namespace *corev1.Namespace) {
+	namespace.Labels, namespace.Annotations = only(namespace.Labels, pavv1.AllowPodsLabel), nil
+	namespace.Spec, namespace.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 }
 
 // only returns the entries of the keys.

@@ -25,6 +25,7 @@ import (
 const (
 	ownStages    = "the PavStages of its own node only"
 	ownPods      = "the staging and unstaging pods of its own node only"
+	ofStages     = "validation pods of PavStages only"
 	boundPods    = "bound to its own node only"
 	theirPods    = "validation, creation and deletion pods only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
@@ -234,6 +235,20 @@ func TestNodeAgentToken_CreatesWorkflowPodsOfItsOwnNodeOnly(t *testing.T) {
 		{"for its own node, but bound to none", with(func(pod *corev1.Pod) { pod.Spec.Affinity = nil }), boundPods},
 		{"past the scheduler", with(func(pod *corev1.Pod) { pod.Spec.NodeName = "node2" }), boundPods},
 		{"of a workflow that is the controller agent's", with(func(pod *corev1.Pod) { pod.Labels[pavv1.WorkflowLabel] = "create" }), ownPods},
+		{"to validate a volume that one of its PavStages is of", with(func(pod *corev1.Pod) { pod.Labels[pavv1.WorkflowLabel] = "validate" }), ""},
+		{"to validate one that no PavStage is of", with(func(pod *corev1.Pod) {
+			pod.Labels[pavv1.WorkflowLabel] = "validate"
+			delete(pod.Labels, pavv1.StageLabel)
+		}), ownPods},
+		{"to validate one for a PavVolume", with(func(pod *corev1.Pod) {
+			pod.Labels[pavv1.WorkflowLabel], pod.OwnerReferences[0].Kind = "validate", "PavVolume"
+		}), ofStages},
+		{"to validate one for nobody", with(func(pod *corev1.Pod) {
+			pod.Labels[pavv1.WorkflowLabel], pod.OwnerReferences = "validate", nil
+		}), ofStages},
+		{"to validate one for another PavStage than it says", with(func(pod *corev1.Pod) {
+			pod.Labels[pavv1.WorkflowLabel], pod.OwnerReferences[0].Name = "validate", "stage-other"
+		}), ofStages},
 		{"without labels", with(func(pod *corev1.Pod) { pod.Labels = nil }), ownPods},
 		{"without annotations", with(func(pod *corev1.Pod) { pod.Annotations = nil }), ownPods},
 	}

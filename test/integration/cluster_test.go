@@ -21,6 +21,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/kubelet"
+	"github.com/albertofaria/pav/test/ownmounts"
 )
 
 // cluster is a control plane without nodes.
@@ -43,9 +45,13 @@ var (
 	sharedOnce sync.Once
 )
 
+// TestMain runs the tests in a mount namespace of their own, for the nodes that they play, or is one of their node agents.
 func TestMain(m *testing.M) {
+	if code, isAgent := kubelet.Main(); isAgent {
+		os.Exit(code)
+	}
 	agent.KeepLibraryLogs()
-	code := m.Run()
+	code := ownmounts.Run(m)
 	if shared != nil {
 		if err := shared.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
@@ -113,7 +119,7 @@ func (c *cluster) startManager(ctx context.Context, assets string) error {
 		"--kubeconfig="+path,
 		"--leader-elect=false",
 		"--secure-port=0",
-		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
+		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,resourcequota-controller",
 		"--pvclaimbinder-sync-period=2s",
 		"--kube-api-qps=500", "--kube-api-burst=1000", // so that it is not the one that tests wait for
 	)

@@ -41,7 +41,8 @@ const (
 	// NodeLabel is the hash of the name of the node that a staging or unstaging pod or a PavStage belongs to.
 	NodeLabel = Group + "/node"
 
-	// StageLabel is the name of the PavStage that a staging or unstaging pod works for; no other pods have it.
+	// StageLabel is the name of the PavStage that a staging or unstaging pod works for, or that the
+	// validation pod of a statically provisioned volume does; no other pods have it.
 	StageLabel = Group + "/stage"
 
 	// AllowPodsLabel on a namespace, set to "true" by an administrator, lets templates place their pods there.
@@ -68,7 +69,8 @@ const (
 )
 
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
-// agent runs the pods of the first three, a node agent those of the others.
+// agent runs the pods of the first three, a node agent those of the others and the validation pods that
+// have a StageLabel.
 const (
 	WorkflowValidation = "validate"
 	WorkflowCreation   = "create"

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -21,27 +19,6 @@ func (r Request) quantity(ctx context.Context, field string, given *pavv1.Templa
 		return 0, false, err
 	}
 	return bytes, true, nil
-}
-
-// list returns the strings that a field lists, each of which must be known; or, where it is absent, those of byDefault.
-func (r Request) list(ctx context.Context, field string, given *pavv1.Template, vars template.Variables, byDefault, known []string) ([]string, error) {
-	value, err := r.evaluate(ctx, field, given, vars)
-	if err != nil {
-		return nil, err
-	}
-	if value == nil {
-		return byDefault, nil
-	}
-	items, err := template.TextList(field, value)
-	if err != nil {
-		return nil, err
-	}
-	for i, item := range items {
-		if !slices.Contains(known, item) {
-			return nil, refuse("%s[%d]: %q is none of %s", field, i, item, strings.Join(known, ", "))
-		}
-	}
-	return items, nil
 }
 
 // bytes writes a capacity as people do.

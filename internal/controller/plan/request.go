@@ -9,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/validation"
 )
 
 // Error is why a request cannot be met until somebody changes something: the claim, its
@@ -66,7 +67,7 @@ func (r Request) pod(ctx context.Context, field string, given *pavv1.Template, v
 
 // The fields of pod templates, for errors.
 const (
-	ValidationPod = "spec.volumeValidation.podTemplate"
+	ValidationPod = validation.PodTemplate
 	CreationPod   = "spec.volumeCreation.podTemplate"
 	DeletionPod   = "spec.volumeDeletion.podTemplate"
 )

@@ -92,7 +92,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (obser
 	} else if !apierrors.IsNotFound(err) {
 		return o, fmt.Errorf("reading CSIDriver %q: %w", p.Name, err)
 	}
-	if p.DeletionTimestamp == nil {
+	if p.DeletionTimestamp == nil && wantedScope(p) == p.Scope() {
 		return o, nil
 	}
 	var err error
@@ -134,7 +134,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
 	case createDriver:
 		return r.createDriver(ctx, o.provisioner)
 	case updateDriver:
-		return r.updateDriver(ctx, o.driver)
+		return r.updateDriver(ctx, o.driver, o.provisioner)
 	case replaceDriver, deleteDriver:
 		return r.deleteDriver(ctx, o.driver)
 	case release:
@@ -159,9 +159,9 @@ func (r *Reconciler) createDriver(ctx context.Context, p *pavv1.PavProvisioner) 
 	return nil
 }
 
-func (r *Reconciler) updateDriver(ctx context.Context, driver *storagev1.CSIDriver) error {
+func (r *Reconciler) updateDriver(ctx context.Context, driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) error {
 	changed := driver.DeepCopy()
-	setSpec(&changed.Spec)
+	setSpec(&changed.Spec, p)
 	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(driver, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsInvalid(err) {
 		return r.deleteDriver(ctx, driver) // some of its fields cannot change: the next pass creates it
@@ -183,8 +183,7 @@ func (r *Reconciler) deleteDriver(ctx context.Context, driver *storagev1.CSIDriv
 // release lets the provisioner go. That cannot be taken back, so the API server is asked, not the
 // cache: a volume may have been written a moment ago.
 func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error {
-	selector := client.MatchingLabels{pavv1.ProvisionerLabel: p.Name}
-	volumes, stages, err := holders(ctx, r.Live, selector, selector)
+	volumes, stages, err := r.holdersNow(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -194,7 +193,13 @@ func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error
 	return r.patchFinalizers(ctx, p, controllerutil.RemoveFinalizer)
 }
 
-// report writes the conditions, if they have changed.
+// holdersNow returns the names of the provisioner's PavVolumes and PavStages that the API server has, and that have PaV's finalizer.
+func (r *Reconciler) holdersNow(ctx context.Context, p *pavv1.PavProvisioner) (volumes, stages []string, err error) {
+	selector := client.MatchingLabels{pavv1.ProvisionerLabel: p.Name}
+	return holders(ctx, r.Live, selector, selector)
+}
+
+// report writes the conditions and the scope in force, if they have changed.
 func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d decision) error {
 	changed := p.DeepCopy()
 	dirty := false
@@ -202,10 +207,31 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 		condition.ObservedGeneration = p.Generation
 		dirty = meta.SetStatusCondition(&changed.Status.Conditions, condition) || dirty
 	}
+	if d.scope != "" && d.scope != p.Status.StagingScope {
+		if err := r.checkNoStages(ctx, p, d.scope); err != nil {
+			return err
+		}
+		changed.Status.StagingScope = d.scope
+		dirty = true
+	}
 	if !dirty {
 		return nil
 	}
 	changed.Status.ObservedGeneration = p.Generation
 	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{}))
 	return client.IgnoreNotFound(err)
+}
+
+// checkNoStages returns ErrStale where the scope is to become another one, and there are stages that
+// the cache does not have yet. A node agent that begins a stage at this moment may still do so in the
+// former scope, which its PavStage keeps.
+func (r *Reconciler) checkNoStages(ctx context.Context, p *pavv1.PavProvisioner, scope pavv1.StagingScope) error {
+	if scope == p.Scope() {
+		return nil
+	}
+	_, stages, err := r.holdersNow(ctx, p)
+	if err == nil && len(stages) > 0 {
+		err = retry.ErrStale
+	}
+	return err
 }

@@ -35,11 +35,13 @@ const (
 	release       action = "Release"
 )
 
-// decision is an action, and the conditions to report if there is nothing to do. Conditions speak
-// of what was observed, so that the pass after an action reports what the action brought about.
+// decision is an action, and what to report if there is nothing to do: conditions, and the scope of
+// staging that is in force, where it is known. They speak of what was observed, so that the pass
+// after an action reports what the action brought about.
 type decision struct {
 	action     action
 	conditions []metav1.Condition
+	scope      pavv1.StagingScope
 }
 
 // decide is pure: it does no I/O and reads no clock.
@@ -63,11 +65,11 @@ func decide(o observed) decision {
 	case originOf(o.driver, o.provisioner) == previous:
 		return decision{action: replaceDriver}
 	case o.driver.DeletionTimestamp != nil:
-		return ready(metav1.ConditionFalse, "CSIDriverDeleting", fmt.Sprintf("CSIDriver %q is being deleted; it is created again when it has gone", o.driver.Name))
-	case !upToDate(&o.driver.Spec):
+		return ready(o, metav1.ConditionFalse, "CSIDriverDeleting", fmt.Sprintf("CSIDriver %q is being deleted; it is created again when it has gone", o.driver.Name))
+	case !upToDate(&o.driver.Spec, o.provisioner):
 		return decision{action: updateDriver}
 	}
-	return ready(metav1.ConditionTrue, "Registered", "the CSIDriver exists")
+	return ready(o, metav1.ConditionTrue, "Registered", "the CSIDriver exists")
 }
 
 func decideDeletion(o observed) decision {
@@ -118,9 +120,35 @@ func refused(reason, message string) decision {
 	}}
 }
 
-func ready(status metav1.ConditionStatus, reason, message string) decision {
-	return decision{action: nothing, conditions: []metav1.Condition{
-		{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "the definition can be used"},
+func ready(o observed, status metav1.ConditionStatus, reason, message string) decision {
+	scope, pending := scopeInForce(o)
+	accepted := metav1.Condition{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "the definition can be used"}
+	if pending {
+		accepted.Reason = "ScopePending"
+		accepted.Message = fmt.Sprintf(
+			"the definition can be used; its spec.volumeStaging.scope %s comes into force when the last PavStage of the provisioner has gone, until then it is %s; to see them, run: kubectl get pavstages -l %s=%s",
+			wantedScope(o.provisioner), scope, pavv1.ProvisionerLabel, o.provisioner.Name)
+	}
+	return decision{action: nothing, scope: scope, conditions: []metav1.Condition{
+		accepted,
 		{Type: pavv1.ProvisionerReady, Status: status, Reason: reason, Message: message},
 	}}
+}
+
+// scopeInForce returns the scope of staging that is in force from now on, and whether it is another
+// than the definition's: stages of two scopes must not stand side by side.
+func scopeInForce(o observed) (scope pavv1.StagingScope, pending bool) {
+	wanted, present := wantedScope(o.provisioner), o.provisioner.Scope()
+	if wanted != present && len(o.stages) > 0 {
+		return present, true
+	}
+	return wanted, false
+}
+
+// wantedScope returns the scope of staging that the definition says.
+func wantedScope(p *pavv1.PavProvisioner) pavv1.StagingScope {
+	if scope := p.Spec.VolumeStaging.Scope; scope != "" {
+		return scope
+	}
+	return pavv1.StagingScopeNode
 }

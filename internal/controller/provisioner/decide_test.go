@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -80,12 +81,81 @@ func TestUpToDate_NoticesEveryField(t *testing.T) {
 	for name, spoil := range spoils {
 		t.Run(name, func(t *testing.T) {
 			o := registered()
-			if !upToDate(&o.driver.Spec) {
+			if !upToDate(&o.driver.Spec, o.provisioner) {
 				t.Fatal("a new CSIDriver is not up to date")
 			}
 			spoil(&o.driver.Spec)
-			if upToDate(&o.driver.Spec) {
+			if upToDate(&o.driver.Spec, o.provisioner) {
 				t.Error("the change went unnoticed")
+			}
+		})
+	}
+}
+
+func TestFSGroupPolicy(t *testing.T) {
+	for policy, want := range map[storagev1.FSGroupPolicy]storagev1.FSGroupPolicy{
+		"":                          storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy,
+		storagev1.FileFSGroupPolicy: storagev1.FileFSGroupPolicy,
+		storagev1.NoneFSGroupPolicy: storagev1.NoneFSGroupPolicy,
+		"ReadWriteOnceWithFSType":   storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy,
+	} {
+		o := registered()
+		edited := o.provisioner.DeepCopy()
+		edited.Spec.VolumeStaging.FSGroupPolicy = policy
+		if got := *driverFor(edited).Spec.FSGroupPolicy; got != want {
+			t.Errorf("%q: got %s", policy, got)
+		}
+		o.provisioner = edited
+		wanted := nothing
+		if want != storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy {
+			wanted = updateDriver
+		}
+		if got := decide(o).action; got != wanted {
+			t.Errorf("edited to %q: got action %s, want %s", policy, got, wanted)
+		}
+	}
+}
+
+func TestScope(t *testing.T) {
+	const node, pod = pavv1.StagingScopeNode, pavv1.StagingScopePod
+	stages := []string{"stage-1"}
+	tests := map[string]struct {
+		spec, status pavv1.StagingScope
+		stages       []string
+		deleting     bool
+		want         pavv1.StagingScope
+		pending      bool
+	}{
+		"a definition without the field":           {want: node},
+		"a new one":                                {spec: pod, want: pod},
+		"a new one that has stages already":        {spec: pod, stages: stages, want: pod},
+		"nothing has changed":                      {spec: pod, status: pod, stages: stages, want: pod},
+		"edited, and there are no stages":          {spec: pod, status: node, want: pod},
+		"edited, and there are stages":             {spec: pod, status: node, stages: stages, want: node, pending: true},
+		"edited the other way":                     {spec: node, status: pod, stages: stages, want: pod, pending: true},
+		"taken away, and there are stages":         {status: pod, stages: stages, want: pod, pending: true},
+		"edited back":                              {spec: node, status: node, stages: stages, want: node},
+		"a provisioner under deletion keeps its":   {spec: pod, status: node, stages: stages, deleting: true},
+		"also when the last of its stages is gone": {spec: pod, status: node, deleting: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := registered()
+			o.stages = test.stages
+			o.provisioner.Spec.VolumeStaging.Scope, o.provisioner.Status.StagingScope = test.spec, test.status
+			if test.deleting {
+				o.provisioner.DeletionTimestamp = new(metav1.Now())
+			}
+			got := decide(o)
+			if got.scope != test.want {
+				t.Errorf("got scope %q, want %q", got.scope, test.want)
+			}
+			accepted := meta.FindStatusCondition(got.conditions, pavv1.ProvisionerAccepted)
+			if test.deleting != (accepted == nil) {
+				t.Fatalf("got condition %v", accepted)
+			}
+			if accepted != nil && (accepted.Status != metav1.ConditionTrue || (accepted.Reason == "ScopePending") != test.pending) {
+				t.Errorf("got condition %+v", accepted)
 			}
 		})
 	}

@@ -19,30 +19,38 @@ func driverFor(p *pavv1.PavProvisioner) *storagev1.CSIDriver {
 			*metav1.NewControllerRef(p, pavv1.GroupVersion.WithKind("PavProvisioner")),
 		},
 	}}
-	setSpec(&driver.Spec)
+	setSpec(&driver.Spec, p)
 	return driver
 }
 
 // setSpec sets the fields that PaV relies on and leaves the others to Kubernetes.
-func setSpec(spec *storagev1.CSIDriverSpec) {
+func setSpec(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) {
 	spec.AttachRequired = new(false) // PaV claims a node by its PavStage, not by a VolumeAttachment
 	spec.PodInfoOnMount = new(true)  // the node agent is to know the client pod
 	spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
-	spec.FSGroupPolicy = new(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	spec.FSGroupPolicy = new(fsGroupPolicy(p))
 	spec.StorageCapacity = new(false)
 	spec.RequiresRepublish = new(false)
 	spec.SELinuxMount = new(false)
 }
 
 // upToDate says whether a CSIDriver has all that PaV relies on.
-func upToDate(spec *storagev1.CSIDriverSpec) bool {
+func upToDate(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) bool {
 	return !ptr.Deref(spec.AttachRequired, true) &&
 		ptr.Deref(spec.PodInfoOnMount, false) &&
 		slices.Equal(spec.VolumeLifecycleModes, []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}) &&
-		ptr.Equal(spec.FSGroupPolicy, new(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)) &&
+		ptr.Equal(spec.FSGroupPolicy, new(fsGroupPolicy(p))) &&
 		!ptr.Deref(spec.StorageCapacity, false) &&
 		!ptr.Deref(spec.RequiresRepublish, false) &&
 		!ptr.Deref(spec.SELinuxMount, false)
+}
+
+// fsGroupPolicy returns when kubelet is to change the owner of files: Kubernetes' own default, unless the definition says otherwise.
+func fsGroupPolicy(p *pavv1.PavProvisioner) storagev1.FSGroupPolicy {
+	if policy := p.Spec.VolumeStaging.FSGroupPolicy; policy != "" {
+		return policy
+	}
+	return storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy
 }
 
 // origin is whose a CSIDriver is.

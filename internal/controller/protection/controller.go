@@ -1,0 +1,158 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Reconciler keeps a PodDisruptionBudget in the namespaces that are open to workflow pods.
+type Reconciler struct {
+	// Client reads from the cache and writes. Of namespaces, the cache has those with the label
+	// AllowPodsLabel only, and of PodDisruptionBudgets those named Name.
+	Client client.Client
+
+	// Live reads from the API server: staging pods are the node agents', and in no cache here.
+	Live client.Reader
+}
+
+// untilUnused is how long to wait before it is looked again whether staging pods are left in a closed
+// namespace. They are not watched for this.
+const untilUnused = 30 * time.Second
+
+// Register adds the reconciler and its watches to the manager. Requests are for namespaces.
+func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	isPaVs := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == pavv1.Driver })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("protection").
+		For(&corev1.Namespace{}).
+		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(ofBudget), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(isPaVs)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		Complete(r)
+}
+
+func ofBudget(_ context.Context, budget client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: budget.GetNamespace()}}}
+}
+
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	namespaces := &corev1.NamespaceList{}
+	if err := r.Client.List(ctx, namespaces); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look namespaces up")
+		return nil
+	}
+	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: workflow.DefaultNamespace}}}
+	for i := range namespaces.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: namespaces.Items[i].Name}})
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.gather(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	a := decide(o)
+	if a == remove {
+		used, err := r.isUsed(ctx, o.namespace)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if used {
+			return ctrl.Result{RequeueAfter: untilUnused}, nil
+		}
+	}
+	return retry.Result(r.act(ctx, o, a))
+}
+
+// isUsed says whether there are staging pods in a namespace. Their clients need them, although no more
+// are to come.
+func (r *Reconciler) isUsed(ctx context.Context, namespace string) (bool, error) {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.Live.List(ctx, pods, client.InNamespace(namespace), client.Limit(1), client.MatchingLabels{pavv1.WorkflowLabel: pavv1.WorkflowStaging})
+	if err != nil {
+		return false, fmt.Errorf("looking up staging pods of namespace %q: %w", namespace, err)
+	}
+	return len(pods.Items) > 0, nil
+}
+
+// gather collects from the cache what the decision depends on.
+func (r *Reconciler) gather(ctx context.Context, namespace string) (observed, error) {
+	o := observed{namespace: namespace, open: namespace == workflow.DefaultNamespace}
+	labelled, driver, budget := &corev1.Namespace{}, &storagev1.CSIDriver{}, &policyv1.PodDisruptionBudget{}
+	found, err := r.find(ctx, client.ObjectKey{Name: namespace}, labelled)
+	if err != nil {
+		return o, err
+	}
+	o.open = o.open || found
+	o.leaving = found && labelled.DeletionTimestamp != nil
+	if found, err = r.find(ctx, client.ObjectKey{Name: pavv1.Driver}, driver); err != nil {
+		return o, err
+	} else if found {
+		o.driver = driver
+	}
+	if found, err = r.find(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, budget); err != nil {
+		return o, err
+	} else if found {
+		o.budget = budget
+	}
+	return o, nil
+}
+
+func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (found bool, err error) {
+	err = r.Client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %q: %w", into, key, err)
+	}
+	return true, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
+	var err error
+	switch a {
+	case nothing:
+	case create:
+		err = r.Client.Create(ctx, budgetIn(o.namespace, o.driver))
+		if apierrors.IsAlreadyExists(err) {
+			return retry.ErrStale
+		}
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil
+		}
+	case update:
+		changed := o.budget.DeepCopy()
+		putRight(changed, o.driver)
+		err = r.Client.Patch(ctx, changed, client.MergeFromWithOptions(o.budget, client.MergeFromWithOptimisticLock{}))
+	case remove:
+		err = r.Client.Delete(ctx, o.budget, client.Preconditions{UID: &o.budget.UID})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing PodDisruptionBudget %q of namespace %q (%s): %w", Name, o.namespace, a, err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package validation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// Whose volume it is, as messages call it: that of a claim, in dynamic provisioning, or one that is
+// written down in a PersistentVolume, in static provisioning.
+const (
+	Claim            = "the claim"
+	PersistentVolume = "the persistent volume"
+)
+
+// PodTemplate is the path of the validation pod's template, which is not looked at here.
+const PodTemplate = "spec.volumeValidation.podTemplate"
+
+// ErrRefused means that the definition does not provision such a volume.
+var ErrRefused = errors.New("the provisioner does not support the volume")
+
+// refusal is an ErrRefused whose text is all there is to say to whoever asked for the volume.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string        { return r.err.Error() }
+func (r *refusal) Unwrap() error        { return r.err }
+func (r *refusal) Is(target error) bool { return target == ErrRefused }
+
+func refuse(format string, args ...any) error {
+	return &refusal{fmt.Errorf(format, args...)}
+}
+
+// Evaluate returns the value of a field of a definition in a context. It is never given a nil definition.
+type Evaluate func(ctx context.Context, field string, definition *pavv1.Template, vars template.Variables) (any, error)
+
+// Check returns why a volume cannot be had: an ErrRefused where the definition says so, a
+// *template.Error where the definition itself is wrong, and else what evaluate returned. The variables
+// are template.DynamicValidationVariables with who being Claim, or template.StaticValidationVariables
+// with who being PersistentVolume. A nil VolumeValidation stands for an empty one.
+func Check(ctx context.Context, evaluate Evaluate, v *pavv1.VolumeValidation, vars template.Variables, who string) error {
+	if v == nil {
+		v = &pavv1.VolumeValidation{}
+	}
+	c := &check{evaluate: evaluate, definition: v, vars: vars, who: who}
+	for _, step := range []func(context.Context) error{c.volumeMode, c.accessModes, c.minCapacity, c.maxCapacity} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check is one call of Check.
+type check struct {
+	evaluate   Evaluate
+	definition *pavv1.VolumeValidation
+	vars       template.Variables
+	who        string
+}
+
+func (c *check) volumeMode(ctx context.Context) error {
+	supported, err := c.list(ctx, "spec.volumeValidation.volumeModes", c.definition.VolumeModes,
+		[]string{string(corev1.PersistentVolumeFilesystem)},
+		[]string{string(corev1.PersistentVolumeFilesystem), string(corev1.PersistentVolumeBlock)})
+	if err != nil {
+		return err
+	}
+	requested, _ := c.vars["requestedVolumeMode"].(string)
+	if !slices.Contains(supported, requested) {
+		return refuse("%s asks for volume mode %s, but the provisioner supports only %s", c.who, requested, strings.Join(supported, ", "))
+	}
+	return nil
+}
+
+func (c *check) accessModes(ctx context.Context) error {
+	contract := []string{string(corev1.ReadWriteOnce), string(corev1.ReadOnlyMany), string(corev1.ReadWriteMany)}
+	supported, err := c.list(ctx, "spec.volumeValidation.accessModes", c.definition.AccessModes,
+		contract, append([]string{string(corev1.ReadWriteOncePod)}, contract...))
+	if err != nil {
+		return err
+	}
+	requested, _ := c.vars["requestedAccessModes"].([]any)
+	for _, mode := range requested {
+		text, _ := mode.(string)
+		// One pod on one node: whoever can serve the node can serve the pod.
+		if text == string(corev1.ReadWriteOncePod) && slices.Contains(supported, string(corev1.ReadWriteOnce)) {
+			continue
+		}
+		if !slices.Contains(supported, text) {
+			return refuse("%s asks for access mode %s, but the provisioner supports only %s", c.who, text, strings.Join(supported, ", "))
+		}
+	}
+	return nil
+}
+
+// Contract: minCapacity is "the minimum capacity that users may specify in
+// pvc.spec.resources.limits.storage (pv.spec.capacity.storage)".
+func (c *check) minCapacity(ctx context.Context) error {
+	least, found, err := c.quantity(ctx, "spec.volumeValidation.minCapacity", c.definition.MinCapacity)
+	if err != nil || !found {
+		return err
+	}
+	limit, limited := c.vars["requestedMaxCapacity"].(int64)
+	if !limited || limit >= least {
+		return nil
+	}
+	return refuse("%s %s %s, but the provisioner's volumes have at least %s", c.who, c.verb("limits its capacity to"), bytes(limit), bytes(least))
+}
+
+// Contract: maxCapacity is "the maximum capacity that users may specify in
+// pvc.spec.resources.requests.storage (pv.spec.capacity.storage)".
+func (c *check) maxCapacity(ctx context.Context) error {
+	most, found, err := c.quantity(ctx, "spec.volumeValidation.maxCapacity", c.definition.MaxCapacity)
+	if err != nil || !found {
+		return err
+	}
+	requested, _ := c.vars["requestedMinCapacity"].(int64)
+	if requested <= most {
+		return nil
+	}
+	return refuse("%s %s %s, but the provisioner's volumes have at most %s", c.who, c.verb("requests a capacity of"), bytes(requested), bytes(most))
+}
+
+// verb says what is done to a capacity: a PersistentVolume has but one.
+func (c *check) verb(ofClaim string) string {
+	if c.who == Claim {
+		return ofClaim
+	}
+	return "asks for a capacity of"
+}
+
+// value returns the value of a field, or nil where it is absent.
+func (c *check) value(ctx context.Context, field string, given *pavv1.Template) (any, error) {
+	if given == nil {
+		return nil, nil
+	}
+	return c.evaluate(ctx, field, given, c.vars)
+}
+
+// quantity returns the number of bytes that a field stands for, and whether it is there at all.
+func (c *check) quantity(ctx context.Context, field string, given *pavv1.Template) (bytes int64, found bool, err error) {
+	value, err := c.value(ctx, field, given)
+	if err != nil || value == nil {
+		return 0, false, err
+	}
+	if bytes, err = template.Capacity(field, value); err != nil {
+		return 0, false, err
+	}
+	return bytes, true, nil
+}
+
+// list returns the strings that a field lists, each of which must be known; or, where it is absent, those of byDefault.
+func (c *check) list(ctx context.Context, field string, given *pavv1.Template, byDefault, known []string) ([]string, error) {
+	value, err := c.value(ctx, field, given)
+	if err != nil {
+		return nil, err
+	}
+	if value == nil {
+		return byDefault, nil
+	}
+	items, err := template.TextList(field, value)
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		if !slices.Contains(known, item) {
+			return nil, refuse("%s[%d]: %q is none of %s", field, i, item, strings.Join(known, ", "))
+		}
+	}
+	return items, nil
+}
+
+// bytes writes a capacity as people do.
+func bytes(n int64) string {
+	return resource.NewQuantity(n, resource.BinarySI).String()
+}
