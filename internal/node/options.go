@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -28,6 +29,9 @@ type Options struct {
 	QPS   float32
 	Burst int
 
+	// OrphanGrace is how long a stage that no pod uses is left to kubelet, before the agent unstages it.
+	OrphanGrace time.Duration
+
 	// Templates bounds what evaluating a PavProvisioner's fields may use.
 	Templates template.Limits
 
@@ -45,6 +49,7 @@ func DefaultOptions() Options {
 		ProbeAddress:   ":8081",
 		QPS:            50,
 		Burst:          100,
+		OrphanGrace:    5 * time.Minute,
 		Templates:      template.DefaultLimits(),
 	}
 }
@@ -58,6 +63,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once")
+	flags.DurationVar(&o.OrphanGrace, "orphan-grace", o.OrphanGrace, "how long a stage that no pod uses, and that kubelet may have forgotten, is left alone before it is unstaged")
 	o.Templates.AddFlags(flags)
 }
 
@@ -72,6 +78,9 @@ func (o *Options) Validate() error {
 	}
 	if o.QPS <= 0 || o.Burst < 1 {
 		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst: must be above 0"))
+	}
+	if o.OrphanGrace <= 0 {
+		errs = append(errs, errors.New("--orphan-grace: must be above 0"))
 	}
 	return errors.Join(append(errs, o.Templates.Validate())...)
 }

@@ -73,7 +73,10 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, o, hub, stager, registry, live); err != nil {
+	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
+		Prober: stage.Host{Namespace: host}, OrphanGrace: o.OrphanGrace, Log: log.WithName("keeper"),
+	})
+	if err := setUp(ctx, mgr, o, hub, stager, keeper, registry, live); err != nil {
 		return err
 	}
 	collector := collect.New(live, dirs, bootID, log.WithName("collect"))
@@ -91,12 +94,15 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	return nil
 }
 
-// setUp adds what watches the API server to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, registry *register.Registry, live client.Reader) error {
+// setUp adds what watches the API server and the stages to the manager.
+func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, keeper *stage.Keeper, registry *register.Registry, live client.Reader) error {
+	if err := mgr.Add(keeper); err != nil {
+		return fmt.Errorf("setting up the keeper: %w", err)
+	}
 	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := stage.WatchPods(ctx, mgr, hub, stager); err != nil {
+	if err := stage.WatchPods(ctx, mgr, hub, stager, keeper); err != nil {
 		return err
 	}
 	services := func(name string, topologyKeys []string) csi.Services {

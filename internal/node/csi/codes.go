@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
@@ -14,13 +15,20 @@ import (
 
 // table maps errors of the domain to codes. What matters is what kubelet makes of a code: it takes
 // Canceled, DeadlineExceeded, Unavailable, ResourceExhausted and Aborted for "may still be going on",
-// so it calls again, and calls NodeUnstageVolume if the pod goes. Every other code is final: it takes
-// the volume for not staged and never calls NodeUnstageVolume. So only what has left nothing behind
-// may have a final code.
-var table = []struct {
+// so it calls again, and calls NodeUnstageVolume or NodeUnpublishVolume if the pod goes. Every other
+// code is final: it takes the volume for not staged, or not published, and never calls those. So only
+// what has left nothing behind may have a final code.
+//
+// The first row that an error is, counts: that something may still be going on outweighs all else.
+var table = append(ofWork, ofEffects...)
+
+type row struct {
 	err  error
 	code codes.Code
-}{
+}
+
+// ofWork are the errors that say how far the work is.
+var ofWork = []row{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
 	{collect.ErrBusy, codes.Aborted},                   // likewise
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
@@ -31,10 +39,35 @@ var table = []struct {
 	{stage.ErrRefused, codes.FailedPrecondition},       // final: no pod was created
 	{stage.ErrUnknownVolume, codes.NotFound},           // final, CSI: "Volume does not exist"
 	{stage.ErrNotStaged, codes.FailedPrecondition},     // final, CSI: "must be staged first"; nothing was mounted
-	{stage.ErrMismatch, codes.AlreadyExists},           // final, CSI: "Volume published but is incompatible"
+	{stage.ErrInUse, codes.FailedPrecondition},         // final, CSI: "Exceeds capabilities", of a single writer; nothing was mounted
+	{stage.ErrMismatch, codes.AlreadyExists},           // final, CSI: "Volume published but is incompatible"; that one stays
 	{errInvalid, codes.InvalidArgument},                // final, CSI: a field is missing or wrong
 	{pavdir.ErrVolumeID, codes.InvalidArgument},        // final: nothing was mounted
 	{errForeignPod, codes.PermissionDenied},            // final: nothing was mounted
+}
+
+// ofEffects are the errors of mounts and directories that the domain passes on. They say what went
+// wrong, but not what was done before, so none is final; those of ofWork, where one is joined, say that.
+var ofEffects = []row{
+	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
+	{mount.ErrDead, codes.Unavailable},             // the stage is made anew, or is unstaged
+	{mount.ErrOccupied, codes.Unavailable},         // somebody else's mount is in the way; it can be taken away
+	{mount.ErrMismatch, codes.Unavailable},         // a target of the other kind is in the way
+	{mount.ErrBusyMount, codes.Unavailable},        // a mount is in the way
+	{mount.ErrStillMounted, codes.Unavailable},     // the unmount may yet come to pass
+	{mount.ErrStacked, codes.Unavailable},          // likewise
+	{mount.ErrNotMounted, codes.Unavailable},       // somebody has unmounted what was to be there
+	{mount.ErrNotShared, codes.Unavailable},        // somebody has changed the mount's propagation
+	{mount.ErrNotVolume, codes.Unavailable},        // a pod changes /pav meanwhile
+	{mount.ErrEscapes, codes.Unavailable},          // likewise
+	{mount.ErrNotRegular, codes.Unavailable},       // likewise
+	{mount.ErrTooLarge, codes.Unavailable},         // likewise
+	{mount.ErrNotUTF8, codes.Unavailable},          // likewise
+	{mount.ErrControlCharacter, codes.Unavailable}, // likewise
+	{mount.ErrInvalidName, codes.Unavailable},      // PaV's own names are valid; a defect, but one that mounted something, maybe
+	{mount.ErrUnsupported, codes.Unavailable},      // the agent checks the kernel when it starts
+	{mount.ErrNotNamespace, codes.Unavailable},     // likewise
+	{mount.ErrPanic, codes.Unavailable},            // a defect, which may have struck between two effects
 }
 
 var (

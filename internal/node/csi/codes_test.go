@@ -4,12 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
@@ -21,43 +29,166 @@ var wanted = []struct {
 	err  error
 	code codes.Code
 }{
-	{"another operation on the volume is going on", stage.ErrBusy, codes.Aborted},
-	{"another call for a pod's /pav is going on", collect.ErrBusy, codes.Aborted},
-	{"another node has the volume", stage.ErrHeld, codes.Aborted},
-	{"a workflow pod may still run", stage.ErrPending, codes.DeadlineExceeded},
+	{"stage.ErrBusy", stage.ErrBusy, codes.Aborted},
+	{"collect.ErrBusy", collect.ErrBusy, codes.Aborted},
+	{"stage.ErrHeld", stage.ErrHeld, codes.Aborted},
+	{"stage.ErrPending", stage.ErrPending, codes.DeadlineExceeded},
 	{"the call's time is over", context.DeadlineExceeded, codes.DeadlineExceeded},
 	{"the call was canceled", context.Canceled, codes.Canceled},
-	{"staging failed and is reverted", stage.ErrFailed, codes.Internal},
-	{"the volume cannot be staged as it is defined", stage.ErrRefused, codes.FailedPrecondition},
-	{"there is no such volume", stage.ErrUnknownVolume, codes.NotFound},
-	{"the volume is not staged", stage.ErrNotStaged, codes.FailedPrecondition},
-	{"the target is published in another way", stage.ErrMismatch, codes.AlreadyExists},
+	{"stage.ErrFailed", stage.ErrFailed, codes.Internal},
+	{"stage.ErrRefused", stage.ErrRefused, codes.FailedPrecondition},
+	{"stage.ErrUnknownVolume", stage.ErrUnknownVolume, codes.NotFound},
+	{"stage.ErrNotStaged", stage.ErrNotStaged, codes.FailedPrecondition},
+	{"stage.ErrInUse", stage.ErrInUse, codes.FailedPrecondition},
+	{"stage.ErrMismatch", stage.ErrMismatch, codes.AlreadyExists},
 	{"the call is invalid", errInvalid, codes.InvalidArgument},
-	{"the ID of a pod's /pav is not kubelet's", pavdir.ErrVolumeID, codes.InvalidArgument},
+	{"pavdir.ErrVolumeID", pavdir.ErrVolumeID, codes.InvalidArgument},
 	{"the pod is not PaV's", errForeignPod, codes.PermissionDenied},
-	{"the API server does not answer", errors.New("connection refused"), codes.Unavailable},
+	{"pavdir.ErrNoVolume", pavdir.ErrNoVolume, codes.Unavailable},
+	{"mount.ErrDead", mount.ErrDead, codes.Unavailable},
+	{"mount.ErrOccupied", mount.ErrOccupied, codes.Unavailable},
+	{"mount.ErrMismatch", mount.ErrMismatch, codes.Unavailable},
+	{"mount.ErrBusyMount", mount.ErrBusyMount, codes.Unavailable},
+	{"mount.ErrStillMounted", mount.ErrStillMounted, codes.Unavailable},
+	{"mount.ErrStacked", mount.ErrStacked, codes.Unavailable},
+	{"mount.ErrNotMounted", mount.ErrNotMounted, codes.Unavailable},
+	{"mount.ErrNotShared", mount.ErrNotShared, codes.Unavailable},
+	{"mount.ErrNotVolume", mount.ErrNotVolume, codes.Unavailable},
+	{"mount.ErrEscapes", mount.ErrEscapes, codes.Unavailable},
+	{"mount.ErrNotRegular", mount.ErrNotRegular, codes.Unavailable},
+	{"mount.ErrTooLarge", mount.ErrTooLarge, codes.Unavailable},
+	{"mount.ErrNotUTF8", mount.ErrNotUTF8, codes.Unavailable},
+	{"mount.ErrControlCharacter", mount.ErrControlCharacter, codes.Unavailable},
+	{"mount.ErrInvalidName", mount.ErrInvalidName, codes.Unavailable},
+	{"mount.ErrUnsupported", mount.ErrUnsupported, codes.Unavailable},
+	{"mount.ErrNotNamespace", mount.ErrNotNamespace, codes.Unavailable},
+	{"mount.ErrPanic", mount.ErrPanic, codes.Unavailable},
 }
 
-func TestEveryErrorOfTheDomainHasItsCode_AndKeepsItsWords(t *testing.T) {
-	for _, row := range wanted {
-		t.Run(row.name, func(t *testing.T) {
-			for _, err := range []error{row.err, fmt.Errorf("volume %q: %w", "v", row.err), errors.Join(errors.New("other"), row.err)} {
-				got := toStatus(err)
-				if status.Code(got) != row.code {
-					t.Errorf("%v: got code %s, want %s", err, status.Code(got), row.code)
+// errOfNoRow is an error that the table does not have.
+var errOfNoRow = errors.New("connection refused")
+
+// Every RPC of both services is given every error of the domain, alone, wrapped and joined to another one.
+func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsWords(t *testing.T) {
+	for call, answer := range answers(t.Context()) {
+		for _, row := range wanted {
+			for _, err := range []error{row.err, fmt.Errorf("volume %q: %w", "v", row.err), errors.Join(errOfNoRow, row.err)} {
+				got := status.Convert(answer(err))
+				if got.Code() != row.code {
+					t.Errorf("%s, %s: got code %s, want %s", call, row.name, got.Code(), row.code)
 				}
-				if words := status.Convert(got).Message(); words != err.Error() {
-					t.Errorf("got the words %q, want %q", words, err)
+				if got.Message() != err.Error() {
+					t.Errorf("%s, %s: got the words %q, want %q", call, row.name, got.Message(), err)
+				}
+				if len(got.Details()) > 0 {
+					t.Errorf("%s, %s: has details", call, row.name)
 				}
 			}
-		})
+		}
+		if got := status.Code(answer(errOfNoRow)); got != codes.Unavailable {
+			t.Errorf("%s, an error of no row: got code %s, want Unavailable", call, got)
+		}
+		if err := answer(nil); err != nil {
+			t.Errorf("%s: no error becomes %v", call, err)
+		}
 	}
-	if err := toStatus(nil); err != nil {
-		t.Errorf("no error becomes %v", err)
+	if len(table) != len(wanted) {
+		t.Errorf("the table has %d rows, of which %d are tested", len(table), len(wanted))
 	}
-	if len(table) != len(wanted)-1 {
-		t.Errorf("the table has %d rows, of which %d are tested", len(table), len(wanted)-1)
+}
+
+// answers makes each call of both services, in a world where the domain answers with the error.
+func answers(ctx context.Context) map[string]func(error) error {
+	all := map[string]func(error) error{}
+	for mode, capability := range map[string]*csi.VolumeCapability{"Filesystem": capability(writer), "Block": device(writer)} {
+		for method, do := range calls("id", "/staging", "/target", capability) {
+			all[method+" of the mode "+mode] = func(err error) error {
+				return do(ctx, &node{driver: "driver", stager: &recorder{err: err}})
+			}
+		}
 	}
+	publish := func(w *world) error { return w.publish(ctx, nil) }
+	unpublish := func(w *world) error {
+		_, err := w.node().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "id", TargetPath: "/target"})
+		return err
+	}
+	all["Publish of a stage's /pav"] = func(err error) error {
+		w := newWorld()
+		w.dirsErr = err
+		return publish(w)
+	}
+	all["Publish of a pod's /pav"] = func(err error) error {
+		w := newVolumeWorld()
+		w.collector.err = err
+		return publish(w)
+	}
+	all["Unpublish of a stage's /pav"] = func(err error) error {
+		w := newWorld()
+		w.dirsErr = err
+		return unpublish(w)
+	}
+	all["Unpublish of a pod's /pav"] = func(err error) error {
+		w := newVolumeWorld()
+		w.collector.err, w.collector.found = err, true
+		return unpublish(w)
+	}
+	return all
+}
+
+// An error that a package of the domain comes to export is given a code, by thought and not by default.
+func TestEveryExportedErrorOfTheDomainHasARow(t *testing.T) {
+	var tested []string
+	for _, row := range wanted {
+		if strings.Contains(row.name, ".Err") {
+			tested = append(tested, row.name)
+		}
+	}
+	slices.Sort(tested)
+	var exported []string
+	for name, folder := range map[string]string{"stage": "../stage", "pavdir": "../pavdir", "collect": "../collect", "mount": "../../mount"} {
+		exported = append(exported, exportedErrors(t, name, folder)...)
+	}
+	slices.Sort(exported)
+	if diff := cmp.Diff(exported, tested); diff != "" {
+		t.Errorf("errors of the domain against those that are tested (-exported +tested):\n%s", diff)
+	}
+}
+
+// exportedErrors returns the variables of a package whose names begin with Err, as "package.ErrX".
+func exportedErrors(t *testing.T, name, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatalf("parsing package %q: %v", name, err)
+		}
+		for _, declaration := range file.Decls {
+			if general, ok := declaration.(*ast.GenDecl); ok && general.Tok == token.VAR {
+				names = append(names, exportedOf(general, name)...)
+			}
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("package %q exports no error", name)
+	}
+	return names
+}
+
+func exportedOf(declaration *ast.GenDecl, name string) []string {
+	var names []string
+	for _, spec := range declaration.Specs {
+		for _, variable := range spec.(*ast.ValueSpec).Names {
+			if strings.HasPrefix(variable.Name, "Err") {
+				names = append(names, name+"."+variable.Name)
+			}
+		}
+	}
+	return names
 }
 
 // kubeletGoesOn says what kubelet takes for "may still be going on", by its isFinalError
@@ -79,14 +210,15 @@ func TestOnlyWhatLeftNothingBehindIsFinal(t *testing.T) {
 		}
 	}
 	want := map[string]bool{
-		"staging failed and is reverted":               true,
-		"the volume cannot be staged as it is defined": true,
-		"there is no such volume":                      true,
-		"the volume is not staged":                     true,
-		"the target is published in another way":       true,
-		"the call is invalid":                          true,
-		"the ID of a pod's /pav is not kubelet's":      true,
-		"the pod is not PaV's":                         true,
+		"stage.ErrFailed":        true, // reverted
+		"stage.ErrRefused":       true, // nothing done
+		"stage.ErrUnknownVolume": true,
+		"stage.ErrNotStaged":     true,
+		"stage.ErrInUse":         true,
+		"stage.ErrMismatch":      true,
+		"the call is invalid":    true,
+		"pavdir.ErrVolumeID":     true,
+		"the pod is not PaV's":   true,
 	}
 	if diff := cmp.Diff(want, final); diff != "" {
 		t.Errorf("final errors (-want +got):\n%s", diff)
@@ -95,8 +227,8 @@ func TestOnlyWhatLeftNothingBehindIsFinal(t *testing.T) {
 
 // An error that says both "it failed" and "it may still be going on" must not be final.
 func TestWhatMayStillBeGoingOnOutweighsAFinalError(t *testing.T) {
-	for _, open := range table {
-		for _, final := range table {
+	for _, open := range ofWork {
+		for _, final := range ofWork {
 			if !kubeletGoesOn(open.code) || kubeletGoesOn(final.code) {
 				continue
 			}
@@ -105,6 +237,15 @@ func TestWhatMayStillBeGoingOnOutweighsAFinalError(t *testing.T) {
 					t.Errorf("%q has the final code %s", err, code)
 				}
 			}
+		}
+	}
+}
+
+// What a mount has to say is the reason of a failure that is reverted, and does not make it an open one.
+func TestAReasonDoesNotOutweighWhatItIsTheReasonOf(t *testing.T) {
+	for _, reason := range ofEffects {
+		if kubeletGoesOn(status.Code(toStatus(fmt.Errorf("%w: %w", stage.ErrFailed, reason.err)))) {
+			t.Errorf("a failure because of %q is not final", reason.err)
 		}
 	}
 }

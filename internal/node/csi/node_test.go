@@ -3,6 +3,7 @@ package csi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 
-	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
@@ -20,14 +22,17 @@ import (
 type recorder struct {
 	calls    []call
 	deadline time.Time // of the last call's context
+	stats    stage.Stats
 	err      error
 }
 
+// call is what the domain is asked for.
 type call struct {
-	Method string
-	Volume stage.Volume
-	Target string
-	Bind   mount.BindOptions
+	Method      string
+	Volume      stage.Volume
+	Staging     stage.Staging
+	Publication stage.Publication
+	Path        string
 }
 
 func (r *recorder) record(ctx context.Context, c call) error {
@@ -36,20 +41,29 @@ func (r *recorder) record(ctx context.Context, c call) error {
 	return r.err
 }
 
-func (r *recorder) Stage(ctx context.Context, v stage.Volume) error {
-	return r.record(ctx, call{Method: "Stage", Volume: v})
+// Stage implements Stager.
+func (r *recorder) Stage(ctx context.Context, v stage.Volume, want stage.Staging) error {
+	return r.record(ctx, call{Method: "Stage", Volume: v, Staging: want})
 }
 
-func (r *recorder) Unstage(ctx context.Context, v stage.Volume) error {
-	return r.record(ctx, call{Method: "Unstage", Volume: v})
+// Unstage implements Stager.
+func (r *recorder) Unstage(ctx context.Context, v stage.Volume, path string) error {
+	return r.record(ctx, call{Method: "Unstage", Volume: v, Path: path})
 }
 
+// Publish implements Stager.
 func (r *recorder) Publish(ctx context.Context, v stage.Volume, p stage.Publication) error {
-	return r.record(ctx, call{Method: "Publish", Volume: v, Target: p.Target, Bind: p.Options})
+	return r.record(ctx, call{Method: "Publish", Volume: v, Publication: p})
 }
 
+// Unpublish implements Stager.
 func (r *recorder) Unpublish(ctx context.Context, v stage.Volume, target string) error {
-	return r.record(ctx, call{Method: "Unpublish", Volume: v, Target: target})
+	return r.record(ctx, call{Method: "Unpublish", Volume: v, Path: target})
+}
+
+// Stats implements Stager.
+func (r *recorder) Stats(ctx context.Context, v stage.Volume, path string) (stage.Stats, error) {
+	return r.stats, r.record(ctx, call{Method: "Stats", Volume: v, Path: path})
 }
 
 // capability returns a capability of the mode Filesystem.
@@ -57,6 +71,14 @@ func capability(mode csi.VolumeCapability_AccessMode_Mode, flags ...string) *csi
 	return &csi.VolumeCapability{
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: flags}},
+	}
+}
+
+// device returns a capability of the mode Block, as kubelet makes it.
+func device(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
 	}
 }
 
@@ -81,36 +103,43 @@ func calls(id, staging, target string, c *csi.VolumeCapability) map[string]func(
 			_, err := s.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
 			return err
 		},
+		"Stats": func(ctx context.Context, s *node) error {
+			_, err := s.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: target, StagingTargetPath: staging})
+			return err
+		},
 	}
 }
 
-func TestEachCallReachesTheDomain_AndItsErrorHasACode(t *testing.T) {
+func TestEachCallReachesTheDomain(t *testing.T) {
 	volume := stage.Volume{Driver: "driver", Handle: "id"}
-	want := map[string]call{
-		"Stage":     {Method: "Stage", Volume: volume},
-		"Unstage":   {Method: "Unstage", Volume: volume},
-		"Publish":   {Method: "Publish", Volume: volume, Target: "/target"},
-		"Unpublish": {Method: "Unpublish", Volume: volume, Target: "/target"},
-	}
-	for method, do := range calls("id", "/staging", "/target", capability(writer)) {
-		t.Run(method, func(t *testing.T) {
-			r := &recorder{}
-			if err := do(t.Context(), &node{driver: "driver", stager: r}); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff([]call{want[method]}, r.calls); diff != "" {
-				t.Errorf("calls of the domain (-want +got):\n%s", diff)
-			}
-			r.err = stage.ErrBusy
-			if err := do(t.Context(), &node{driver: "driver", stager: r}); status.Code(err) != codes.Aborted {
-				t.Errorf("got %v, want the code Aborted", err)
-			}
-		})
+	for mode, capability := range map[corev1.PersistentVolumeMode]*csi.VolumeCapability{
+		corev1.PersistentVolumeFilesystem: capability(writer),
+		corev1.PersistentVolumeBlock:      device(writer),
+	} {
+		want := map[string]call{
+			"Stage":   {Method: "Stage", Volume: volume, Staging: stage.Staging{Mode: mode, Path: "/staging"}},
+			"Unstage": {Method: "Unstage", Volume: volume, Path: "/staging"},
+			"Publish": {Method: "Publish", Volume: volume, Publication: stage.Publication{
+				Target: "/target", Mode: mode, Client: pavdir.Client{Target: "/target"},
+			}},
+			"Unpublish": {Method: "Unpublish", Volume: volume, Path: "/target"},
+			"Stats":     {Method: "Stats", Volume: volume, Path: "/target"},
+		}
+		for method, do := range calls("id", "/staging", "/target", capability) {
+			t.Run(fmt.Sprintf("%s of the mode %s", method, mode), func(t *testing.T) {
+				r := &recorder{}
+				if err := do(t.Context(), &node{driver: "driver", stager: r}); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([]call{want[method]}, r.calls); diff != "" {
+					t.Errorf("calls of the domain (-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
 }
 
 func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T) {
-	all := []string{"Stage", "Unstage", "Publish", "Unpublish"}
 	good := capability(writer)
 	for name, test := range map[string]struct {
 		id, staging, target string
@@ -118,9 +147,10 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 		words               string
 		methods             []string // that are refused
 	}{
-		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", all},
+		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", []string{"Stage", "Unstage", "Publish", "Unpublish", "Stats"}},
 		"without a staging path":           {"id", "", "/t", good, "staging_target_path is missing", []string{"Stage", "Unstage", "Publish"}},
 		"without a target path":            {"id", "/s", "", good, "target_path is missing", []string{"Publish", "Unpublish"}},
+		"without a path to look at":        {"id", "/s", "", good, "volume_path is missing", []string{"Stats"}},
 		"with a relative staging path":     {"id", "s", "/t", good, "staging_target_path is no absolute path", []string{"Stage", "Unstage", "Publish"}},
 		"with a relative target path":      {"id", "/s", "t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
 		"with a target that climbs":        {"id", "/s", "/a/../t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
@@ -129,7 +159,9 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 		"without an access type":           {"id", "/s", "/t", &csi.VolumeCapability{AccessMode: good.GetAccessMode()}, "no access type", []string{"Stage", "Publish"}},
 		"without an access mode":           {"id", "/s", "/t", &csi.VolumeCapability{AccessType: good.GetAccessType()}, "no access mode", []string{"Stage", "Publish"}},
 		"with the access mode 'unknown'":   {"id", "/s", "/t", capability(csi.VolumeCapability_AccessMode_UNKNOWN), "no access mode", []string{"Stage", "Publish"}},
-		"for a volume of the mode 'Block'": {"id", "/s", "/t", &csi.VolumeCapability{AccessMode: good.GetAccessMode(), AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}, "mode Block", []string{"Stage", "Publish"}},
+		"for a device of an unknown mode":  {"id", "/s", "/t", device(csi.VolumeCapability_AccessMode_UNKNOWN), "no access mode", []string{"Stage", "Publish"}},
+		"for a device without access mode": {"id", "/s", "/t", &csi.VolumeCapability{AccessType: device(writer).GetAccessType()}, "no access mode", []string{"Stage", "Publish"}},
+		"for a device, by a relative path": {"id", "s", "t", device(writer), "staging_target_path is no absolute path", []string{"Stage", "Unstage", "Publish"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			does := calls(test.id, test.staging, test.target, test.capability)
@@ -142,33 +174,6 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 				if len(r.calls) > 0 {
 					t.Errorf("%s: the domain was called: %+v", method, r.calls)
 				}
-			}
-		})
-	}
-}
-
-func TestBindOptions(t *testing.T) {
-	for name, test := range map[string]struct {
-		readOnly bool
-		mode     csi.VolumeCapability_AccessMode_Mode
-		flags    []string
-		want     mount.BindOptions
-	}{
-		"an ordinary client may write":                  {mode: writer},
-		"a pod may ask for less":                        {readOnly: true, mode: writer, want: mount.BindOptions{ReadOnly: true}},
-		"a single writer may write":                     {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER},
-		"ReadWriteOnce may write":                       {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		"readers of many nodes may not write":           {mode: csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, want: mount.BindOptions{ReadOnly: true}},
-		"readers of one node may not write":             {mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, want: mount.BindOptions{ReadOnly: true}},
-		"the mount option ro makes it read-only":        {mode: writer, flags: []string{"ro"}, want: mount.BindOptions{ReadOnly: true}},
-		"the mount option rw does not lift a readOnly":  {readOnly: true, mode: writer, flags: []string{"rw"}, want: mount.BindOptions{ReadOnly: true}},
-		"all mount options that a bind can carry":       {mode: writer, flags: []string{"nosuid", "nodev", "noexec", "noatime"}, want: mount.BindOptions{NoSuid: true, NoDev: true, NoExec: true, NoAtime: true}},
-		"mount options for the staging pod are no bind": {mode: writer, flags: []string{"vers=4.2", "hard", "NOSUID", "nosuid,nodev"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := bindOptions(&csi.NodePublishVolumeRequest{Readonly: test.readOnly, VolumeCapability: capability(test.mode, test.flags...)})
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -204,17 +209,17 @@ func TestWithMargin_EndsTheWorkBeforeTheCallersPatience(t *testing.T) {
 	}
 }
 
-func TestOnlyStagingAndUnstagingHaveAMargin(t *testing.T) {
-	want := time.Now().Add(time.Minute)
-	ctx, cancel := context.WithDeadline(t.Context(), want)
+func TestEveryCallThatReachesTheDomainHasAMargin(t *testing.T) {
+	patience := time.Now().Add(time.Minute)
+	ctx, cancel := context.WithDeadline(t.Context(), patience)
 	defer cancel()
 	for method, do := range calls("id", "/staging", "/target", capability(writer)) {
 		r := &recorder{}
 		if err := do(ctx, &node{driver: "driver", stager: r}); err != nil {
 			t.Fatal(err)
 		}
-		if waits := method == "Stage" || method == "Unstage"; r.deadline.Equal(want) == waits {
-			t.Errorf("%s ends %s before the call", method, want.Sub(r.deadline))
+		if left := patience.Sub(r.deadline); left != 3*time.Second {
+			t.Errorf("%s ends %s before the call", method, left)
 		}
 	}
 }
@@ -230,7 +235,7 @@ func TestWhatTheServicesSayOfThemselves(t *testing.T) {
 	for _, c := range capabilities.GetCapabilities() {
 		got = append(got, c.GetRpc().GetType().String())
 	}
-	if diff := cmp.Diff([]string{"STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER"}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "GET_VOLUME_STATS", "VOLUME_CONDITION"}, got); err != nil || diff != "" {
 		t.Errorf("NodeGetCapabilities: %v, (-want +got):\n%s", err, diff)
 	}
 	id := &identity{driver: "driver", version: "1.2.3"}

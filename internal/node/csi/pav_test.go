@@ -118,6 +118,10 @@ func (w *world) publish(ctx context.Context, change func(volumeContext map[strin
 func TestAPodThatPavMadeGetsTheDirectoryOfItsStage(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"the staging pod": func(*world) {},
+		"the validation pod of a static volume": func(w *world) {
+			w.stage.Status.ValidationPod, w.stage.Status.StagingPod = w.stage.Status.StagingPod, nil
+			w.pod.Labels[pavv1.WorkflowLabel] = "validate"
+		},
 		"the unstaging pod": func(w *world) {
 			w.stage.Status.UnstagingPod, w.stage.Status.StagingPod = w.stage.Status.StagingPod, nil
 		},
@@ -161,6 +165,7 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 		"which something else of that name owns":    {change: func(w *world) { w.pod.OwnerReferences[0].Kind = "ReplicaSet" }, code: codes.PermissionDenied},
 		"which another group's PavStage owns":       {change: func(w *world) { w.pod.OwnerReferences[0].APIVersion = "example.org/v1" }, code: codes.PermissionDenied},
 		"which is labelled for a volume":            {change: func(w *world) { w.pod.Labels = map[string]string{pavv1.WorkflowLabel: "create"} }, code: codes.PermissionDenied},
+		"which validates for no stage":              {change: func(w *world) { w.pod.Labels = map[string]string{pavv1.WorkflowLabel: "validate"} }, code: codes.PermissionDenied},
 		"whose stage does not exist":                {change: func(w *world) { w.stage = nil }, code: codes.PermissionDenied},
 		"whose stage is another one of that name":   {change: func(w *world) { w.stage.UID = "other" }, code: codes.PermissionDenied},
 		"whose stage is on another node":            {change: func(w *world) { w.stage.Spec.NodeName = "node2" }, code: codes.PermissionDenied},

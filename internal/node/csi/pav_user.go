@@ -80,7 +80,7 @@ func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *m
 }
 
 func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
-	for _, ref := range []*pavv1.PodReference{status.StagingPod, status.UnstagingPod} {
+	for _, ref := range []*pavv1.PodReference{status.ValidationPod, status.StagingPod, status.UnstagingPod} {
 		if ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name {
 			return true
 		}

@@ -20,21 +20,15 @@ type directory struct {
 
 func (p directory) pav() string { return filepath.Join(p.folder, "pav") }
 
-func (p directory) exists() (bool, error) {
-	err := unix.Faccessat(unix.AT_FDCWD, p.folder, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
+func (p directory) exists() (bool, error) { return exists(p.folder) }
+
+// exists says whether there is anything at a path, be it a link to nothing.
+func exists(path string) (bool, error) {
+	err := unix.Faccessat(unix.AT_FDCWD, path, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// remove takes down whatever is mounted below the folder, the directory's own mounts and what pods
-// left, and then removes the folder.
-func (p directory) remove(ctx context.Context) error {
-	if err := mount.Unmount(ctx, p.folder); err != nil {
-		return err
-	}
-	return mount.RemoveTree(ctx, p.folder)
 }
 
 // create makes a directory, and a mount of it, where they are missing.
@@ -56,6 +50,9 @@ func (d *Directories) makeDir(path string, mode fs.FileMode) error {
 	return mount.CreateDir(plugins, name, mode)
 }
 
+// errCovered says that /pav is not what can be seen at its place.
+var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
+
 // inside runs a function on a directory, held by descriptor, in the host's mount namespace.
 func inside[T any](ctx context.Context, d *Directories, of directory, f func(*mount.Dir) (T, error)) (T, error) {
 	return mount.In(ctx, d.host, func() (T, error) { return opened(of, f) })
@@ -63,9 +60,17 @@ func inside[T any](ctx context.Context, d *Directories, of directory, f func(*mo
 
 // opened is inside, on a thread that is in the host's mount namespace already.
 func opened[T any](of directory, f func(*mount.Dir) (T, error)) (T, error) {
+	var none T
+	// Whatever a pod mounted over its /pav is not even opened, for it may never answer.
+	mounts, err := mount.At(of.pav())
+	if err != nil {
+		return none, err
+	}
+	if len(mounts) > 1 {
+		return none, errCovered
+	}
 	dir, err := mount.OpenDir(of.pav())
 	if err != nil {
-		var none T
 		return none, err
 	}
 	defer func() { _ = dir.Close() }()

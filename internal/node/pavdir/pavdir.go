@@ -3,7 +3,6 @@ package pavdir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -33,9 +32,6 @@ const clientName = "client"
 
 // maxError is the greatest size of /pav/error, in bytes.
 const maxError = 4 << 10
-
-// ErrNoVolume is wrapped where a staging pod left nothing usable at /pav/volume.
-var ErrNoVolume = errors.New("the staging pod left no usable volume")
 
 // Directories are the /pav directories of a node. The node agent is their only writer.
 type Directories struct {
@@ -124,59 +120,6 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 	default:
 		return strings.TrimSpace(text)
 	}
-}
-
-// Attach makes /pav/volume of the stage, which must be a directory, available to clients at
-// Volume(stage), where the kernel refuses writes if readOnly is true. Where something is attached
-// already, nothing is done.
-func (d *Directories) Attach(ctx context.Context, stage string, readOnly bool) error {
-	_, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
-		return struct{}{}, d.attach(ctx, dir, stage, readOnly)
-	})
-	if err == nil {
-		d.watcher.remove(d.pav(stage))
-	}
-	return err
-}
-
-func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, readOnly bool) error {
-	volume, err := dir.OpenVolume(volumeName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: there is no /pav/volume", ErrNoVolume)
-	case errors.Is(err, mount.ErrEscapes), errors.Is(err, mount.ErrNotVolume):
-		return fmt.Errorf("%w: /pav/volume: %w", ErrNoVolume, err)
-	case err != nil:
-		return err
-	}
-	defer func() { _ = volume.Close() }()
-	if volume.Mode != mount.Filesystem {
-		return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory", ErrNoVolume)
-	}
-	if err := mount.CreateDir(d.folder(stage), clientName, 0o700); err != nil {
-		return err
-	}
-	// Opening may have hung in a dead file system. If nobody waits any more, nothing may be mounted.
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: readOnly})
-}
-
-// Attached says whether a volume is attached for clients of the stage.
-func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) {
-	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
-}
-
-// Detach takes the volume away from clients of the stage.
-func (d *Directories) Detach(ctx context.Context, stage string) error {
-	return d.host.Do(ctx, func() error { return mount.Unmount(ctx, d.Volume(stage)) })
-}
-
-// Remove takes down whatever is still mounted below the stage's directory, and the directory.
-func (d *Directories) Remove(ctx context.Context, stage string) error {
-	d.watcher.remove(d.pav(stage))
-	return d.host.Do(ctx, func() error { return d.ofStage(stage).remove(ctx) })
 }
 
 // RemoveRoot removes PaV's folder, where nothing is in it any more.

@@ -125,7 +125,7 @@ func TestNothingIsMountedForACallThatHasEnded(t *testing.T) {
 	if err := h.Publish(canceled(t), "s", target); err == nil {
 		t.Error("/pav is published")
 	}
-	if err := h.Attach(canceled(t), "s", false); err == nil {
+	if err := h.Attach(canceled(t), "s", directoryVolume); err == nil {
 		t.Error("the volume is attached")
 	}
 	h.wantMounts(t, target)
@@ -210,70 +210,6 @@ func TestPodError(t *testing.T) {
 	}
 }
 
-func TestAttach_MakesTheVolumeAvailable_AndTheKernelRefusesWritesToAReadOnlyOne(t *testing.T) {
-	for name, readOnly := range map[string]bool{"for writing": false, "for reading": true} {
-		t.Run(name, func(t *testing.T) {
-			h := newHost(t)
-			ctx := t.Context()
-			must(t, h.Prepare(ctx, "s"))
-			tmpfs(t, h.pav("s")+"/volume")
-			tmpfs(t, h.pav("s")+"/volume/below")
-			write(t, h.pav("s")+"/volume/below/file", "data")
-			mustSay(t, false)(h.Attached(ctx, "s"))
-			for range 2 {
-				must(t, h.Attach(ctx, "s", readOnly))
-			}
-			mustSay(t, true)(h.Attached(ctx, "s"))
-			wantFile(t, h.Volume("s")+"/below/file", "data")
-			h.wantMounts(t, h.Volume("s"), "below")
-			for _, place := range []string{"/new", "/below/new"} {
-				err := os.WriteFile(h.Volume("s")+place, nil, 0o600)
-				if readOnly != errors.Is(err, unix.EROFS) || !readOnly && err != nil {
-					t.Errorf("writing %s: %v", place, err)
-				}
-			}
-			write(t, h.pav("s")+"/volume/below/own", "") // The staging pod may go on writing.
-
-			for range 2 {
-				must(t, h.Detach(ctx, "s"))
-			}
-			mustSay(t, false)(h.Attached(ctx, "s"))
-			h.wantMounts(t, h.folder("s"), "pav", "pav/volume", "pav/volume/below")
-			must(t, h.Remove(ctx, "s"))
-		})
-	}
-}
-
-func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
-	h := newHost(t)
-	ctx := t.Context()
-	must(t, h.Prepare(ctx, "s"))
-	volume := h.pav("s") + "/volume"
-	for name, leave := range map[string]func() error{
-		"nothing":                   func() error { return nil },
-		"a file":                    func() error { return os.WriteFile(volume, nil, 0o644) },
-		"a pipe":                    func() error { return unix.Mkfifo(volume, 0o644) },
-		"a link to nothing":         func() error { return os.Symlink("nothing", volume) },
-		"a link to an outer folder": func() error { return os.Symlink("../..", volume) },
-		"a link to the root":        func() error { return os.Symlink("/", volume) },
-		"a device":                  func() error { return unix.Mknod(volume, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			must(t, os.RemoveAll(volume))
-			must(t, leave())
-			if err := h.Attach(ctx, "s", false); !errors.Is(err, ErrNoVolume) {
-				t.Errorf("got error %v", err)
-			}
-			mustSay(t, false)(h.Attached(ctx, "s"))
-		})
-	}
-	must(t, os.RemoveAll(volume))
-	must(t, os.Mkdir(h.pav("s")+"/inside", 0o755))
-	must(t, os.Symlink("inside", volume))
-	must(t, h.Attach(ctx, "s", false)) // A link that stays inside is fine.
-	must(t, h.Remove(ctx, "s"))
-}
-
 // What pods leave mounted is unmounted, and what is in it is a user's.
 func TestRemove_UnmountsWhatIsLeft_AndItsContentStaysIntact(t *testing.T) {
 	h := newHost(t)
@@ -292,7 +228,7 @@ func TestRemove_UnmountsWhatIsLeft_AndItsContentStaysIntact(t *testing.T) {
 	}
 	must(t, unix.Mount(precious, h.pav("s")+"/beside", "", unix.MS_BIND, "")) // Twice, one over the other.
 	must(t, os.Symlink(precious, h.pav("s")+"/link"))
-	must(t, h.Attach(ctx, "s", false))
+	must(t, h.Attach(ctx, "s", directoryVolume))
 	client := h.target(t, "client")
 	must(t, os.Mkdir(client, 0o755))
 	must(t, unix.Mount(h.Volume("s"), client, "", unix.MS_BIND|unix.MS_REC, ""))

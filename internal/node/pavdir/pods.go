@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/albertofaria/pav/internal/mount"
 )
 
@@ -17,6 +19,35 @@ var ErrVolumeID = errors.New("the volume ID is not one of an inline volume")
 
 // volumeID is the form of kubelet's IDs of inline volumes: a hash of the pod's UID and the volume's name.
 var volumeID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
+
+// Pod is whose own directory it is. As JSON it is the record in the directory's folder, by which the
+// next agent knows the pod.
+type Pod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+
+	// BootID tells the boot of the node in which the pod got its directory last: what it wrote before
+	// that may not have reached the disk.
+	BootID string `json:"bootID"`
+}
+
+// recordedPod returns the pod on record, or nil where none is.
+func (p directory) recordedPod() (*Pod, error) {
+	return readRecord[Pod](filepath.Join(p.folder, podRecord))
+}
+
+// recordPod puts the pod on record for good, unless another one is.
+func (d *Directories) recordPod(of directory, pod Pod) error {
+	found, err := of.recordedPod()
+	if err != nil {
+		return err
+	}
+	if found != nil && (found.Namespace != pod.Namespace || found.Name != pod.Name || found.UID != pod.UID) {
+		return fmt.Errorf("the directory of pod %s/%s is that of pod %s/%s", pod.Namespace, pod.Name, found.Namespace, found.Name)
+	}
+	return d.keepRecord(filepath.Join(of.folder, podRecord), pod)
+}
 
 // pods is where the folders of pods are that have a directory of their own.
 func (d *Directories) pods() string { return filepath.Join(d.root(), podsName) }
@@ -43,7 +74,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 		if err := d.makeDir(of.folder, 0o750); err != nil {
 			return err
 		}
-		if err := of.record(pod); err != nil {
+		if err := d.recordPod(of, pod); err != nil {
 			return err
 		}
 		return d.publish(ctx, of, target)
@@ -61,7 +92,7 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool
 	if err != nil || !exists {
 		return nil, false, err
 	}
-	pod, err = mount.In(ctx, d.host, of.recorded)
+	pod, err = mount.In(ctx, d.host, of.recordedPod)
 	return pod, true, err
 }
 
@@ -72,17 +103,11 @@ func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (
 	if err != nil {
 		return "", err
 	}
-	return mount.In(ctx, d.host, func() (string, error) {
-		// Whatever a pod mounted over its /pav is not even opened, for it may never answer.
-		mounts, err := mount.At(of.pav())
-		if err != nil {
-			return "", err
-		}
-		if len(mounts) > 1 {
-			return "", fmt.Errorf("reading %q: %w: something is mounted over /pav", name, mount.ErrEscapes)
-		}
-		return opened(of, func(dir *mount.Dir) (string, error) { return dir.ReadText(name, limit) })
-	})
+	text, err := inside(ctx, d, of, func(dir *mount.Dir) (string, error) { return dir.ReadText(name, limit) })
+	if errors.Is(err, errCovered) {
+		return "", fmt.Errorf("reading %q: %w", name, err)
+	}
+	return text, err
 }
 
 // UnpublishPod takes a pod's own directory away from target, and removes it with all that is in it.

@@ -1,79 +1,104 @@
 package pavdir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Pod is whose own directory it is. As JSON it is the record in the directory's folder, by which the
-// next agent knows the pod.
-type Pod struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid"`
+// Names of the records in the folder of a directory. A temporary file has a dot before its name.
+const (
+	podRecord   = "pod.json"
+	stageRecord = "stage.json"
+	targetsName = "targets"
+)
 
-	// BootID tells the boot of the node in which the pod got its directory last: what it wrote before
-	// that may not have reached the disk.
-	BootID string `json:"bootID"`
-}
+// errTorn is wrapped where a record is not what was written.
+var errTorn = errors.New("the record is torn")
 
-// recordName is the file of the record. A temporary one has a dot before its name.
-const recordName = "pod.json"
-
-// recorded returns the pod on record, or nil where none is.
-func (p directory) recorded() (*Pod, error) {
-	raw, err := os.ReadFile(filepath.Join(p.folder, recordName))
+// readRecord reads what a record says, or nil where there is none.
+func readRecord[T any](path string) (*T, error) {
+	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the record of a pod: %w", err)
+		return nil, fmt.Errorf("reading a record: %w", err)
 	}
-	pod := &Pod{}
-	if err := json.Unmarshal(raw, pod); err != nil {
-		return nil, fmt.Errorf("decoding the record of a pod in %q: %w", p.folder, err)
+	record := new(T)
+	if err := json.Unmarshal(raw, record); err != nil {
+		return nil, fmt.Errorf("decoding %q: %w: %w", path, errTorn, err)
 	}
-	return pod, nil
+	return record, nil
 }
 
-// record puts the pod on record for good, so that whenever the machine stops, it is on record or not at all.
-func (p directory) record(pod Pod) error {
-	found, err := p.recorded()
+// keepRecord writes a record for good, in a folder that exists: whenever the machine stops, the file
+// has the old content or the new one, and once the call has returned, the new one.
+func (d *Directories) keepRecord(path string, record any) error {
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encoding the record %q: %w", path, err)
+	}
+	if found, err := os.ReadFile(path); err != nil || !bytes.Equal(found, raw) {
+		if err := replaceFile(path, raw, (*os.File).Sync); err != nil {
+			return fmt.Errorf("writing a record: %w", err)
+		}
+	}
+	// Also where it was there: an agent that was killed may have renamed it, and no more. The folders
+	// are synced up to one of kubelet's, as any of them may be new.
+	plugins := filepath.Join(d.kubelet, "plugins")
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("writing the record %q: %w", path, err)
+		}
+		if dir == plugins || dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// replaceFile puts a file in the place of another, if any, at one moment. Each call writes a temporary
+// file of its own, for one that was given up may still be at work.
+func replaceFile(path string, content []byte, sync func(*os.File) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	if found != nil && *found == pod {
-		return nil
-	}
-	if found != nil && (found.Namespace != pod.Namespace || found.Name != pod.Name || found.UID != pod.UID) {
-		return fmt.Errorf("the directory of pod %s/%s is that of pod %s/%s", pod.Namespace, pod.Name, found.Namespace, found.Name)
-	}
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		return fmt.Errorf("encoding the record of a pod: %w", err)
-	}
-	temporary := filepath.Join(p.folder, "."+recordName)
-	if err := writeSynced(temporary, raw); err != nil {
-		return fmt.Errorf("writing the record of a pod: %w", err)
-	}
-	if err := os.Rename(temporary, filepath.Join(p.folder, recordName)); err != nil {
-		return fmt.Errorf("writing the record of a pod: %w", err)
-	}
-	return syncDir(p.folder)
-}
-
-func writeSynced(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
+	mount.Traced("openat")
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
 	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = sync(file)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	mount.Traced("renameat")
+	return nil
+}
+
+// removeFile removes a file; one that does not exist is no error.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	mount.Traced("unlinkat")
+	return nil
 }
 
 // syncDir makes what was renamed in a directory last.

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,29 +13,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// steps are the ways to take each step that is something to do.
-var steps = map[step]func(*task, context.Context) error{
-	stepYield:        (*task).yield,
-	stepSweep:        (*task).sweep,
-	stepRecord:       func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
-	stepReplace:      (*task).replace,
-	stepRunStaging:   (*task).runStaging,
-	stepAttach:       (*task).attach,
-	stepConfirm:      (*task).confirm,
-	stepFail:         (*task).fail,
-	stepRevert:       (*task).revert,
-	stepDetach:       (*task).detach,
-	stepStop:         (*task).stop,
-	stepRunUnstaging: (*task).runUnstaging,
-	stepRetry:        (*task).retryUnstaging,
-	stepClean:        (*task).clean,
-	stepForget:       (*task).forget,
+// steps returns the way to take each step that is something to do.
+func steps() map[step]func(*task, context.Context) error {
+	return map[step]func(*task, context.Context) error{
+		stepYield:          (*task).yield,
+		stepOccupied:       (*task).occupied,
+		stepRefuse:         (*task).refuse,
+		stepSweep:          (*task).sweep,
+		stepTell:           (*task).tellObstacle,
+		stepRecord:         func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
+		stepReplace:        (*task).replace,
+		stepRunValidation:  (*task).runValidation,
+		stepAdmit:          (*task).admit,
+		stepReject:         (*task).reject,
+		stepRunStaging:     (*task).runStaging,
+		stepAttach:         (*task).attach,
+		stepCover:          (*task).cover,
+		stepConfirm:        (*task).confirm,
+		stepFail:           (*task).fail,
+		stepRevert:         (*task).revert,
+		stepUnstageClients: (*task).unstageClients,
+		stepUnpublish:      (*task).unpublishAll,
+		stepDetach:         (*task).detach,
+		stepStop:           (*task).stop,
+		stepRunUnstaging:   (*task).runUnstaging,
+		stepRetry:          (*task).retryUnstaging,
+		stepRenew:          (*task).renew,
+		stepClean:          (*task).clean,
+		stepForget:         (*task).forget,
+	}
 }
 
 // yield ends the call where a PavStage that is on its way out is in the way of a new one.
@@ -42,11 +56,26 @@ func (t *task) yield(context.Context) error {
 	return fmt.Errorf("%w: PavStage %q is being deleted, and is kept by finalizers %q", ErrBusy, t.stage.Name, t.stage.Finalizers)
 }
 
+// occupied ends the call where clients have a volume whose PavStage is gone.
+func (t *task) occupied(context.Context) error {
+	var targets []string
+	for i := range t.published {
+		targets = append(targets, t.published[i].Target)
+	}
+	return fmt.Errorf("%w: provisioner %q, handle %q: the PavStage was forced away while pods of this node had the volume, at %q; delete them first",
+		ErrBusy, t.Driver, t.Handle, targets)
+}
+
+// refuse ends the call where the volume is staged in another way than is asked for.
+func (t *task) refuse(context.Context) error {
+	spec := &t.stage.Spec
+	return fmt.Errorf("%w: volume %q is staged with the mode %s, read-only %t", ErrMismatch, spec.VolumeName, spec.VolumeMode, spec.ReadOnly)
+}
+
 // sweep removes what a PavStage that is gone has left on the node, so that nobody takes it for a new
 // one's: for example, a volume whose node was given up, and came back.
 func (t *task) sweep(ctx context.Context) error {
-	shared, exclusive := t.names(t.volume)
-	for _, name := range []string{shared, exclusive} {
+	for _, name := range t.namesOf(t.subject) {
 		if err := t.dirs.Remove(ctx, name); err != nil {
 			return err
 		}
@@ -71,19 +100,12 @@ func (t *task) runStaging(ctx context.Context) error {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
 	if isDefinition(err) {
-		return t.failWithoutPod(ctx, err, first)
+		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
 	}
 	if err != nil {
 		return err
 	}
-
-	if first {
-		// What a pod of an earlier stage has left, such as /pav/ready, must not be taken for this one's.
-		if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
-			return err
-		}
-	}
-	if err := t.dirs.Prepare(ctx, t.stage.Name); err != nil {
+	if err := t.makeDirectory(ctx, first); err != nil {
 		return err
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
@@ -96,9 +118,21 @@ func (t *task) runStaging(ctx context.Context) error {
 	}
 	err = t.runner.Create(ctx, pod)
 	if errors.Is(err, workflow.ErrRefused) {
-		return t.failWithoutPod(ctx, err, first)
+		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
 	}
 	return err
+}
+
+// makeDirectory makes /pav for a pod. For the first one of its kind in an attempt it is empty: what a pod
+// before it has left, such as /pav/ready, must not be taken for this one's.
+func (t *task) makeDirectory(ctx context.Context, first bool) error {
+	if err := t.keepRecord(ctx, t.stage); err != nil {
+		return err
+	}
+	if first {
+		return t.dirs.Reset(ctx, t.stage.Name)
+	}
+	return t.dirs.Prepare(ctx, t.stage.Name)
 }
 
 func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
@@ -106,8 +140,12 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	vars, err := t.variables(ctx)
+	if err != nil {
+		return nil, err
+	}
 	field := fieldOf(provisioner, "spec.volumeStaging.podTemplate")
-	return t.build(ctx, pavv1.WorkflowStaging, field, provisioner.Spec.VolumeStaging.PodTemplate, t.stage.Status.Attempt)
+	return t.build(ctx, pavv1.WorkflowStaging, field, provisioner.Spec.VolumeStaging.PodTemplate, vars, t.stage.Status.Attempt)
 }
 
 // liveProvisioner returns the provisioner as the API server has it, after the PavStage was written: one
@@ -132,25 +170,45 @@ func isDefinition(err error) bool {
 
 // attach makes what the staging pod left at /pav/volume available to clients.
 func (t *task) attach(ctx context.Context) error {
-	err := t.dirs.Attach(ctx, t.stage.Name, t.stage.Spec.ReadOnly)
+	volume := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {
+		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", t.stage.Name, err)
+	}
+	err := t.dirs.Attach(ctx, t.stage.Name, pavdir.Attachment{
+		Mode:     mount.VolumeMode(t.stage.Spec.VolumeMode),
+		ReadOnly: t.stage.Spec.ReadOnly,
+		Capacity: volume.Spec.Capacity.Storage().Value(),
+	})
+	if errors.Is(err, pavdir.ErrNoVolume) && t.stage.Status.Phase == pavv1.StageStaged && len(t.published) > 0 {
+		// Clients have it yet, and may write to it: that must not be reverted under them.
+		return fmt.Errorf("the volume has gone from /pav while pods use it: %w", err)
+	}
 	if errors.Is(err, pavdir.ErrNoVolume) {
 		return t.failPod(ctx, t.stagingPod, err.Error())
 	}
-	if err != nil {
-		return err
-	}
-	return t.confirm(ctx)
+	return err
 }
 
+// confirm records that the volume is available, or claimed.
 func (t *task) confirm(ctx context.Context) error {
+	message := "the volume is available on the node"
+	if t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil {
+		message = "the volume is this node's; each client pod has a stage of its own"
+	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaged
-		setReady(t.stage, metav1.ConditionTrue, "Staged", "the volume is available on the node")
+		if status.Restaging {
+			status.Restaging, status.StagingFailure = false, nil
+			setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged anew")
+		}
+		setReady(t.stage, metav1.ConditionTrue, "Staged", message)
 	}); err != nil {
 		return err
 	}
-	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers are.
-	if state := workflow.Observe(t.stagingPod); state != workflow.Succeeded && state != workflow.Failed {
+	t.troubles.forget(t.stage.Name)
+	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
+	// are. That of one that has failed is for the keeper to tell first.
+	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
 		return nil
 	}
 	return t.runner.Release(ctx, t.stagingPod)
@@ -169,25 +227,37 @@ func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error
 	return t.recordFailure(ctx, failure, false)
 }
 
-// failWithoutPod records that no staging pod could be made. If it would have been the first, nothing is
+// failWithoutPod records that no pod of the workflow could be made. If it would have been the first, nothing is
 // to be reverted by an unstaging pod.
-func (t *task) failWithoutPod(ctx context.Context, reason error, first bool) error {
-	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: reason.Error(), Time: metav1.Now()}, first)
+func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, first bool) error {
+	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: kind, Message: reason.Error(), Time: metav1.Now()}, first)
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
 	failure.Message = observe.Clip(failure.Message, maxMessage)
+	what, reason := staging, "StagingFailed"
+	if failure.Workflow == pavv1.WorkflowValidation {
+		what, reason = validating, "ValidationFailed"
+	}
+	again := t.stage.Status.Restaging
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure
-		if nothingRan {
+		if nothingRan && failure.Workflow == pavv1.WorkflowStaging {
 			status.StagingPod = nil
 		}
-		setReady(t.stage, metav1.ConditionFalse, "StagingFailed", failure.Message)
+		if nothingRan && failure.Workflow == pavv1.WorkflowValidation {
+			status.ValidationPod = nil
+		}
+		setReady(t.stage, metav1.ConditionFalse, reason, failure.Message)
 	}); err != nil {
 		return err
 	}
-	t.eventf(corev1.EventTypeWarning, "FailedMount", "staging on node %s failed: provisioner %q: %s", t.node, t.stage.Spec.Provisioner, failure.Message)
+	if again {
+		t.troubles.change(t.stage.Name, func(known *trouble) { known.failures++ })
+		what += " anew"
+	}
+	t.eventf(corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }
 
@@ -210,8 +280,12 @@ func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) e
 }
 
 func setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) {
+	setCondition(stage, pavv1.StageReady, status, reason, message)
+}
+
+func setCondition(stage *pavv1.PavStage, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
-		Type: pavv1.StageReady, Status: status, Reason: reason, Message: message, ObservedGeneration: stage.Generation,
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: stage.Generation,
 	})
 }
 

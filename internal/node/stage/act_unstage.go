@@ -14,10 +14,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// revert begins to unstage.
+// revert begins to unstage. A volume that is being staged anew is to be had by nobody any more.
 func (t *task) revert(ctx context.Context) error {
 	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
+		if status.Restaging {
+			status.Restaging, status.StagingFailure = false, nil
+		}
 		setReady(t.stage, metav1.ConditionFalse, "Unstaging", "the volume is being unstaged")
 	})
 }
@@ -27,9 +30,17 @@ func (t *task) detach(ctx context.Context) error {
 	return t.dirs.Detach(ctx, t.attached)
 }
 
-// stop asks for the end of the staging pod.
+// stop asks for the end of the pod that works towards a staged volume.
 func (t *task) stop(ctx context.Context) error {
-	return t.runner.Stop(ctx, t.stagingPod)
+	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod} {
+		if workflow.Observe(pod) != workflow.Running {
+			continue
+		}
+		if err := t.runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runUnstaging records the unstaging pod, then creates it. The template is the provisioner's present
@@ -44,8 +55,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	}
 
 	attempt := max(t.stage.Status.UnstagingAttempt, 1)
-	field := fieldOf(provisioner, "spec.volumeUnstaging.podTemplate")
-	pod, err := t.build(ctx, pavv1.WorkflowUnstaging, field, *provisioner.Spec.VolumeUnstaging.PodTemplate, attempt)
+	pod, err := t.buildUnstaging(ctx, provisioner, attempt)
 	if err == nil {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
@@ -56,6 +66,15 @@ func (t *task) runUnstaging(ctx context.Context) error {
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error(), Time: metav1.Now()})
 	}
 	return err
+}
+
+func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {
+	vars, err := t.variables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	field := fieldOf(provisioner, "spec.volumeUnstaging.podTemplate")
+	return t.build(ctx, pavv1.WorkflowUnstaging, field, *provisioner.Spec.VolumeUnstaging.PodTemplate, vars, attempt)
 }
 
 func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int32) error {
@@ -104,6 +123,7 @@ func (t *task) clean(ctx context.Context) error {
 	if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
 		return err
 	}
+	t.troubles.forget(t.stage.Name)
 	if t.stage.Status.StagingFailure != nil {
 		if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageFailed }); err != nil {
 			return err
@@ -115,13 +135,8 @@ func (t *task) clean(ctx context.Context) error {
 // forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, but
 // holds nothing.
 func (t *task) forget(ctx context.Context) error {
-	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
-		if pod == nil {
-			continue
-		}
-		if err := t.runner.Release(ctx, pod); err != nil {
-			return err
-		}
+	if err := t.releasePods(ctx); err != nil {
+		return err
 	}
 
 	failure := t.stage.Status.StagingFailure
@@ -138,6 +153,19 @@ func (t *task) forget(ctx context.Context) error {
 	}
 	if failure != nil {
 		return fmt.Errorf("%w: provisioner %q: %s", ErrFailed, t.stage.Spec.Provisioner, failure.Message)
+	}
+	return nil
+}
+
+// releasePods lets the pods of the present attempt go.
+func (t *task) releasePods(ctx context.Context) error {
+	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
+		if pod == nil {
+			continue
+		}
+		if err := t.runner.Release(ctx, pod); err != nil {
+			return err
+		}
 	}
 	return nil
 }

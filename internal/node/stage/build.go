@@ -17,14 +17,10 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// build evaluates a pod template in the context of staging and fences the pod.
-func (t *task) build(ctx context.Context, kind string, field template.Field, definition pavv1.Template, attempt int32) (*corev1.Pod, error) {
-	vars, err := t.variables(ctx)
-	if err != nil {
-		return nil, err
-	}
+// build evaluates a pod template in a context and fences the pod. There may be no validation pod: nil.
+func (t *task) build(ctx context.Context, kind string, field template.Field, definition pavv1.Template, vars template.Variables, attempt int32) (*corev1.Pod, error) {
 	evaluated, err := t.templates.Evaluate(ctx, field, definition, vars, t.getPVC)
-	if err != nil {
+	if err != nil || evaluated == nil && kind == pavv1.WorkflowValidation {
 		return nil, err
 	}
 	rendered, err := template.Object(field.Path, evaluated)
@@ -72,7 +68,7 @@ func (t *task) fence(kind string, attempt int32) workflow.Fence {
 // another one has its name, the PavStage's copy stands in.
 func (t *task) variables(ctx context.Context) (template.Variables, error) {
 	spec := &t.stage.Spec
-	volume, err := t.currentOr(ctx, "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}, spec.Volume)
+	volume, err := t.currentVolume(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +85,11 @@ func (t *task) variables(ctx context.Context) (template.Variables, error) {
 		return nil, err
 	}
 	return template.StagingVariables(volume, claim, node, spec.ReadOnly)
+}
+
+// currentVolume returns the volume, or the PavStage's copy.
+func (t *task) currentVolume(ctx context.Context) (map[string]any, error) {
+	return t.currentOr(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName}, t.stage.Spec.Volume)
 }
 
 func (t *task) currentOr(ctx context.Context, kind string, key client.ObjectKey, recorded apiextensionsv1.JSON) (map[string]any, error) {

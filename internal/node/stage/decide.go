@@ -9,78 +9,169 @@ import (
 
 // observation is what is, as far as the next step depends on it.
 type observation struct {
-	exists   bool             // there is a PavStage
-	going    bool             // there is one, but it is on its way out and holds nothing
-	leftover bool             // there is none, but the node has a folder of one
-	held     bool             // it has its finalizer
-	phase    pavv1.StagePhase // how far it is
-	thisBoot bool             // its mounts, if any, were made since the node's last boot
+	exists    bool             // there is a PavStage
+	going     bool             // there is one, but it is on its way out and holds nothing
+	leftover  bool             // there is none, but the node has a folder of one
+	held      bool             // it has its finalizer
+	phase     pavv1.StagePhase // how far it is
+	thisBoot  bool             // its mounts, if any, were made since the node's last boot
+	claimOnly bool             // it only claims the volume, and has no staging pod
+	restaging bool             // the volume is staged anew under its clients
+	mismatch  bool             // it is of another kind than what is asked for
 
-	stagingIntended   bool // a staging pod was recorded, so it may have run
-	stagingPod        workflow.State
-	outcomeHeld       bool // the staging pod has its finalizer
-	ready             bool // /pav/ready exists
-	attached          bool // the volume is mounted for clients
-	pavInUse          bool // /pav is still mounted for a pod of the stage
+	validated          bool // the volume is valid, or needs no validation pod
+	validationIntended bool // a validation pod was recorded, so it may have run
+	validationPod      workflow.State
+
+	stagingIntended bool // a staging pod was recorded, so it may have run
+	stagingPod      workflow.State
+	outcomeHeld     bool // the staging pod has its finalizer
+	ready           bool // /pav/ready exists
+	attached        bool // the volume is mounted for clients
+	published       bool // targets are on record as having the volume
+	clients         bool // stages of client pods hang on this one
+	pavInUse        bool // /pav is still mounted for a pod of the stage
+
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
 	unstagingPod      workflow.State
-	backoff           time.Duration // until the next unstaging attempt
+
+	backoff time.Duration // until the next attempt of what has failed
+	tellIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
+	untold  bool          // that is to be told now
+}
+
+// due returns when to look again though nothing has changed; never where it is 0.
+func (o observation) due() time.Duration {
+	switch {
+	case o.backoff == 0:
+		return o.tellIn
+	case o.tellIn == 0:
+		return o.backoff
+	}
+	return min(o.backoff, o.tellIn)
 }
 
 // step is what to do next.
 type step int
 
 const (
-	stepDone         step = iota // nothing is left to do
-	stepYield                    // somebody else has to act first
-	stepSweep                    // remove what a PavStage that is gone has left
-	stepWait                     // until something changes
-	stepRecord                   // write the PavStage
-	stepReplace                  // replace the record of a failed attempt by a new PavStage
-	stepRunStaging               // run the staging pod
-	stepAttach                   // mount the volume for clients
-	stepConfirm                  // record that the volume is available
-	stepFail                     // record that the staging pod failed, and begin to revert
-	stepRevert                   // begin to unstage
-	stepDetach                   // unmount it
-	stepStop                     // stop the staging pod
-	stepRunUnstaging             // run the unstaging pod
-	stepRetry                    // record that the unstaging pod failed, and begin the next attempt
-	stepClean                    // remove /pav
-	stepForget                   // let the pods and the PavStage go
+	stepDone           step = iota // nothing is left to do
+	stepYield                      // somebody else has to act first
+	stepOccupied                   // clients have to go first
+	stepRefuse                     // what is there is not what is asked for
+	stepSweep                      // remove what a PavStage that is gone has left
+	stepWait                       // until something changes
+	stepTell                       // tell what keeps a pod from starting
+	stepRecord                     // write the PavStage
+	stepReplace                    // replace the record of a failed attempt by a new PavStage
+	stepRunValidation              // run the validation pod
+	stepAdmit                      // record that the volume is valid
+	stepReject                     // record that the validation pod failed, and begin to revert
+	stepRunStaging                 // run the staging pod
+	stepAttach                     // mount the volume for clients
+	stepCover                      // mount it over what running clients have
+	stepConfirm                    // record that the volume is available
+	stepFail                       // record that the staging pod failed, and begin to revert
+	stepRevert                     // begin to unstage
+	stepUnstageClients             // unstage the stages of client pods
+	stepUnpublish                  // take the volume from clients
+	stepDetach                     // unmount it
+	stepStop                       // stop the validation or staging pod
+	stepRunUnstaging               // run the unstaging pod
+	stepRetry                      // record that the unstaging pod failed, and begin the next attempt
+	stepRenew                      // begin the next attempt to stage the volume anew
+	stepClean                      // remove /pav
+	stepForget                     // let the pods and the PavStage go
 )
+
+// orTell tells what keeps a pod from starting before it waits for the pod.
+func orTell(o observation, next step) step {
+	if next == stepWait && o.untold {
+		return stepTell
+	}
+	return next
+}
+
+// settled says whether nothing of a stage is left but, maybe, the record of a failure.
+func (o observation) settled() bool {
+	return !o.exists || o.phase == pavv1.StageFailed && !o.held
+}
 
 // decideStage returns the next step towards a volume that is available on the node.
 func decideStage(o observation) step {
-	settled := o.phase == pavv1.StageFailed && !o.held
 	switch {
+	case o.leftover && o.published:
+		// Nobody but kubelet says when clients are gone, by unstaging.
+		return stepOccupied
 	case o.leftover:
-		return stepSweep
+		return decideLeftover(o)
 	case o.going:
 		return stepYield
 	case !o.exists:
 		return stepRecord
-	case o.attached && settled:
+	case o.attached && o.settled():
 		return stepDetach
-	case settled:
+	case o.settled():
 		return stepReplace
+	case o.mismatch:
+		return stepRefuse
+	}
+	return decideBegun(o)
+}
+
+func decideBegun(o observation) step {
+	switch {
+	case o.restaging && !o.thisBoot:
+		// No client is left that the volume could be staged anew under.
+		return stepRevert
+	case o.restaging:
+		return decideRestaging(o)
 	case o.phase == pavv1.StageFailed || o.phase == pavv1.StageUnstaging:
 		return decideUnstage(o)
 	case !o.thisBoot:
 		// The mounts are gone with the boot that they were made in, but not what else staging did.
 		return stepRevert
+	case !o.validated:
+		return decideValidation(o)
 	}
 	return decideStaging(o)
 }
 
+// decideLeftover returns the next step where a PavStage is gone, but not what it has left, and no client has it.
+func decideLeftover(o observation) step {
+	if o.pavInUse {
+		return stepWait // Its pod was told to end, and has not yet.
+	}
+	return stepSweep
+}
+
+func decideValidation(o observation) step {
+	switch o.validationPod {
+	case workflow.Succeeded:
+		return stepAdmit
+	case workflow.Failed:
+		return stepReject
+	case workflow.Running, workflow.Stopping:
+		return stepWait
+	case workflow.Absent:
+	}
+	if o.pavInUse {
+		return stepWait // A pod of an earlier stage has it, which the API server has forgotten.
+	}
+	return stepRunValidation
+}
+
 func decideStaging(o observation) step {
-	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 	switch {
 	case o.attached && !o.stagingIntended:
 		// Whatever it is, no staging pod of this stage has made it.
 		return stepDetach
-	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && over):
+	case o.claimOnly && o.phase == pavv1.StageStaged:
+		return stepDone
+	case o.claimOnly:
+		return stepConfirm
+	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && o.stagingPod == workflow.Succeeded):
 		return stepConfirm
 	case o.attached:
 		return stepDone
@@ -104,43 +195,87 @@ func decideStagingPod(o observation) step {
 	case workflow.Stopping:
 		return stepWait
 	case workflow.Absent:
-		return stepRunStaging
 	}
-	return stepWait
+	if !o.stagingIntended && o.pavInUse {
+		return stepWait // The validation pod, or one of an earlier stage, has it yet, and /pav is to be empty.
+	}
+	return stepRunStaging
+}
+
+// decideRestaging returns the next step towards a volume that is staged anew under its clients, which have
+// a dead one: it is unstaged but for their targets, as often as it takes.
+func decideRestaging(o observation) step {
+	switch {
+	case o.phase == pavv1.StageUnstaging && o.attached:
+		return stepDetach
+	case o.phase == pavv1.StageUnstaging:
+		if next := decideUnstaging(o); next != stepClean {
+			return next
+		}
+		return stepRenew
+	case o.attached && !o.stagingIntended:
+		return stepDetach
+	case o.attached:
+		return stepCover
+	case !o.stagingIntended && o.backoff > 0:
+		return stepWait
+	}
+	return decideStaging(o)
 }
 
 // decideUnstage returns the next step towards a node without a trace of the volume.
 func decideUnstage(o observation) step {
-	begun := o.phase == pavv1.StageUnstaging
-	settled := !o.exists || o.phase == pavv1.StageFailed && !o.held
 	switch {
+	case o.exists && o.restaging, !o.settled() && o.phase != pavv1.StageUnstaging && o.phase != pavv1.StageFailed:
+		return stepRevert
+	case o.clients:
+		return stepUnstageClients
+	case o.published:
+		return stepUnpublish
 	case o.leftover:
-		return stepSweep
+		return decideLeftover(o)
 	case o.going:
 		return stepDone
-	case !settled && !begun && o.phase != pavv1.StageFailed:
-		return stepRevert
 	case o.attached:
 		return stepDetach
-	case settled:
-		return stepDone
-	case !begun:
-		return stepForget
 	}
-	return decideUnstaging(o)
+	return decideUnmounted(o)
+}
+
+// decideUnmounted returns the next step towards a node without a trace of a volume that no client has any more.
+func decideUnmounted(o observation) step {
+	switch {
+	case o.settled():
+		return stepDone
+	case o.phase == pavv1.StageUnstaging:
+		return decideUnstaging(o)
+	}
+	return stepForget
 }
 
 func decideUnstaging(o observation) step {
-	switch {
-	case o.stagingPod == workflow.Running:
-		return stepStop
-	case o.stagingPod == workflow.Stopping:
-		return stepWait
-	case o.pavInUse && o.unstagingPod != workflow.Running:
+	for _, pod := range []workflow.State{o.stagingPod, unlessAdmitted(o)} {
+		switch pod {
+		case workflow.Running:
+			return stepStop
+		case workflow.Stopping:
+			return stepWait
+		case workflow.Absent, workflow.Succeeded, workflow.Failed:
+		}
+	}
+	if o.pavInUse && o.unstagingPod != workflow.Running {
 		// "/pav as the staging pod left it": not before kubelet has taken it from that pod.
 		return stepWait
 	}
 	return decideUnstagingPod(o)
+}
+
+// unlessAdmitted returns the state of the validation pod as long as it matters.
+func unlessAdmitted(o observation) workflow.State {
+	if o.validated {
+		return workflow.Absent
+	}
+	return o.validationPod
 }
 
 func decideUnstagingPod(o observation) step {
@@ -153,7 +288,7 @@ func decideUnstagingPod(o observation) step {
 	}
 	switch {
 	case !o.unstagingIntended && !o.stagingIntended:
-		return stepClean // No pod has run.
+		return stepClean // No pod has run that made anything.
 	case o.backoff > 0:
 		return stepWait
 	case o.unstagingPod == workflow.Failed:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDecideStage(t *testing.T) {
-	staging := observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageStaging, stagingIntended: true}
+	staging := observation{exists: true, held: true, thisBoot: true, validated: true, phase: pavv1.StageStaging, stagingIntended: true}
 	with := func(o observation, change func(*observation)) observation {
 		change(&o)
 		return o
@@ -21,9 +21,13 @@ func TestDecideStage(t *testing.T) {
 		"without a record, the record comes first":              {o: observation{}, want: stepRecord},
 		"what a record that is gone has left is not trusted":    {o: observation{leftover: true, attached: true}, want: stepSweep},
 		"a record on its way out is waited for by others":       {o: observation{going: true}, want: stepYield},
-		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, held: true, thisBoot: true, attached: true}, want: stepDetach},
+		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, held: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
 		"what is mounted after a failed attempt is not trusted": {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
-		"a new record has its staging pod run":                  {o: observation{exists: true, held: true, thisBoot: true}, want: stepRunStaging},
+		"a new record has its staging pod run":                  {o: observation{exists: true, held: true, thisBoot: true, validated: true}, want: stepRunStaging},
+		"what is left is not swept under a client":              {o: observation{leftover: true, published: true}, want: stepOccupied},
+		"nor under a pod of the stage that was":                 {o: observation{leftover: true, pavInUse: true}, want: stepWait},
+		"a stage of another kind is left alone":                 {o: with(staging, func(o *observation) { o.mismatch = true }), want: stepRefuse},
+		"the first staging pod waits until /pav is free":        {o: observation{exists: true, held: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
 		"a recorded staging pod that is not there is created":   {o: staging, want: stepRunStaging},
 		"a running staging pod is waited for":                   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepWait},
 		"a staging pod that is ready has its volume mounted":    {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
@@ -38,9 +42,9 @@ func TestDecideStage(t *testing.T) {
 		"a completed staging pod that is still held is released": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Succeeded, true
 		}), want: stepConfirm},
-		"a failed staging pod of a staged volume is released": {o: with(staging, func(o *observation) {
+		"a failed staging pod of a staged volume is the keeper's": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
-		}), want: stepConfirm},
+		}), want: stepDone},
 		"a staged volume that is not mounted any more is mounted":     {o: with(staging, func(o *observation) { o.phase = pavv1.StageStaged }), want: stepAttach},
 		"a stage of an earlier boot is reverted":                      {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
 		"the record of a failure is replaced":                         {o: observation{exists: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepReplace},
@@ -58,8 +62,128 @@ func TestDecideStage(t *testing.T) {
 	}
 }
 
+func TestDecideStage_Validation(t *testing.T) {
+	validating := observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageValidating, validationIntended: true}
+	with := func(change func(*observation)) observation {
+		o := validating
+		change(&o)
+		return o
+	}
+	tests := map[string]struct {
+		o    observation
+		want step
+	}{
+		"a new record is validated first":                        {o: observation{exists: true, held: true, thisBoot: true}, want: stepRunValidation},
+		"but not in a /pav that another pod has":                 {o: observation{exists: true, held: true, thisBoot: true, pavInUse: true}, want: stepWait},
+		"a recorded validation pod that is not there is created": {o: validating, want: stepRunValidation},
+		"a running validation pod is waited for":                 {o: with(func(o *observation) { o.validationPod = workflow.Running }), want: stepWait},
+		"one that is being deleted is waited for":                {o: with(func(o *observation) { o.validationPod = workflow.Stopping }), want: stepWait},
+		"the volume is valid when it has completed":              {o: with(func(o *observation) { o.validationPod = workflow.Succeeded }), want: stepAdmit},
+		"the volume is invalid when it has failed":               {o: with(func(o *observation) { o.validationPod = workflow.Failed }), want: stepReject},
+		"after that the staging pod waits for /pav":              {o: with(func(o *observation) { o.validated, o.validationPod, o.pavInUse = true, workflow.Succeeded, true }), want: stepWait},
+		"then it runs":                                {o: with(func(o *observation) { o.validated, o.validationPod = true, workflow.Succeeded }), want: stepRunStaging},
+		"also where the validation pod is gone":       {o: with(func(o *observation) { o.validated = true }), want: stepRunStaging},
+		"a validation of an earlier boot is reverted": {o: with(func(o *observation) { o.thisBoot = false }), want: stepRevert},
+		"a failed one is reverted without unstaging pod": {o: with(func(o *observation) {
+			o.phase, o.validationPod, o.unstagingWanted = pavv1.StageUnstaging, workflow.Failed, true
+		}), want: stepClean},
+		"not before /pav is free": {o: with(func(o *observation) {
+			o.phase, o.validationPod, o.pavInUse = pavv1.StageUnstaging, workflow.Failed, true
+		}), want: stepWait},
+		"a running validation pod is stopped where all is reverted": {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
+		"and waited for": {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Stopping }), want: stepWait},
+		"but is of no interest once the volume was found to be valid": {o: with(func(o *observation) {
+			o.phase, o.validated, o.validationPod, o.stagingIntended = pavv1.StageUnstaging, true, workflow.Stopping, true
+		}), want: stepClean},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decideStage(test.o); got != test.want {
+				t.Errorf("got step %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDecideStage_ScopePod(t *testing.T) {
+	claim := observation{exists: true, held: true, thisBoot: true, validated: true, claimOnly: true}
+	with := func(change func(*observation)) observation {
+		o := claim
+		change(&o)
+		return o
+	}
+	tests := map[string]struct {
+		o    observation
+		want step
+	}{
+		"a claim is validated":                 {o: with(func(o *observation) { o.validated = false }), want: stepRunValidation},
+		"a claim needs no staging pod":         {o: claim, want: stepConfirm},
+		"a claim is done":                      {o: with(func(o *observation) { o.phase = pavv1.StageStaged }), want: stepDone},
+		"what is mounted there is not trusted": {o: with(func(o *observation) { o.attached = true }), want: stepDetach},
+		"a claim that is given up is given up after the stages that hang on it": {o: with(func(o *observation) {
+			o.phase, o.clients = pavv1.StageUnstaging, true
+		}), want: stepUnstageClients},
+		"then it goes": {o: with(func(o *observation) { o.phase = pavv1.StageUnstaging }), want: stepClean},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decideStage(test.o); got != test.want {
+				t.Errorf("got step %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDecideStage_Restaging(t *testing.T) {
+	unstaging := observation{
+		exists: true, held: true, thisBoot: true, validated: true, restaging: true, published: true,
+		phase: pavv1.StageUnstaging, stagingIntended: true, stagingPod: workflow.Failed, unstagingWanted: true,
+	}
+	staging := unstaging
+	staging.phase, staging.stagingPod = pavv1.StageStaging, workflow.Absent
+	with := func(o observation, change func(*observation)) observation {
+		change(&o)
+		return o
+	}
+	tests := map[string]struct {
+		o    observation
+		want step
+	}{
+		"the dead volume is detached first":                            {o: with(unstaging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"a staging pod that lives yet is stopped":                      {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
+		"and waited for":                                               {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
+		"the unstaging pod waits until the staging pod's /pav is free": {o: with(unstaging, func(o *observation) { o.pavInUse = true }), want: stepWait},
+		"the unstaging pod runs while clients have the dead volume":    {o: unstaging, want: stepRunUnstaging},
+		"a failed unstaging pod is retried": {o: with(unstaging, func(o *observation) {
+			o.unstagingIntended, o.unstagingPod = true, workflow.Failed
+		}), want: stepRetry},
+		"when it has succeeded, another attempt begins": {o: with(unstaging, func(o *observation) {
+			o.unstagingIntended, o.unstagingPod = true, workflow.Succeeded
+		}), want: stepRenew},
+		"without an unstaging pod, at once":                    {o: with(unstaging, func(o *observation) { o.unstagingWanted = false }), want: stepRenew},
+		"that which was never begun is renewed too":            {o: with(unstaging, func(o *observation) { o.stagingIntended, o.stagingPod = false, workflow.Absent }), want: stepRenew},
+		"the next attempt waits after a failure":               {o: with(staging, func(o *observation) { o.stagingIntended, o.backoff = false, time.Second }), want: stepWait},
+		"then its staging pod runs":                            {o: with(staging, func(o *observation) { o.stagingIntended = false }), want: stepRunStaging},
+		"but not in a /pav that another pod has":               {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
+		"a recorded staging pod that is not there is created":  {o: staging, want: stepRunStaging},
+		"what is mounted before a staging pod is not trusted":  {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
+		"a staging pod that is ready has its volume mounted":   {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
+		"a mounted volume is mounted over the dead ones":       {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepCover},
+		"a staging pod that failed has its failure recorded":   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
+		"in another boot no client is left, and all is undone": {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
+		"wherever it was": {o: with(unstaging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decideStage(test.o); got != test.want {
+				t.Errorf("got step %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 func TestDecideUnstage(t *testing.T) {
-	base := observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageUnstaging, stagingIntended: true, unstagingWanted: true}
+	base := observation{exists: true, held: true, thisBoot: true, validated: true, phase: pavv1.StageUnstaging, stagingIntended: true, unstagingWanted: true}
 	with := func(change func(*observation)) observation {
 		o := base
 		change(&o)
@@ -69,8 +193,21 @@ func TestDecideUnstage(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"nothing is left to do without a record":                       {o: observation{}, want: stepDone},
-		"a mount without a record is taken away":                       {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"nothing is left to do without a record":                {o: observation{}, want: stepDone},
+		"a mount without a record is taken away":                {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"but not under a pod of the stage that was":             {o: observation{leftover: true, pavInUse: true}, want: stepWait},
+		"and clients are rid of it first":                       {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},
+		"as are their stages":                                   {o: observation{leftover: true, clients: true}, want: stepUnstageClients},
+		"what the record of a failure has left is swept":        {o: observation{exists: true, phase: pavv1.StageFailed, leftover: true}, want: stepSweep},
+		"a volume that is being staged anew is let go of first": {o: with(func(o *observation) { o.restaging, o.published = true, true }), want: stepRevert},
+		"a stage of another boot is unstaged":                   {o: with(func(o *observation) { o.thisBoot = false }), want: stepRunUnstaging},
+		"clients are rid of the volume before it is unmounted":  {o: with(func(o *observation) { o.published, o.attached, o.stagingPod = true, true, workflow.Running }), want: stepUnpublish},
+		"but after the beginning is on record":                  {o: with(func(o *observation) { o.phase, o.published, o.attached = pavv1.StageStaged, true, true }), want: stepRevert},
+		"stages of clients go before the claim":                 {o: with(func(o *observation) { o.claimOnly, o.clients, o.stagingIntended = true, true, false }), want: stepUnstageClients},
+		"a mismatch is no hindrance":                            {o: with(func(o *observation) { o.phase, o.mismatch = pavv1.StageStaged, true }), want: stepRevert},
+		"a volume that is being validated is unstaged": {o: with(func(o *observation) {
+			o.phase, o.validated, o.validationPod = pavv1.StageValidating, false, workflow.Running
+		}), want: stepRevert},
 		"a record on its way out is nothing to unstage":                {o: observation{going: true}, want: stepDone},
 		"a staged volume begins to be unstaged before it is unmounted": {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
 		"a volume that is still being staged is unstaged":              {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
@@ -101,5 +238,36 @@ func TestDecideUnstage(t *testing.T) {
 				t.Errorf("got step %d, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+func TestObservation_Due(t *testing.T) {
+	tests := map[string]struct {
+		o    observation
+		want time.Duration
+	}{
+		"never":                {o: observation{}},
+		"the next attempt":     {o: observation{backoff: 2}, want: 2},
+		"telling":              {o: observation{tellIn: 3}, want: 3},
+		"whatever comes first": {o: observation{backoff: 2, tellIn: 3}, want: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := test.o.due(); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestOrTell_TellsOnlyBeforeWaiting(t *testing.T) {
+	if got := orTell(observation{untold: true}, stepWait); got != stepTell {
+		t.Errorf("got step %d, want %d", got, stepTell)
+	}
+	if got := orTell(observation{untold: true}, stepStop); got != stepStop {
+		t.Errorf("got step %d, want %d", got, stepStop)
+	}
+	if got := orTell(observation{}, stepWait); got != stepWait {
+		t.Errorf("got step %d, want %d", got, stepWait)
 	}
 }

@@ -2,11 +2,43 @@ package stage
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
+
+// Mounter does the mounts of client pods, in the node's mount namespace.
+type Mounter interface {
+	// Mounted says whether something is mounted at path.
+	Mounted(ctx context.Context, path string) (bool, error)
+
+	// Bind makes a volume available to a client pod.
+	Bind(ctx context.Context, b Binding) error
+
+	// Unmount takes away whatever is mounted at path. It does nothing where nothing is.
+	Unmount(ctx context.Context, path string) error
+
+	// Remove removes a target: an empty directory or file. It does nothing where there is none.
+	Remove(ctx context.Context, path string) error
+}
+
+// Binding is a bind mount of a volume at a target.
+type Binding struct {
+	// Source is where the volume is mounted.
+	Source string
+
+	// Target is made if it is missing: a directory or a file, as Mode says. Its parent exists.
+	Target string
+	Mode   corev1.PersistentVolumeMode
+
+	// Options are what is forbidden at the target.
+	Options mount.BindOptions
+
+	// Cover stacks the bind on whatever else is mounted at the target; without it, that is an error.
+	Cover bool
+}
 
 // Host does mounts in the node's mount namespace. It implements Mounter.
 type Host struct {
@@ -19,30 +51,23 @@ func (h Host) Mounted(ctx context.Context, path string) (bool, error) {
 	return mount.In(ctx, h.Namespace, func() (bool, error) { return mount.IsMountPoint(path) })
 }
 
-// Options implements Mounter.
-func (h Host) Options(ctx context.Context, path string) (mount.BindOptions, error) {
-	return mount.In(ctx, h.Namespace, func() (mount.BindOptions, error) {
-		mounts, err := mount.At(path)
-		if err != nil {
-			return mount.BindOptions{}, err
-		}
-		if len(mounts) != 1 {
-			return mount.BindOptions{}, fmt.Errorf("%d mounts at %s, want one", len(mounts), path)
-		}
-		return mounts[0].Options, nil
-	})
-}
-
 // Bind implements Mounter.
-func (h Host) Bind(ctx context.Context, source, target string, options mount.BindOptions) error {
+func (h Host) Bind(ctx context.Context, b Binding) error {
+	create, bind := mount.CreateDir, mount.Bind
+	if b.Mode == corev1.PersistentVolumeBlock {
+		create = mount.CreateFile
+	}
+	if b.Cover {
+		bind = mount.Cover
+	}
 	return h.Namespace.Do(ctx, func() error {
-		if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
+		if err := create(filepath.Dir(b.Target), filepath.Base(b.Target), 0o750); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err // Nobody waits any more, so nothing may be mounted.
 		}
-		return mount.Bind(source, target, options)
+		return bind(b.Source, b.Target, b.Options)
 	})
 }
 
@@ -53,5 +78,5 @@ func (h Host) Unmount(ctx context.Context, path string) error {
 
 // Remove implements Mounter.
 func (h Host) Remove(ctx context.Context, path string) error {
-	return h.Namespace.Do(ctx, func() error { return mount.RemoveDir(path) })
+	return h.Namespace.Do(ctx, func() error { return mount.RemoveTarget(path) })
 }

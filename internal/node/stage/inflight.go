@@ -1,6 +1,11 @@
 package stage
 
-import "sync"
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
 
 // inflight keeps calls apart that must not run at once: staging and unstaging of a volume exclude
 // each other and everything else on it, publishing and unpublishing exclude only what has their
@@ -8,18 +13,21 @@ import "sync"
 type inflight struct {
 	mu        sync.Mutex
 	exclusive map[string]bool
-	shared    map[string]int
+	shared    map[string][]string // targets by volume, in the order in which they were claimed
+
+	// yielders are what the agent does by itself, by volume: kubelet's calls come first.
+	yielders map[string]map[*yielder]struct{}
 }
 
 func newInflight() *inflight {
-	return &inflight{exclusive: map[string]bool{}, shared: map[string]int{}}
+	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, yielders: map[string]map[*yielder]struct{}{}}
 }
 
 // whole claims a volume for one call. The returned function gives it back.
 func (f *inflight) whole(volume string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.exclusive[volume] || f.shared[volume] > 0 {
+	if f.exclusive[volume] || len(f.shared[volume]) > 0 {
 		return nil, ErrBusy
 	}
 	f.exclusive[volume] = true
@@ -38,13 +46,75 @@ func (f *inflight) part(volume, target string) (func(), error) {
 		return nil, ErrBusy
 	}
 	f.exclusive[target] = true
-	f.shared[volume]++
+	f.shared[volume] = append(f.shared[volume], target)
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.exclusive, target)
-		if f.shared[volume]--; f.shared[volume] == 0 {
+		f.shared[volume] = slices.DeleteFunc(f.shared[volume], func(other string) bool { return other == target })
+		if len(f.shared[volume]) == 0 {
 			delete(f.shared, volume)
 		}
 	}, nil
 }
+
+// first says whether no call works on another target of the volume that was there before the target's, so
+// that of several calls for a volume that may have one target only, one goes on.
+func (f *inflight) first(volume, target string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.shared[volume]) > 0 && f.shared[volume][0] == target
+}
+
+// yielder is something that gives way.
+type yielder struct {
+	cancel context.CancelFunc
+	over   chan struct{}
+}
+
+// yielding returns a context that ends when a call about the volume must not wait for what the agent does
+// by itself. The returned function is to be called when that is over, and has given back what it claimed.
+func (f *inflight) yielding(ctx context.Context, volume string) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	mine := &yielder{cancel: cancel, over: make(chan struct{})}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.yielders[volume] == nil {
+		f.yielders[volume] = map[*yielder]struct{}{}
+	}
+	f.yielders[volume][mine] = struct{}{}
+	return ctx, func() {
+		cancel()
+		close(mine.over)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.yielders[volume], mine)
+		if len(f.yielders[volume]) == 0 {
+			delete(f.yielders, volume)
+		}
+	}
+}
+
+// interrupt ends what the agent does by itself about the volume, and waits a moment until that is over.
+func (f *inflight) interrupt(ctx context.Context, volume string) {
+	ctx, cancel := context.WithTimeout(ctx, courtesy)
+	defer cancel()
+	f.mu.Lock()
+	var found []*yielder
+	for y := range f.yielders[volume] {
+		found = append(found, y)
+	}
+	f.mu.Unlock()
+	for _, y := range found {
+		y.cancel()
+	}
+	for _, y := range found {
+		select {
+		case <-y.over:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// courtesy is how long kubelet's call waits for what gives way to it; after that it answers ErrBusy.
+const courtesy = 5 * time.Second

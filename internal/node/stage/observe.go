@@ -14,32 +14,89 @@ import (
 )
 
 // observe gathers what the next step depends on, from the API server and the node itself.
-func (t *task) observe(ctx context.Context, shared, exclusive string) (observation, error) {
-	if err := t.find(ctx, shared, exclusive); err != nil {
+func (t *task) observe(ctx context.Context) (observation, error) {
+	if err := t.find(ctx); err != nil {
 		return observation{}, err
 	}
-	var err error
-	if t.attached, err = t.attachedAs(ctx, shared, exclusive); err != nil {
-		return observation{}, err
-	}
-	o := observation{attached: t.attached != ""}
-	if t.stage == nil || going(t.stage) {
-		o.going = t.stage != nil
-		o.leftover, err = t.leftover(ctx, shared, exclusive)
+	o := observation{}
+	if err := t.observeNode(ctx, &o); err != nil {
 		return o, err
 	}
+	if t.stage == nil || going(t.stage) {
+		o.going = t.stage != nil
+		return o, t.observeLeftover(ctx, &o)
+	}
 
+	t.observeLedger(&o)
+	if err := t.observePods(ctx, &o); err != nil {
+		return o, err
+	}
+	if o.settled() {
+		return o, t.observeLeftover(ctx, &o)
+	}
+	t.observeObstacle(&o)
+	return o, t.observeProgress(ctx, &o)
+}
+
+// observeLedger gathers what the PavStage says.
+func (t *task) observeLedger(o *observation) {
 	status := &t.stage.Status
 	o.exists = true
 	o.held = slices.Contains(t.stage.Finalizers, pavv1.StageFinalizer)
 	o.phase = status.Phase
-	o.thisBoot = status.BootID == "" || status.BootID == t.bootID
+	o.claimOnly = t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil
+	o.restaging = status.Restaging
+	o.validated = status.Validated || status.StagingPod != nil || !needsValidation(t.stage)
+	// A stage that only claims the volume has no mounts.
+	o.thisBoot = status.BootID == "" || status.BootID == t.bootID || o.claimOnly && o.validated
+	o.mismatch = !t.matches() && status.Phase != pavv1.StageUnstaging
+	o.validationIntended = status.ValidationPod != nil
 	o.stagingIntended = status.StagingPod != nil
 	o.unstagingIntended = status.UnstagingPod != nil
-	if err := t.observePods(ctx, &o); err != nil {
-		return o, err
+}
+
+// matches says whether the stage is what is asked for.
+func (t *task) matches() bool {
+	spec := &t.stage.Spec
+	return (t.mode == "" || spec.VolumeMode == t.mode) && (!t.ofClient() || t.ending || spec.ReadOnly || !t.readOnly)
+}
+
+// observeNode gathers what is mounted on the node.
+func (t *task) observeNode(ctx context.Context, o *observation) error {
+	names := t.namesOf(t.subject)
+	var err error
+	if t.attached, err = t.attachedAs(ctx, names...); err != nil {
+		return err
 	}
-	return o, t.observeProgress(ctx, &o)
+	o.attached = t.attached != ""
+	t.published = nil
+	for _, name := range names {
+		published, err := t.livePublications(ctx, name)
+		if err != nil {
+			return err
+		}
+		t.published = append(t.published, published...)
+		inUse, err := t.dirs.InUse(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.pavInUse = o.pavInUse || inUse
+	}
+	o.published = len(t.published) > 0
+	return t.observeClients(ctx, o)
+}
+
+// observeLeftover gathers whether the node has a folder for one of the names, as where a PavStage was forced
+// away; nothing of the record of a failure is to have one either.
+func (t *task) observeLeftover(ctx context.Context, o *observation) error {
+	for _, name := range t.namesOf(t.subject) {
+		exists, err := t.dirs.Exists(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.leftover = o.leftover || exists
+	}
+	return nil
 }
 
 // observeProgress gathers what only some phases depend on.
@@ -48,6 +105,8 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	switch {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
 		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
+	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
+		o.backoff = restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.now())
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
 		o.backoff = backoff(&t.stage.Status, t.now())
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
@@ -61,35 +120,30 @@ func going(stage *pavv1.PavStage) bool {
 	return stage.DeletionTimestamp != nil && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// leftover says whether the node has a folder for one of the names, as where a PavStage was forced away.
-func (t *task) leftover(ctx context.Context, names ...string) (bool, error) {
-	for _, name := range names {
-		if exists, err := t.dirs.Exists(ctx, name); err != nil || exists {
-			return exists, err
-		}
-	}
-	return false, nil
+// find reads the subject's PavStage on this node. One of another node does not count: that the
+// other node holds the volume shows when this node tries to create its own.
+func (t *task) find(ctx context.Context) error {
+	var err error
+	t.stage, err = t.stageOf(ctx, t.subject)
+	return err
 }
 
-// find reads the PavStage of the volume on this node. One of another node does not count: that the
-// other node holds the volume shows when this node tries to create its own.
-func (t *task) find(ctx context.Context, shared, exclusive string) error {
-	t.stage = nil
-	for _, name := range []string{shared, exclusive} {
+// stageOf returns the subject's PavStage on this node, or nil where there is none.
+func (s *Stager) stageOf(ctx context.Context, of subject) (*pavv1.PavStage, error) {
+	for _, name := range s.namesOf(of) {
 		stage := &pavv1.PavStage{}
-		err := t.client.Get(ctx, client.ObjectKey{Name: name}, stage)
+		err := s.client.Get(ctx, client.ObjectKey{Name: name}, stage)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("getting PavStage %q: %w", name, err)
+			return nil, fmt.Errorf("getting PavStage %q: %w", name, err)
 		}
-		if stage.Spec.NodeName == t.node {
-			t.stage = stage
-			return nil
+		if stage.Spec.NodeName == s.node {
+			return stage, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // attachedAs returns which of the names the volume is attached under, or nothing.
@@ -107,13 +161,18 @@ func (s *Stager) attachedAs(ctx context.Context, names ...string) (string, error
 }
 
 func (t *task) observePods(ctx context.Context, o *observation) error {
+	status, owner := &t.stage.Status, t.stage.UID
 	var err error
-	if t.stagingPod, err = t.runner.Get(ctx, t.stage.Status.StagingPod, t.stage.UID); err != nil {
+	if t.validationPod, err = t.runner.Get(ctx, status.ValidationPod, owner); err != nil {
 		return err
 	}
-	if t.unstagingPod, err = t.runner.Get(ctx, t.stage.Status.UnstagingPod, t.stage.UID); err != nil {
+	if t.stagingPod, err = t.runner.Get(ctx, status.StagingPod, owner); err != nil {
 		return err
 	}
+	if t.unstagingPod, err = t.runner.Get(ctx, status.UnstagingPod, owner); err != nil {
+		return err
+	}
+	o.validationPod = workflow.Observe(t.validationPod)
 	o.stagingPod = workflow.Observe(t.stagingPod)
 	o.unstagingPod = workflow.Observe(t.unstagingPod)
 	if t.stagingPod != nil {
@@ -122,8 +181,7 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 	if o.unstagingPod == workflow.Failed && t.unstagingPod.DeletionTimestamp != nil && !slices.Contains(t.unstagingPod.Finalizers, pavv1.PodFinalizer) {
 		o.unstagingPod = workflow.Stopping // Its failure is recorded, and it makes room for the next one.
 	}
-	o.pavInUse, err = t.dirs.InUse(ctx, t.stage.Name)
-	return err
+	return nil
 }
 
 // unstagingWanted says whether the provisioner, as it is now, has an unstaging pod.
@@ -140,16 +198,29 @@ func (t *task) unstagingWanted(ctx context.Context) (bool, error) {
 	return provisioner.Spec.VolumeUnstaging != nil && provisioner.Spec.VolumeUnstaging.PodTemplate != nil, nil
 }
 
-// backoff returns how long the next unstaging attempt is to wait: a second after the first failure,
-// doubled with each further one, and five minutes at most.
+// backoff returns how long the next unstaging attempt is to wait.
 func backoff(status *pavv1.PavStageStatus, now time.Time) time.Duration {
 	if status.UnstagingFailure == nil {
 		return 0
 	}
+	return remaining(status.UnstagingFailure, int(status.UnstagingAttempt)-1, now)
+}
+
+// restagingBackoff returns how long the next attempt to stage a volume anew is to wait.
+func restagingBackoff(status *pavv1.PavStageStatus, failures int, now time.Time) time.Duration {
+	if status.StagingFailure == nil {
+		return 0
+	}
+	return remaining(status.StagingFailure, failures, now)
+}
+
+// remaining returns how long to wait after a failure that is the last of so many: a second after the
+// first, doubled with each further one, and five minutes at most.
+func remaining(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Duration {
 	const longest = 5 * time.Minute
 	delay := longest
-	if failures := status.UnstagingAttempt - 1; failures < 9 {
+	if failures < 10 {
 		delay = min(time.Second<<max(failures-1, 0), longest)
 	}
-	return max(status.UnstagingFailure.Time.Add(delay).Sub(now), 0)
+	return max(last.Time.Add(delay).Sub(now), 0)
 }

@@ -4,26 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 )
-
-// Mounter does the mounts of client pods, in the node's mount namespace.
-type Mounter interface {
-	// Mounted says whether something is mounted at path.
-	Mounted(ctx context.Context, path string) (bool, error)
-
-	// Bind makes what is mounted at source available at target, a directory that it makes.
-	Bind(ctx context.Context, source, target string, options mount.BindOptions) error
-
-	// Unmount takes away whatever is mounted at path. It does nothing where nothing is.
-	Unmount(ctx context.Context, path string) error
-
-	// Remove removes an empty directory. It does nothing where there is none.
-	Remove(ctx context.Context, path string) error
-
-	// Options returns what is forbidden to users of what is mounted at path.
-	Options(ctx context.Context, path string) (mount.BindOptions, error)
-}
 
 // Publication is what a client pod is to see of a staged volume.
 type Publication struct {
@@ -32,56 +18,220 @@ type Publication struct {
 
 	// Options are what the pod's view is restricted to; the kernel enforces them.
 	Options mount.BindOptions
+
+	// Mode is the volume's mode.
+	Mode corev1.PersistentVolumeMode
+
+	// Single says that the volume may have this one target only.
+	Single bool
+
+	// Client is the pod, as far as the caller tells.
+	Client pavdir.Client
 }
 
-// Publish makes a staged volume available to a client pod. It needs no API server. It may be repeated.
+// publication is what the node has on record of a target.
+type publication = pavdir.Publication
+
+// Publish makes a staged volume available to a client pod. It may be repeated. It needs no API server,
+// unless the scope is Pod: then the volume is staged for the pod first, as Stage says.
 func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
-	release, err := s.inflight.part(v.key(), p.Target)
+	of := subject{Volume: v, target: p.Target}
+	release, err := s.claim(of)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	shared, exclusive := s.names(v)
-	name, err := s.attachedAs(ctx, shared, exclusive)
+	name, record, err := s.recorded(ctx, v)
 	if err != nil {
 		return err
 	}
-	if name == "" {
+	if record == nil {
 		return fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, v.Driver, v.Handle)
 	}
-	published, err := s.mounts.Mounted(ctx, p.Target)
-	if err != nil {
-		return err
+	defer s.tell(name)
+	if record.Mode != p.Mode {
+		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}
-	if published {
-		return s.checkPublished(ctx, p)
+	if asked := volumeNameIn(p.Target); asked != "" && asked != record.VolumeName {
+		return s.refuseTwins(ctx, v, []string{record.VolumeName, asked})
 	}
-	return s.mounts.Bind(ctx, s.dirs.Volume(name), p.Target, p.Options)
+	p.Options.ReadOnly = p.Options.ReadOnly || record.ReadOnly
+	if p.Single {
+		if err := s.checkSingle(ctx, v, name, p.Target); err != nil {
+			return err
+		}
+	}
+	if pavv1.StagingScope(record.Scope) == pavv1.StagingScopePod {
+		return s.publishStaged(ctx, of, p)
+	}
+	return s.bind(ctx, name, p)
 }
 
-// checkPublished says whether a target that is published already is what is asked for: a view that
-// can be written to must not stand in for a read-only one.
-func (s *Stager) checkPublished(ctx context.Context, p Publication) error {
-	options, err := s.mounts.Options(ctx, p.Target)
+// recorded returns the name of the volume's stage and what the node has on record of it, or nil.
+func (s *Stager) recorded(ctx context.Context, v Volume) (string, *pavdir.Stage, error) {
+	shared, exclusive := s.names(v)
+	for _, name := range []string{exclusive, shared} {
+		record, err := s.dirs.Recorded(ctx, name)
+		if err != nil || record != nil {
+			return name, record, err
+		}
+	}
+	return "", nil, nil
+}
+
+// publishStaged stages the volume for one client pod, and makes it available to that.
+func (s *Stager) publishStaged(ctx context.Context, of subject, p Publication) error {
+	name := s.clientName(of.Volume, of.target)
+	defer s.tell(name)
+	t := s.newTask(of, p.Mode)
+	t.user, t.readOnly = p.Client, p.Options.ReadOnly
+	if err := t.run(ctx, decideStage); err != nil {
+		return err
+	}
+	return s.bind(ctx, name, p)
+}
+
+// bind puts the target on record, and mounts the stage's volume there.
+func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
+	attached, err := s.dirs.Attached(ctx, stage)
 	if err != nil {
 		return err
 	}
-	if p.Options.ReadOnly && !options.ReadOnly {
-		return fmt.Errorf("%w: it can be written to", ErrMismatch)
+	if !attached {
+		// A folder without a volume is that of a stage on its way: kubelet is to ask again.
+		return fmt.Errorf("%w: PavStage %q has no volume at present", ErrBusy, stage)
+	}
+	done, err := s.isPublished(ctx, stage, p)
+	if err != nil || done {
+		return err
+	}
+	if err := s.dirs.RecordPublication(ctx, stage, publication{
+		Target: p.Target, Options: p.Options, Single: p.Single, Client: p.Client, BootID: s.bootID,
+	}); err != nil {
+		return err
+	}
+	return s.mounts.Bind(ctx, Binding{Source: s.dirs.Volume(stage), Target: p.Target, Mode: p.Mode, Options: p.Options})
+}
+
+// isPublished says whether a target is published already as is asked for. The error is ErrMismatch where it
+// is in another way: a view that can be written to must not stand in for a read-only one.
+func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (bool, error) {
+	all, err := s.livePublications(ctx, stage)
+	if err != nil {
+		return false, err
+	}
+	for i := range all {
+		if all[i].Target != p.Target {
+			continue
+		}
+		mounted, err := s.mounts.Mounted(ctx, p.Target)
+		if err != nil || !mounted {
+			return false, err
+		}
+		if all[i].Options != p.Options {
+			return false, fmt.Errorf("%w: target %q is published with %+v", ErrMismatch, p.Target, all[i].Options)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// checkSingle says whether a volume that may have one target only has another one.
+func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string) error {
+	if !s.inflight.first(v.key(), target) {
+		return fmt.Errorf("%w: it is being published to another pod, or taken from it", ErrBusy)
+	}
+	all, err := s.livePublications(ctx, stage)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		other := all[i].Target
+		if other == target {
+			continue
+		}
+		// One that was on record but never mounted is no user.
+		mounted, err := s.mounts.Mounted(ctx, other)
+		if err != nil {
+			return err
+		}
+		if mounted {
+			return fmt.Errorf("%w: at %q", ErrInUse, other)
+		}
+	}
+	// With scope Pod, each target is on record with a stage of its own.
+	clients, err := s.clientRecords(ctx, v)
+	if err != nil {
+		return err
+	}
+	for _, other := range clients {
+		if other != target {
+			return fmt.Errorf("%w: at %q", ErrInUse, other)
+		}
 	}
 	return nil
 }
 
-// Unpublish takes a volume away from a client pod, and removes the target. It may be repeated.
+// Unpublish takes a volume away from a client pod, and removes the target. It may be repeated. With scope
+// Pod, the volume is unstaged for the pod as Unstage says; otherwise no API server is needed.
 func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
-	release, err := s.inflight.part(v.key(), target)
+	of := subject{Volume: v, target: target}
+	s.inflight.interrupt(ctx, v.key())
+	release, err := s.claim(of)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if err := s.unpublish(ctx, v, target); err != nil {
+		return err
+	}
+	name, record, err := s.recorded(ctx, v)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		defer s.tell(name)
+	}
+	// The folder tells of a stage of the client's own, or, where that may be lost, the API server.
+	client := s.clientName(v, target)
+	staged, err := s.dirs.Exists(ctx, client)
+	if err != nil {
+		return err
+	}
+	if staged || record != nil && pavv1.StagingScope(record.Scope) == pavv1.StagingScopePod {
+		defer s.tell(client)
+		if err := s.unstage(ctx, of); err != nil {
+			return err
+		}
+	}
+	return s.mounts.Remove(ctx, target)
+}
+
+// unpublish unmounts a target, and takes it off the record.
+func (s *Stager) unpublish(ctx context.Context, v Volume, target string) error {
 	if err := s.mounts.Unmount(ctx, target); err != nil {
 		return err
 	}
-	return s.mounts.Remove(ctx, target)
+	shared, exclusive := s.names(v)
+	for _, stage := range []string{shared, exclusive, s.clientName(v, target)} {
+		if err := s.dirs.ForgetPublication(ctx, stage, target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpublishAll takes the volume from clients that still have it, though kubelet says that none has.
+func (t *task) unpublishAll(ctx context.Context) error {
+	for i := range t.published {
+		target := t.published[i].Target
+		if err := t.unpublish(ctx, t.Volume, target); err != nil {
+			return err
+		}
+		if err := t.mounts.Remove(ctx, target); err != nil {
+			return err
+		}
+	}
+	return nil
 }

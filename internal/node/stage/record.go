@@ -15,16 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // provisionedBy names the provisioner of a dynamically provisioned volume.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// record writes the PavStage of the volume on this node, with nothing done yet.
+// record writes the subject's PavStage on this node, with nothing done yet. The node's own record comes
+// first: that without a PavStage is swept away, while a PavStage without it would have to be searched for.
 func (t *task) record(ctx context.Context, attempt int32) error {
 	stage, err := t.newStage(ctx)
 	if err != nil {
+		return err
+	}
+	if err := t.keepRecord(ctx, stage); err != nil {
 		return err
 	}
 	err = t.client.Create(ctx, stage)
@@ -38,8 +43,29 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Attempt = attempt
 		status.BootID = t.bootID
+		status.Validated = !needsValidation(stage)
 		setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 	})
+}
+
+// keepRecord puts a stage on the node's own record.
+func (t *task) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
+	volume := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(stage.Spec.Volume.Raw, volume); err != nil {
+		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", stage.Name, err)
+	}
+	spec := &stage.Spec
+	record := pavdir.Stage{
+		Driver: spec.Provisioner, Handle: spec.VolumeHandle, VolumeName: spec.VolumeName,
+		Mode: spec.VolumeMode, Scope: string(spec.Scope), ReadOnly: spec.ReadOnly, Exclusive: spec.Exclusive,
+		Capacity:       volume.Spec.Capacity.Storage().Value(),
+		ClaimNamespace: spec.ClaimRef.Namespace, ClaimName: spec.ClaimRef.Name, ClaimUID: spec.ClaimRef.UID,
+		BootID: t.bootID,
+	}
+	if c := spec.Client; c != nil {
+		record.Client = &pavdir.Client{Namespace: c.Namespace, Name: c.Name, UID: c.UID, Target: c.Target}
+	}
+	return t.dirs.Record(ctx, stage.Name, record)
 }
 
 // contend answers where the PavStage that is to be created exists: the volume is another node's, or
@@ -56,103 +82,124 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 		t.stage = found
 		return t.yield(ctx)
 	}
-	if found.Status.Phase == pavv1.StageFailed && !slices.Contains(found.Finalizers, pavv1.StageFinalizer) {
+	if isRecord(found) {
 		err := t.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavStage %q of a failed attempt: %w", found.Name, err)
 		}
 		return nil
 	}
+	// There was no folder of this name before this call.
+	if err := t.dirs.Remove(ctx, want.Name); err != nil {
+		return err
+	}
 	t.stage = want
 	t.eventf(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
 		want.Spec.VolumeName, found.Spec.NodeName, found.Name)
 	t.stage = nil
-	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.volume.Driver, found.Spec.NodeName)
+	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, found.Spec.NodeName)
 }
 
+// newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.
 func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	rawVolume, volume, err := t.findVolume(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.checkVolume(ctx, volume); err != nil {
+	provisioner, err := t.checkVolume(ctx, rawVolume, volume)
+	if err != nil {
 		return nil, err
 	}
 	rawClaim, claim, err := t.findClaim(ctx, volume)
 	if err != nil {
 		return nil, err
 	}
-
-	exclusive := isExclusive(volume.Spec.AccessModes)
-	sharedName, exclusiveName := t.names(t.volume)
-	name := sharedName
-	if exclusive {
-		name = exclusiveName
+	scope := provisioner.Scope()
+	if t.ofClient() {
+		holder, err := t.holder(ctx)
+		if err != nil {
+			return nil, err
+		}
+		scope = holder.Spec.Scope
 	}
-	return &pavv1.PavStage{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       name,
-			Finalizers: []string{pavv1.StageFinalizer},
-			Labels: map[string]string{
-				pavv1.ProvisionerLabel: t.volume.Driver,
-				pavv1.NodeLabel:        workflow.Hash(t.node),
-				pavv1.VolumeLabel:      workflow.Hash(volume.Name),
-			},
-			// The record of a failed attempt goes with its volume.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolume", Name: volume.Name, UID: volume.UID}},
-		},
+	readOnly := volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
+	stage := &pavv1.PavStage{
+		ObjectMeta: t.metaOf(volume),
 		Spec: pavv1.PavStageSpec{
-			Provisioner:  t.volume.Driver,
+			Provisioner:  t.Driver,
 			VolumeName:   volume.Name,
-			VolumeHandle: t.volume.Handle,
+			VolumeHandle: t.Handle,
 			NodeName:     t.node,
 			ClaimRef:     pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			VolumeMode:   corev1.PersistentVolumeFilesystem,
-			ReadOnly:     volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}),
-			Exclusive:    exclusive,
+			VolumeMode:   modeOf(volume),
+			ReadOnly:     readOnly || t.ofClient() && t.readOnly,
+			Scope:        scope,
+			Exclusive:    isExclusive(volume.Spec.AccessModes),
 			Volume:       rawVolume,
 			Claim:        rawClaim,
 		},
-	}, nil
+	}
+	if t.ofClient() {
+		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.target}
+	}
+	return stage, nil
+}
+
+func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
+	names := t.namesOf(t.subject)
+	name := names[0]
+	if !t.ofClient() && isExclusive(volume.Spec.AccessModes) {
+		name = names[1]
+	}
+	return metav1.ObjectMeta{
+		Name:       name,
+		Finalizers: []string{pavv1.StageFinalizer},
+		Labels: map[string]string{
+			pavv1.ProvisionerLabel: t.Driver,
+			pavv1.NodeLabel:        workflow.Hash(t.node),
+			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
+		},
+		// The record of a failed attempt goes with its volume.
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolume", Name: volume.Name, UID: volume.UID}},
+	}
 }
 
 // findVolume returns the persistent volume with the driver and handle of the call.
 func (t *task) findVolume(ctx context.Context) (apiextensionsv1.JSON, *corev1.PersistentVolume, error) {
 	volume := &corev1.PersistentVolume{}
-	names, err := t.catalogue.VolumeNames(ctx, t.volume.Driver, t.volume.Handle)
+	names, err := t.catalogue.VolumeNames(ctx, t.Driver, t.Handle)
 	if err != nil {
 		return apiextensionsv1.JSON{}, nil, err
 	}
+	unknown := fmt.Errorf("%w: provisioner %q, handle %q", ErrUnknownVolume, t.Driver, t.Handle)
 	switch len(names) {
 	case 0:
-		return apiextensionsv1.JSON{}, nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrUnknownVolume, t.volume.Driver, t.volume.Handle)
+		return apiextensionsv1.JSON{}, nil, unknown
 	case 1:
 	default:
-		slices.Sort(names)
-		return apiextensionsv1.JSON{}, nil, refused("persistent volumes %q have the same driver %q and handle; a volume can have but one: delete the others", names, t.volume.Driver)
+		return apiextensionsv1.JSON{}, nil, t.refuseTwins(ctx, t.Volume, names)
 	}
 	raw, err := t.read(ctx, "PersistentVolume", client.ObjectKey{Name: names[0]}, volume)
-	if apierrors.IsNotFound(err) || err == nil && (volume.Spec.CSI == nil || volume.Spec.CSI.Driver != t.volume.Driver || volume.Spec.CSI.VolumeHandle != t.volume.Handle) {
-		return raw, nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrUnknownVolume, t.volume.Driver, t.volume.Handle)
+	if apierrors.IsNotFound(err) || err == nil && !isOf(volume, t.Volume) {
+		return raw, nil, unknown
 	}
 	return raw, volume, err
 }
 
-func (t *task) checkVolume(ctx context.Context, volume *corev1.PersistentVolume) error {
-	provisioner, err := t.catalogue.Provisioner(ctx, t.volume.Driver)
-	if err != nil {
-		return err
+// isOf says whether a persistent volume has the driver and handle.
+func isOf(volume *corev1.PersistentVolume, v Volume) bool {
+	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == v.Driver && volume.Spec.CSI.VolumeHandle == v.Handle
+}
+
+func modeOf(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
+	if mode := volume.Spec.VolumeMode; mode != nil {
+		return *mode
 	}
-	if provisioner == nil {
-		return refused("PavProvisioner %q does not exist", t.volume.Driver)
-	}
-	if volume.Annotations[provisionedBy] != t.volume.Driver && !provisioner.Supports(pavv1.ProvisioningModeStatic) {
-		return refused("persistent volume %q is statically provisioned, but spec.provisioningModes of PavProvisioner %q has no Static", volume.Name, t.volume.Driver)
-	}
-	if mode := volume.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
-		return refused("persistent volume %q has the volume mode Block, which PaV does not stage yet", volume.Name)
-	}
-	return nil
+	return corev1.PersistentVolumeFilesystem
+}
+
+func isDynamic(volume *corev1.PersistentVolume, driver string) bool {
+	return volume.Annotations[provisionedBy] == driver
 }
 
 // findClaim returns the claim that the volume is bound to, checked both ways, so that no claim can

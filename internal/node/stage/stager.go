@@ -17,17 +17,6 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Volume names a volume as kubelet does.
-type Volume struct {
-	// Driver is the name of the PavProvisioner.
-	Driver string
-
-	// Handle is the volume's handle.
-	Handle string
-}
-
-func (v Volume) key() string { return workflow.Hash(v.Driver, v.Handle) }
-
 // Catalogue tells what the agent's caches know. It serves for finding, never for deciding.
 type Catalogue interface {
 	// VolumeNames returns the names of the persistent volumes with the driver and handle.
@@ -55,7 +44,13 @@ type Stager struct {
 	bootID    string
 	templates *template.Evaluator
 	inflight  *inflight
+	troubles  *troubles
 	now       func() time.Time
+
+	// looked, if any, hears of the end of each call, with the name of its stage; vitals tell how volumes
+	// are. NewKeeper sets both.
+	looked func(name string)
+	vitals *vitals
 }
 
 // Config is what a Stager works with.
@@ -77,49 +72,75 @@ type Config struct {
 func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
-		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, templates: c.Templates, inflight: newInflight(), now: time.Now,
+		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, templates: c.Templates, inflight: newInflight(),
+		troubles: newTroubles(), now: time.Now,
 	}
 }
 
-// names returns the names that the PavStage of a volume on this node can have: that of a volume that
-// any node may have, and that of one that one node may have at a time, which is the same on all
-// nodes, so that the API server lets only one of them create it.
-func (s *Stager) names(v Volume) (shared, exclusive string) {
-	return "stage-" + workflow.Hash(v.Driver, v.Handle, s.node), "stage-" + workflow.Hash(v.Driver, v.Handle)
+// Staging is how a volume is to be made available on the node.
+type Staging struct {
+	// Mode is the volume's mode.
+	Mode corev1.PersistentVolumeMode
+
+	// Path is kubelet's staging path, where nothing is mounted.
+	Path string
 }
 
 // Stage makes a volume available on the node. It may be repeated, and goes on where an
 // earlier call, or an earlier agent, was interrupted:
 //
 //  1. the PavStage is written; for a volume that one node may have at a time, this claims it;
-//  2. /pav is made, the staging pod is recorded, then created;
-//  3. the pod completes or creates /pav/ready;
-//  4. /pav/volume is attached for clients, and the PavStage becomes Staged.
+//  2. a volume that was not provisioned dynamically is validated;
+//  3. /pav is made, the staging pod is recorded, then created;
+//  4. the pod completes or creates /pav/ready;
+//  5. /pav/volume is attached for clients, and the PavStage becomes Staged.
 //
-// If the pod fails, all is reverted as Unstage does before ErrFailed is returned.
-func (s *Stager) Stage(ctx context.Context, v Volume) error {
-	release, err := s.inflight.whole(v.key())
+// If the pod fails, all is reverted as Unstage does before ErrFailed is returned. With scope Pod,
+// Publish does 3 to 5, for a PavStage of each client pod.
+func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
+	of := subject{Volume: v}
+	s.inflight.interrupt(ctx, v.key())
+	release, err := s.claim(of)
 	if err != nil {
 		return err
 	}
+	defer s.tell(s.namesOf(of)...)
 	defer release()
-	return s.run(ctx, v, decideStage)
+	return s.newTask(of, want.Mode).run(ctx, decideStage)
 }
 
 // Unstage removes every trace of a volume from the node. It may be repeated, and goes on where an
 // earlier call, or an earlier agent, was interrupted:
 //
-//  1. the PavStage becomes Unstaging and the volume is detached;
+//  1. the PavStage becomes Unstaging, the volume is taken from clients that still have it, and detached;
 //  2. the staging pod is stopped, and kubelet has taken /pav from it;
 //  3. the unstaging pod runs, with /pav as the staging pod left it, until one succeeds;
 //  4. /pav is removed, and the PavStage goes.
-func (s *Stager) Unstage(ctx context.Context, v Volume) error {
-	release, err := s.inflight.whole(v.key())
+//
+// With scope Pod, this is done for each client pod's PavStage first. Path is kubelet's staging path, if
+// it is known: if something is mounted there, it is taken away.
+func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
+	of := subject{Volume: v}
+	s.inflight.interrupt(ctx, v.key())
+	release, err := s.claim(of)
 	if err != nil {
 		return err
 	}
+	defer s.tell(s.namesOf(of)...)
 	defer release()
-	err = s.run(ctx, v, decideUnstage)
+	if path != "" {
+		if err := s.mounts.Unmount(ctx, path); err != nil {
+			return err
+		}
+	}
+	return s.unstage(ctx, of)
+}
+
+// unstage removes every trace of the subject's stage.
+func (s *Stager) unstage(ctx context.Context, of subject) error {
+	t := s.newTask(of, "")
+	t.ending = true
+	err := t.run(ctx, decideUnstage)
 	if errors.Is(err, ErrFailed) {
 		// The call joined the end of a failed attempt: all of it is reverted, which is what was asked for.
 		return nil
@@ -127,30 +148,52 @@ func (s *Stager) Unstage(ctx context.Context, v Volume) error {
 	return err
 }
 
+// task is one call's view of a stage.
+type task struct {
+	*Stager
+	subject
+
+	mode     corev1.PersistentVolumeMode // that is asked for; empty where any will do
+	user     pavdir.Client               // whom a PavStage of a client pod is for
+	readOnly bool                        // the client asks for reading only
+	ending   bool                        // every trace of the stage is to go
+	shared   bool                        // the stage is, or was, for all client pods, so that none has one of its own
+
+	stage         *pavv1.PavStage // nil where there is none
+	attached      string          // the name under which the volume is attached, or nothing
+	published     []publication   // targets that have the volume, or may
+	clients       []subject       // client pods' stages that hang on this one
+	validationPod *corev1.Pod
+	stagingPod    *corev1.Pod
+	unstagingPod  *corev1.Pod
+}
+
+func (s *Stager) newTask(of subject, mode corev1.PersistentVolumeMode) *task {
+	return &task{Stager: s, subject: of, mode: mode}
+}
+
 // run takes steps until nothing is left to do, or ctx ends.
-func (s *Stager) run(ctx context.Context, v Volume, decide func(observation) step) error {
-	t := &task{Stager: s, volume: v}
-	shared, exclusive := s.names(v)
-	woken, unsubscribe := s.hub.subscribe(shared, exclusive)
+func (t *task) run(ctx context.Context, decide func(observation) step) error {
+	woken, unsubscribe := t.hub.subscribe(t.namesOf(t.subject)...)
 	defer unsubscribe()
 
 	for {
 		if err := ctx.Err(); err != nil {
 			return t.pending(err)
 		}
-		o, err := t.observe(ctx, shared, exclusive)
+		o, err := t.observe(ctx)
 		if err != nil {
 			return t.interrupted(ctx, err)
 		}
-		next := decide(o)
+		next := orTell(o, decide(o))
 		if next == stepDone {
 			return nil
 		}
 		if next == stepWait {
-			t.wait(ctx, woken, o.backoff)
+			t.wait(ctx, woken, o.due())
 			continue
 		}
-		err = steps[next](t, ctx)
+		err = steps()[next](t, ctx)
 		if apierrors.IsConflict(err) {
 			continue // Somebody changed the object since it was read.
 		}
@@ -160,28 +203,17 @@ func (s *Stager) run(ctx context.Context, v Volume, decide func(observation) ste
 	}
 }
 
-// task is one call's view of a stage.
-type task struct {
-	*Stager
-	volume Volume
-
-	stage        *pavv1.PavStage // nil where there is none
-	attached     string          // the name under which the volume is attached, or nothing
-	stagingPod   *corev1.Pod
-	unstagingPod *corev1.Pod
-}
-
-// wait returns when something has changed, when the backoff is over, or when ctx ends.
-func (t *task) wait(ctx context.Context, woken <-chan struct{}, backoff time.Duration) {
-	var due <-chan time.Time
-	if backoff > 0 {
-		timer := time.NewTimer(backoff)
+// wait returns when something has changed, when it is time, or when ctx ends.
+func (t *task) wait(ctx context.Context, woken <-chan struct{}, due time.Duration) {
+	var timeout <-chan time.Time
+	if due > 0 {
+		timer := time.NewTimer(due)
 		defer timer.Stop()
-		due = timer.C
+		timeout = timer.C
 	}
 	select {
 	case <-woken:
-	case <-due:
+	case <-timeout:
 	case <-ctx.Done():
 	}
 }
@@ -197,28 +229,52 @@ func (t *task) interrupted(ctx context.Context, err error) error {
 // pending describes what a call that has run out of time was waiting for.
 func (t *task) pending(err error) error {
 	if t.stage == nil {
-		return fmt.Errorf("%w: provisioner %q: %w", ErrPending, t.volume.Driver, err)
+		return fmt.Errorf("%w: provisioner %q: %w", ErrPending, t.Driver, err)
 	}
-	what := "staging"
-	pod := t.stagingPod
-	if t.stage.Status.Phase == pavv1.StageUnstaging {
-		what = "unstaging"
-		if t.unstagingPod != nil {
-			pod = t.unstagingPod
-		}
-	}
-	text := fmt.Sprintf("provisioner %q: %s volume %q", t.volume.Driver, what, t.stage.Spec.VolumeName)
-	switch failure := t.stage.Status.UnstagingFailure; {
+	what, pod := t.work()
+	text := fmt.Sprintf("provisioner %q: %s volume %q", t.Driver, what, t.stage.Spec.VolumeName)
+	switch failure := t.lastFailure(); {
 	case failure != nil:
-		text += ": attempt " + fmt.Sprint(t.stage.Status.UnstagingAttempt) + " follows; the last one: " + failure.Message
+		text += ": another attempt follows; the last one: " + failure.Message
 	case pod == nil:
 	case workflow.Waiting(pod) != "":
 		text += ": " + workflow.Waiting(pod)
 	default:
 		text += fmt.Sprintf(": pod %s/%s has not completed", pod.Namespace, pod.Name)
-		if what == "staging" {
+		if pod == t.stagingPod && what == staging {
 			text += " and not created /pav/ready"
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrPending, text)
+}
+
+// Words for what is going on.
+const (
+	validating = "validating"
+	staging    = "staging"
+	unstaging  = "unstaging"
+)
+
+// work says what is going on, and which pod does it, if any.
+func (t *task) work() (what string, pod *corev1.Pod) {
+	switch {
+	case t.stage.Status.Phase == pavv1.StageUnstaging && t.unstagingPod != nil:
+		return unstaging, t.unstagingPod
+	case t.stage.Status.Phase == pavv1.StageUnstaging && t.stagingPod != nil:
+		return unstaging, t.stagingPod
+	case t.stage.Status.Phase == pavv1.StageUnstaging:
+		return unstaging, t.validationPod
+	case t.stage.Status.Phase == pavv1.StageValidating:
+		return validating, t.validationPod
+	}
+	return staging, t.stagingPod
+}
+
+// lastFailure returns why the last attempt at what is going on failed, if one did.
+func (t *task) lastFailure() *pavv1.WorkflowFailure {
+	status := &t.stage.Status
+	if status.Phase != pavv1.StageUnstaging && status.Restaging {
+		return status.StagingFailure
+	}
+	return status.UnstagingFailure
 }

@@ -73,6 +73,96 @@ func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
 	hub.Wake("a")
 }
 
+func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
+	f := newInflight()
+	endFirst, err := f.part("volume", "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endSecond, err := f.part("volume", "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endSecond()
+	if !f.first("volume", "/a") || f.first("volume", "/b") {
+		t.Error("not the first one is the first")
+	}
+	endFirst()
+	if !f.first("volume", "/b") {
+		t.Error("the second one does not go on when the first has ended")
+	}
+}
+
+func TestInflight_WhatTheAgentDoesByItselfGivesWay(t *testing.T) {
+	f := newInflight()
+	yielding, end := f.yielding(t.Context(), "volume")
+	release, err := f.whole("volume")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.interrupt(t.Context(), "other")
+	if yielding.Err() != nil {
+		t.Error("it ended for another volume")
+	}
+	go func() {
+		<-yielding.Done()
+		release()
+		end()
+	}()
+	f.interrupt(t.Context(), "volume")
+	release, err = f.whole("volume")
+	if err != nil {
+		t.Errorf("it is not over: %v", err)
+	} else {
+		release()
+	}
+}
+
+func TestVolumeNameIn(t *testing.T) {
+	tests := map[string]struct{ target, want string }{
+		"a file system": {"/var/lib/kubelet/pods/7f2c/volumes/kubernetes.io~csi/pv-1/mount", "pv-1"},
+		"a device":      {"/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/publish/pv-1/7f2c", "pv-1"},
+		"another form":  {"/tmp/target", ""},
+		"a short one":   {"/", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := volumeNameIn(test.target); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
+	known, now := &trouble{}, time.Now()
+	steps := []struct {
+		reason, pod, cause string
+		after              time.Duration
+		untold             bool
+		in                 time.Duration
+	}{
+		{reason: "nothing is wrong"},
+		{reason: "it may pass", cause: "image", in: tolerance},
+		{reason: "another cause does not begin anew", cause: "back-off", after: time.Second, in: tolerance - time.Second},
+		{reason: "it does not pass", cause: "image", after: tolerance - time.Second, untold: true},
+		{reason: "once is enough", cause: "image", after: time.Second},
+		{reason: "the other cause is told too", cause: "back-off", untold: true},
+		{reason: "it has passed"},
+		{reason: "another pod begins anew", pod: "next", cause: "image", in: tolerance},
+	}
+	for _, step := range steps {
+		now = now.Add(step.after)
+		untold, in := known.meets("pod"+step.pod, step.cause, now)
+		if untold != step.untold || in != step.in {
+			t.Errorf("%s: got %t, in %s, want %t, in %s", step.reason, untold, in, step.untold, step.in)
+		}
+		if untold {
+			known.told[step.cause] = true
+		}
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	now := time.Now()
 	failed := func(attempt int32, ago time.Duration) *pavv1.PavStageStatus {

@@ -80,9 +80,10 @@ func (c Cache) Provisioner(ctx context.Context, name string) (*pavv1.PavProvisio
 	return provisioner, nil
 }
 
-// WatchPods wakes whoever waits for a stage when a pod of it changes, and lets pods go whose outcome
-// is recorded. Only the metadata of pods is kept: that it has changed is all that a wake-up says.
-func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stager) error {
+// WatchPods wakes whoever waits for a stage when a pod of it changes, has the keeper look at the stage,
+// and lets pods go whose outcome is recorded. Only the metadata of pods is kept: that it has changed is
+// all that a wake-up says.
+func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stager, keeper *Keeper) error {
 	pods := &metav1.PartialObjectMetadata{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	informer, err := mgr.GetCache().GetInformer(ctx, pods)
@@ -94,7 +95,9 @@ func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stage
 			object = gone.Obj
 		}
 		if pod, ok := object.(client.Object); ok {
-			hub.Wake(pod.GetLabels()[pavv1.StageLabel])
+			stage := pod.GetLabels()[pavv1.StageLabel]
+			hub.Wake(stage)
+			keeper.Look(stage)
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -133,8 +136,9 @@ func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, o.stager.runner.Release(ctx, pod)
 }
 
-// recorded says whether the ledger does not need the pod any more: its stage is gone, has another
-// pod, or has taken over what this one made.
+// recorded says whether the ledger does not need the pod any more: its stage is gone, or has gone on to
+// other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
+// then lets the pod go itself.
 func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -146,10 +150,14 @@ func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	} else if err != nil {
 		return false, fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
 	}
-	if stage.UID != owner.UID {
-		return true, nil
+	return stage.UID != owner.UID || !needs(&stage.Status, pod), nil
+}
+
+// needs says whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
+// As every pod is recorded before it is created, one that is not there is of an earlier attempt.
+func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
+	is := func(ref *pavv1.PodReference) bool {
+		return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name
 	}
-	staging := stage.Status.StagingPod
-	isStaging := staging != nil && staging.Namespace == pod.Namespace && staging.Name == pod.Name
-	return isStaging && stage.Status.Phase == pavv1.StageStaged, nil
+	return is(status.StagingPod) || is(status.UnstagingPod) || is(status.ValidationPod) && !status.Validated
 }

@@ -1,0 +1,113 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// ErrNoVolume is wrapped where a staging pod left nothing usable at /pav/volume.
+var ErrNoVolume = errors.New("the staging pod left no usable volume")
+
+// Attachment is what clients are to find at Volume.
+type Attachment struct {
+	Mode mount.VolumeMode
+
+	// ReadOnly has the kernel refuse writes. To a block device only its driver can refuse them, so it must.
+	ReadOnly bool
+
+	// Capacity is how many bytes a block device must have at least; 0 says that any number but 0 will do.
+	Capacity int64
+}
+
+// Attach makes /pav/volume of the stage, a directory or a block device as the mode says, available to
+// clients at Volume(stage). Where something is attached already, nothing is done. What cannot be attached
+// is ErrNoVolume, with words for whoever wrote the staging pod's template.
+func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) error {
+	_, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
+		return struct{}{}, d.attach(ctx, dir, stage, a)
+	})
+	if errors.Is(err, errCovered) {
+		return fmt.Errorf("%w: %w", ErrNoVolume, err)
+	}
+	if err == nil {
+		d.watcher.remove(d.pav(stage))
+	}
+	return err
+}
+
+func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, a Attachment) error {
+	volume, err := dir.OpenVolume(volumeName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: there is no /pav/volume", ErrNoVolume)
+	case errors.Is(err, mount.ErrEscapes), errors.Is(err, mount.ErrNotVolume):
+		return fmt.Errorf("%w: /pav/volume: %w", ErrNoVolume, err)
+	case err != nil:
+		return err
+	}
+	defer func() { _ = volume.Close() }()
+	if err := check(volume, a); err != nil {
+		return err
+	}
+	// Opening may have hung in a dead file system or device. If nobody waits any more, nothing may be mounted.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	create := mount.CreateDir
+	mode := fs.FileMode(0o700)
+	if a.Mode == mount.Block {
+		create, mode = mount.CreateFile, 0o600
+	}
+	if err := create(d.folder(stage), clientName, mode); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly})
+}
+
+// check says whether a volume is what is to be attached.
+func check(volume *mount.Volume, a Attachment) error {
+	if volume.Mode != a.Mode {
+		if a.Mode == mount.Block {
+			return fmt.Errorf("%w: /pav/volume of a block volume must be a block special file, not a directory", ErrNoVolume)
+		}
+		return fmt.Errorf("%w: /pav/volume of a file system volume must be a directory, not a block special file", ErrNoVolume)
+	}
+	if a.Mode != mount.Block {
+		return nil
+	}
+	size, readOnly, err := volume.Device()
+	switch {
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENOMEDIUM):
+		return fmt.Errorf("%w: the device of /pav/volume is not there: %w", ErrNoVolume, err)
+	case err != nil:
+		return err
+	case size == 0:
+		return fmt.Errorf("%w: the device of /pav/volume has a size of 0 bytes", ErrNoVolume)
+	case size < a.Capacity:
+		return fmt.Errorf("%w: the device of /pav/volume has %d bytes, less than the %d bytes of the volume's capacity", ErrNoVolume, size, a.Capacity)
+	case a.ReadOnly && !readOnly:
+		return fmt.Errorf("%w: the device of /pav/volume is writable, though the volume is read-only, and only the device itself can refuse writes: "+
+			"have the staging pod make it so, for example with `losetup -r` or `blockdev --setro`", ErrNoVolume)
+	default:
+		return nil
+	}
+}
+
+// Attached says whether a volume is attached for clients of the stage.
+func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
+}
+
+// Detach takes the volume away from clients of the stage.
+func (d *Directories) Detach(ctx context.Context, stage string) error {
+	return d.host.Do(ctx, func() error { return mount.Unmount(ctx, d.Volume(stage)) })
+}

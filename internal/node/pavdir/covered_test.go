@@ -1,0 +1,182 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// silentFUSE mounts a file system that never answers, as that of a staging pod that is stuck does not,
+// until the returned function is called.
+func silentFUSE(t *testing.T, path string) (end func()) {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	must(t, err)
+	must(t, unix.Mount("silent", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd)))
+	return func() { must(t, unix.Close(fd)) }
+}
+
+// A pod that mounts something over its /pav is told so, whether that answers, hangs, or is dead.
+func TestWhatIsMountedOverThePavOfAStage_IsNotLookedInto(t *testing.T) {
+	for name, cover := range map[string]func(t *testing.T, target string) (end func()){
+		"a file system that answers": func(t *testing.T, target string) func() {
+			t.Helper()
+			must(t, unix.Mount("test", target, "tmpfs", 0, "mode=755"))
+			must(t, os.Mkdir(target+"/volume", 0o755))
+			write(t, target+"/ready", "")
+			write(t, target+"/error", "not read")
+			return func() {}
+		},
+		"a file system that hangs": silentFUSE,
+		"a file system that is dead": func(t *testing.T, target string) func() {
+			t.Helper()
+			silentFUSE(t, target)()
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			must(t, h.Prepare(ctx, "s"))
+			target := h.target(t, "pod")
+			must(t, h.Publish(ctx, "s", target))
+			end := cover(t, target)
+
+			const words = "something is mounted over /pav"
+			if ready, err := h.Ready(ctx, "s"); ready || !errors.Is(err, mount.ErrEscapes) || !strings.Contains(err.Error(), words) {
+				t.Errorf("Ready: got %t, %v", ready, err)
+			}
+			if text := h.PodError(ctx, "s", time.Time{}); !strings.HasPrefix(text, "(/pav/error cannot be read: ") || !strings.Contains(text, words) {
+				t.Errorf("PodError: got %q", text)
+			}
+			for _, a := range []Attachment{directoryVolume, deviceVolume} {
+				if err := h.Attach(ctx, "s", a); !errors.Is(err, ErrNoVolume) || !strings.Contains(err.Error(), words) {
+					t.Errorf("Attach: got error %v", err)
+				}
+			}
+			mustSay(t, false)(h.Attached(ctx, "s"))
+			if ctx.Err() != nil {
+				t.Error("something hung")
+			}
+
+			end()
+			mustSay(t, "s")(h.Unpublish(t.Context(), target))
+			must(t, h.Reset(t.Context(), "s"))
+			mustSay(t, false)(h.Ready(t.Context(), "s"))
+			must(t, h.Remove(t.Context(), "s"))
+		})
+	}
+}
+
+// A volume that hangs holds up nobody for longer than they wait, and does not keep the stage from going.
+func TestAVolumeThatHangs_HangsNoCallForGood(t *testing.T) {
+	h := newHost(t)
+	must(t, h.Prepare(t.Context(), "s"))
+	must(t, os.Mkdir(h.pav("s")+"/volume", 0o755))
+	end := silentFUSE(t, h.pav("s")+"/volume")
+	write(t, h.pav("s")+"/ready", "")
+	mustSay(t, true)(h.Ready(t.Context(), "s"))
+	must(t, h.Attach(t.Context(), "s", directoryVolume))
+	mustSay(t, true)(h.Attached(t.Context(), "s"))
+	must(t, h.Detach(t.Context(), "s"))
+	must(t, os.Rename(h.pav("s")+"/ready", h.pav("s")+"/was-ready"))
+	end()
+	must(t, h.Renew(t.Context(), "s"))
+	h.wantMounts(t, h.kubelet)
+
+	// A link into what hangs has to be followed.
+	must(t, h.Prepare(t.Context(), "s"))
+	must(t, os.Mkdir(h.pav("s")+"/mounted", 0o755))
+	end = silentFUSE(t, h.pav("s")+"/mounted")
+	must(t, os.Symlink("mounted/volume", h.pav("s")+"/volume"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := h.Attach(ctx, "s", directoryVolume); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v", err)
+	}
+	end()
+	must(t, h.Remove(t.Context(), "s"))
+	mustSay(t, false)(h.Exists(t.Context(), "s"))
+}
+
+// A pod makes its files of what hangs when it is looked into, or of what is outside.
+func TestReadyAndPodError_OfHostileFiles(t *testing.T) {
+	h := newHost(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	canary := t.TempDir() + "/canary"
+	write(t, canary, "outside")
+	for name, test := range map[string]struct {
+		leave func(t *testing.T, file string) (end func())
+		text  string // of /pav/error, or a part of it
+	}{
+		"a link to nothing": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, os.Symlink("nothing", file))
+			return func() {}
+		}, "cannot be read"},
+		"a link to what is outside": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, os.Symlink(canary, file))
+			return func() {}
+		}, "cannot be read"},
+		"what is outside, bound": {func(t *testing.T, file string) func() {
+			t.Helper()
+			write(t, file, "")
+			must(t, unix.Mount(canary, file, "", unix.MS_BIND, ""))
+			return func() { must(t, unix.Unmount(file, 0)) }
+		}, "cannot be read"},
+		"a link into what hangs": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, os.Mkdir(file+"-mount", 0o755))
+			end := silentFUSE(t, file+"-mount")
+			must(t, os.Symlink(file+"-mount/x", file))
+			return end
+		}, "cannot be read"},
+		"what hangs": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, os.Mkdir(file, 0o755))
+			return silentFUSE(t, file)
+		}, ""}, // It is as old as its file system says, which is not asked.
+		"a pipe": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, unix.Mkfifo(file, 0o644))
+			return func() {}
+		}, "cannot be read"},
+		"a terminal": {func(t *testing.T, file string) func() {
+			t.Helper()
+			must(t, unix.Mknod(file, unix.S_IFCHR|0o600, int(unix.Mkdev(5, 0))))
+			return func() {}
+		}, "cannot be read"},
+		"a file without end": {func(t *testing.T, file string) func() {
+			t.Helper()
+			write(t, file, "")
+			must(t, os.Truncate(file, 10<<30))
+			return func() {}
+		}, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, h.Prepare(ctx, "s"))
+			ends := []func(){test.leave(t, h.pav("s")+"/ready"), test.leave(t, h.pav("s")+"/error")}
+			mustSay(t, true)(h.Ready(ctx, "s"))
+			text := h.PodError(ctx, "s", time.Now().Add(-time.Hour))
+			if !strings.Contains(text, test.text) || test.text == "" && text != "" || strings.Contains(text, "outside") {
+				t.Errorf("got %q, want %q", text, test.text)
+			}
+			for _, end := range ends {
+				end()
+			}
+			must(t, h.Remove(ctx, "s"))
+			wantFile(t, canary, "outside")
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package pavdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// kubeletFolders are those of a pod's folder in which kubelet keeps something for each of its CSI volumes,
+// under the name of the persistent volume: a folder, or a link to a block device. What is mounted is below
+// that, so that it can be looked at whatever has become of the volume.
+var kubeletFolders = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
+
+// KubeletHas returns the UIDs of the pods that, by kubelet's own folders, still have the persistent volume
+// of that name, sorted. The API server may have forgotten them.
+func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
+	if volumeName == "." || volumeName != filepath.Base(volumeName) || !filepath.IsLocal(volumeName) {
+		return nil, fmt.Errorf("looking for the pods of a volume: %q is no name of one", volumeName)
+	}
+	return mount.In(ctx, d.host, func() ([]string, error) {
+		pods := filepath.Join(d.kubelet, "pods")
+		entries, err := os.ReadDir(pods)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing kubelet's pods: %w", err)
+		}
+		var uids []string
+		for _, entry := range entries {
+			has, err := podHas(filepath.Join(pods, entry.Name()), volumeName)
+			if err != nil {
+				return nil, fmt.Errorf("looking into kubelet's folder of pod %q: %w", entry.Name(), err)
+			}
+			if has {
+				uids = append(uids, entry.Name())
+			}
+		}
+		return uids, nil
+	})
+}
+
+func podHas(pod, volumeName string) (bool, error) {
+	for _, folder := range kubeletFolders {
+		has, err := exists(filepath.Join(pod, folder, volumeName))
+		if errors.Is(err, unix.ENOTDIR) {
+			continue
+		}
+		if has || err != nil {
+			return has, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,108 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// observeClients gathers the stages of client pods, which have to go before the claim on their volume does.
+func (t *task) observeClients(ctx context.Context, o *observation) error {
+	t.clients = nil
+	unstaging := t.ending
+	if t.stage != nil {
+		t.shared = t.stage.Spec.Scope != pavv1.StagingScopePod
+		unstaging = unstaging || t.stage.Status.Phase == pavv1.StageUnstaging
+	}
+	if t.ofClient() || t.shared || !unstaging {
+		return nil
+	}
+	targets, err := t.clientTargets(ctx)
+	if err != nil {
+		return err
+	}
+	for _, target := range targets {
+		t.clients = append(t.clients, subject{Volume: t.Volume, target: target})
+	}
+	o.clients = len(t.clients) > 0
+	return nil
+}
+
+// clientTargets returns the targets of the volume that have stages of their own, by the node's records and
+// by the API server: either may have been lost.
+func (t *task) clientTargets(ctx context.Context) ([]string, error) {
+	targets, err := t.clientRecords(ctx, t.Volume)
+	if err != nil {
+		return nil, err
+	}
+	stages := &pavv1.PavStageList{}
+	if err := t.client.List(ctx, stages, client.MatchingLabels{
+		pavv1.NodeLabel: workflow.Hash(t.node), pavv1.ProvisionerLabel: t.Driver,
+	}); err != nil {
+		return nil, fmt.Errorf("listing the PavStages of client pods: %w", err)
+	}
+	for i := range stages.Items {
+		stage := &stages.Items[i]
+		spec := &stage.Spec
+		if spec.Client != nil && spec.NodeName == t.node && spec.VolumeHandle == t.Handle && !holdsNothing(stage) {
+			targets = append(targets, spec.Client.Target)
+		}
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets), nil
+}
+
+// clientRecords returns the targets of a volume that have stages of their own by the node's records.
+func (s *Stager) clientRecords(ctx context.Context, v Volume) ([]string, error) {
+	names, err := s.dirs.Stages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, name := range names {
+		record, err := s.dirs.Recorded(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if record != nil && record.Client != nil && record.Driver == v.Driver && record.Handle == v.Handle {
+			targets = append(targets, record.Client.Target)
+		}
+	}
+	return targets, nil
+}
+
+// holdsNothing says whether a PavStage is but the record of a failure, or on its way out.
+func holdsNothing(stage *pavv1.PavStage) bool { return going(stage) || isRecord(stage) }
+
+// unstageClients unstages the volume for each client pod that is left.
+func (t *task) unstageClients(ctx context.Context) error {
+	var failures []error
+	for _, of := range t.clients {
+		if err := t.unstage(ctx, of); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// holder returns the PavStage that claims the volume for this node, on which stages of client pods hang.
+func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
+	stage, err := t.stageOf(ctx, subject{Volume: t.Volume})
+	switch {
+	case err != nil:
+		return nil, err
+	case stage == nil || holdsNothing(stage):
+		return nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, t.Driver, t.Handle)
+	case stage.Status.Phase != pavv1.StageStaged || stage.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%w: PavStage %q is not Staged", ErrBusy, stage.Name)
+	case stage.Spec.Scope != pavv1.StagingScopePod:
+		return nil, fmt.Errorf("%w: PavStage %q has the scope %s", ErrMismatch, stage.Name, stage.Spec.Scope)
+	}
+	return stage, nil
+}

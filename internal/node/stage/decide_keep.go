@@ -1,0 +1,114 @@
+package stage
+
+import (
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// health is what a look at a volume told.
+type health int
+
+const (
+	unseen  health = iota // nobody has looked, or what came back told nothing
+	answers               // it answers, so it may be written to
+	silent                // it did not answer in time, and what was written may still be on its way
+	dead                  // it will never answer again, so nothing reaches the storage through it any more
+)
+
+// kept is what is of a stage between calls, as far as what the keeper does depends on it.
+type kept struct {
+	phase     pavv1.StagePhase
+	restaging bool // the volume is being staged anew under its clients
+	claimOnly bool // the stage only claims the volume, and has no staging pod
+	thisBoot  bool // its mounts, if any, were made since the node's last boot
+
+	attached    bool // the volume is mounted for clients
+	volume      health
+	stagingPod  workflow.State
+	outcomeHeld bool // the staging pod has its finalizer
+	shutdown    bool // kubelet has ended the staging pod because the node goes down
+	confirmed   bool // the volume has been dead for a while
+
+	restageable bool // the provisioner wants volumes to be staged anew
+	degraded    loss // the loss on record
+
+	told string // what the look at the volume said, for a message only
+}
+
+// loss is what is wrong with a volume; the reason of the condition Degraded.
+type loss string
+
+const (
+	lossNone loss = ""
+
+	// lossEnded means that the staging pod has ended, and not well, but the volume still answers.
+	lossEnded loss = "StagingPodEnded"
+
+	// lossDead means that the volume never answers again.
+	lossDead loss = "VolumeDead"
+
+	// lossSilent means that the volume does not answer.
+	lossSilent loss = "VolumeSilent"
+
+	// lossDetached means that the volume is not mounted for clients any more.
+	lossDetached loss = "VolumeDetached"
+)
+
+// verdict is what the keeper is to do about a stage, in this order.
+type verdict struct {
+	loss    loss // what is to be on record
+	release bool // let the staging pod go: what there is to say about it is on record
+	restage bool // stage the volume anew under its clients
+}
+
+// decideKeep says what to do about a stage that no call works on. A volume is staged anew only where the
+// present one is dead: one that answers, or hangs, may still write to the storage, and a second one beside
+// it could corrupt that.
+func decideKeep(o kept) verdict {
+	switch {
+	case o.restaging && o.thisBoot:
+		return verdict{loss: o.degraded, restage: true}
+	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
+		// A call is expected: kubelet's next one, or, if it never comes, that of the orphan's end.
+		return verdict{loss: o.degraded}
+	}
+	v := verdict{loss: lossOf(o)}
+	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
+	v.release = over && o.outcomeHeld
+	v.restage = o.attached && o.volume == dead && o.restageable && mayRestage(o)
+	return v
+}
+
+// mayRestage says whether it is time to stage a dead volume anew.
+func mayRestage(o kept) bool {
+	switch {
+	case o.shutdown:
+		// On a node that goes down no pod can be started; the next boot stages what is wanted then.
+		return false
+	case o.stagingPod == workflow.Stopping:
+		return false // Its end is soon.
+	case o.stagingPod == workflow.Running:
+		// A daemon that runs may give the kernel's answer itself, as long as it does not reach its servers.
+		return o.confirmed
+	}
+	return true
+}
+
+func lossOf(o kept) loss {
+	switch {
+	case !o.attached:
+		return lossDetached
+	case o.volume == dead:
+		return lossDead
+	case o.volume == silent:
+		return lossSilent
+	case o.stagingPod == workflow.Failed:
+		return lossEnded
+	case o.volume == unseen:
+		return o.degraded
+	case o.stagingPod == workflow.Absent && o.degraded == lossEnded:
+		// It was let go when its end was on record. One that has completed may go any time.
+		return lossEnded
+	}
+	return lossNone
+}

@@ -1,0 +1,136 @@
+package stage
+
+import (
+	"testing"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+func TestDecideKeep(t *testing.T) {
+	// staged is a healthy stage, changed.
+	staged := func(change func(*kept)) kept {
+		o := kept{phase: pavv1.StageStaged, thisBoot: true, attached: true, volume: answers, stagingPod: workflow.Running, restageable: true, outcomeHeld: true}
+		change(&o)
+		return o
+	}
+	tests := map[string]struct {
+		o    kept
+		want verdict
+	}{
+		"all is well": {o: staged(func(*kept) {}), want: verdict{}},
+		"a staging pod that has completed is no fault, and goes": {
+			o: staged(func(o *kept) { o.stagingPod = workflow.Succeeded }), want: verdict{release: true}},
+		"one that has completed and gone is none either": {
+			o: staged(func(o *kept) { o.stagingPod, o.outcomeHeld = workflow.Absent, false }), want: verdict{}},
+		"a pod that is being stopped is waited for": {
+			o: staged(func(o *kept) { o.stagingPod = workflow.Stopping }), want: verdict{}},
+		"a pod that has failed under a volume that answers is told of, and nothing more": {
+			o: staged(func(o *kept) { o.stagingPod = workflow.Failed }), want: verdict{loss: lossEnded, release: true}},
+		"its end stays on record when it is gone": {
+			o:    staged(func(o *kept) { o.stagingPod, o.outcomeHeld, o.degraded = workflow.Absent, false, lossEnded }),
+			want: verdict{loss: lossEnded}},
+		"a dead volume is staged anew": {
+			o: staged(func(o *kept) { o.stagingPod, o.volume = workflow.Failed, dead }), want: verdict{loss: lossDead, release: true, restage: true}},
+		"again if that did not succeed, or the agent ended in between": {
+			o: staged(func(o *kept) {
+				o.stagingPod, o.volume, o.outcomeHeld, o.degraded = workflow.Failed, dead, false, lossDead
+			}),
+			want: verdict{loss: lossDead, restage: true}},
+		"also where the staging pod has gone": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.outcomeHeld = workflow.Absent, dead, false }),
+			want: verdict{loss: lossDead, restage: true}},
+		"also where it has completed": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume = workflow.Succeeded, dead }),
+			want: verdict{loss: lossDead, release: true, restage: true}},
+		"a dead volume whose staging pod runs may answer soon": {
+			o: staged(func(o *kept) { o.volume = dead }), want: verdict{loss: lossDead}},
+		"but not after a while": {
+			o: staged(func(o *kept) { o.volume, o.confirmed = dead, true }), want: verdict{loss: lossDead, restage: true}},
+		"a dead volume waits for the end of a pod that is being stopped": {
+			o: staged(func(o *kept) { o.stagingPod, o.volume, o.confirmed = workflow.Stopping, dead, true }), want: verdict{loss: lossDead}},
+		"nothing is staged anew where the provisioner forbids it": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.restageable = workflow.Failed, dead, false }),
+			want: verdict{loss: lossDead, release: true}},
+		"nothing is staged anew on a node that goes down": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.shutdown = workflow.Failed, dead, true }),
+			want: verdict{loss: lossDead, release: true}},
+		"a volume that hangs is told of, and nothing more": {
+			o: staged(func(o *kept) { o.volume = silent }), want: verdict{loss: lossSilent}},
+		"also where its staging pod has ended": {
+			o: staged(func(o *kept) { o.stagingPod, o.volume = workflow.Failed, silent }), want: verdict{loss: lossSilent, release: true}},
+		"one that answers again is well": {
+			o: staged(func(o *kept) { o.degraded = lossSilent }), want: verdict{}},
+		"nothing changes where nobody could look": {
+			o: staged(func(o *kept) { o.volume, o.degraded = unseen, lossSilent }), want: verdict{loss: lossSilent}},
+		"a volume that somebody has unmounted is told of": {
+			o: staged(func(o *kept) { o.attached, o.volume = false, unseen }), want: verdict{loss: lossDetached}},
+		"what is being staged anew goes on, whatever is seen of it": {
+			o:    kept{phase: pavv1.StageUnstaging, restaging: true, degraded: lossDead, thisBoot: true},
+			want: verdict{loss: lossDead, restage: true}},
+		"but not after a reboot, with which its clients have gone": {
+			o: kept{phase: pavv1.StageStaging, restaging: true, degraded: lossDead}, want: verdict{loss: lossDead}},
+		"what is staged is gone with the boot, and kubelet will call": {
+			o: staged(func(o *kept) { o.thisBoot, o.attached, o.volume = false, false, unseen }), want: verdict{}},
+		"a stage that but claims the volume has nothing to lose": {
+			o: staged(func(o *kept) { o.claimOnly, o.attached, o.stagingPod = true, false, workflow.Absent }), want: verdict{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decideKeep(test.o); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo goes through all combinations.
+func TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
+	for o := range combinations() {
+		v := decideKeep(o)
+		wrong := func(what string) { t.Errorf("%s: %+v: %+v", what, o, v) }
+		over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
+		if v.restage && !o.restaging && (o.volume != dead || !o.attached || !o.restageable || !o.thisBoot || o.claimOnly) {
+			wrong("staged anew although the volume is not known to be dead")
+		}
+		if v.restage && !o.restaging && v.loss == lossNone {
+			wrong("staged anew without a word")
+		}
+		if v.release && (!over || !o.outcomeHeld) {
+			wrong("a pod is let go that has not ended")
+		}
+		if v.release && o.stagingPod == workflow.Failed && v.loss == lossNone {
+			wrong("a pod is let go whose end is not on record")
+		}
+		o.degraded, o.outcomeHeld = v.loss, o.outcomeHeld && !v.release
+		if again := decideKeep(o); again.loss != v.loss || again.release || again.restage != v.restage {
+			t.Errorf("a second look decides otherwise: %+v: %+v, then %+v", o, v, again)
+		}
+	}
+}
+
+func combinations() func(yield func(kept) bool) {
+	phases := []pavv1.StagePhase{"", pavv1.StageValidating, pavv1.StageStaging, pavv1.StageStaged, pavv1.StageUnstaging, pavv1.StageFailed}
+	losses := []loss{lossNone, lossEnded, lossDead, lossSilent, lossDetached}
+	pods := []workflow.State{workflow.Absent, workflow.Running, workflow.Stopping, workflow.Succeeded, workflow.Failed}
+	return func(yield func(kept) bool) {
+		for bits := range 1 << 8 {
+			is := func(bit int) bool { return bits>>bit&1 == 1 }
+			o := kept{
+				restaging: is(0), claimOnly: is(1), thisBoot: is(2), attached: is(3), outcomeHeld: is(4),
+				shutdown: is(5), confirmed: is(6), restageable: is(7),
+			}
+			for _, o.phase = range phases {
+				for _, o.degraded = range losses {
+					for _, o.stagingPod = range pods {
+						for _, o.volume = range []health{unseen, answers, silent, dead} {
+							if !yield(o) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+const (
+	// confirmation is how long a volume must have been dead before that is believed of it although its staging pod runs.
+	confirmation = 10 * time.Second
+
+	// shutdownTime is how long after the end of a staging pod its node is taken to be going down, where kubelet says so.
+	shutdownTime = 5 * time.Minute
+)
+
+// gather finds out what the next act depends on, and returns the staging pod with it.
+func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *corev1.Pod, error) {
+	status := &stage.Status
+	is := kept{
+		phase:     status.Phase,
+		restaging: status.Restaging,
+		claimOnly: stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil,
+		thisBoot:  status.BootID == k.stager.bootID,
+	}
+	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
+		is.degraded = loss(degraded.Reason)
+	}
+	if is.phase != pavv1.StageStaged || is.claimOnly || is.restaging {
+		return is, nil, nil
+	}
+	pod, err := k.stager.runner.Get(ctx, status.StagingPod, stage.UID)
+	if err != nil {
+		return is, nil, err
+	}
+	k.gatherPod(stage.Name, pod, &is)
+	if is.attached, err = k.stager.dirs.Attached(ctx, stage.Name); err != nil {
+		return is, nil, err
+	}
+	if is.attached {
+		is.volume, is.told, err = k.health(ctx, stage.Name)
+	}
+	is.confirmed = k.confirmed(stage.Name, is.volume)
+	if err == nil {
+		is.restageable, err = k.restageable(ctx, stage.Spec.Provisioner)
+	}
+	return is, pod, err
+}
+
+func (k *Keeper) gatherPod(stage string, pod *corev1.Pod, is *kept) {
+	is.stagingPod = workflow.Observe(pod)
+	if pod == nil {
+		return
+	}
+	is.outcomeHeld = slices.Contains(pod.Finalizers, pavv1.PodFinalizer)
+	if left := k.untilShutdown(pod); left > 0 {
+		is.shutdown = true
+		k.queue.AddAfter(stage, left)
+	}
+}
+
+// untilShutdown returns for how long yet the node is taken to be going down; a shutdown may be called off.
+func (k *Keeper) untilShutdown(pod *corev1.Pod) time.Duration {
+	// Kubelet's words for a pod that it ends, and one that it does not start, as the node goes down.
+	if pod.Status.Reason != "Terminated" && pod.Status.Reason != "NodeShutdown" {
+		return 0
+	}
+	ended := k.now()
+	if over := workflow.Observe(pod); over == workflow.Failed || over == workflow.Succeeded {
+		ended = pod.CreationTimestamp.Time
+		for i := range pod.Status.ContainerStatuses {
+			if terminated := pod.Status.ContainerStatuses[i].State.Terminated; terminated != nil && terminated.FinishedAt.After(ended) {
+				ended = terminated.FinishedAt.Time
+			}
+		}
+	}
+	return ended.Add(shutdownTime).Sub(k.now())
+}
+
+// health looks at the volume, and returns with what it is like what was said about it.
+func (k *Keeper) health(ctx context.Context, stage string) (is health, told string, err error) {
+	_, err = k.vitals.look(ctx, stage, k.stager.dirs.Volume(stage))
+	switch {
+	case ctx.Err() != nil:
+		return unseen, "", ctx.Err()
+	case err == nil:
+		return answers, "", nil
+	case errors.Is(err, mount.ErrDead):
+		return dead, err.Error(), nil
+	case errors.Is(err, mount.ErrNotMounted):
+		return unseen, "", nil // It has been detached since; whoever did that is about to say so.
+	}
+	// An error is no proof that nothing is written any more.
+	return silent, err.Error(), nil
+}
+
+// confirmed says whether a volume has been dead for a while, and sees to it that it is looked at again.
+func (k *Keeper) confirmed(stage string, volume health) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if volume != dead {
+		delete(k.deadAt, stage)
+		return false
+	}
+	since, known := k.deadAt[stage]
+	if !known {
+		since = k.now()
+		k.deadAt[stage] = since
+	}
+	left := since.Add(confirmation).Sub(k.now())
+	if left > 0 {
+		k.queue.AddAfter(stage, left)
+	}
+	return left <= 0
+}
+
+// restageable says whether the provisioner, as it is now, wants volumes to be staged anew.
+func (k *Keeper) restageable(ctx context.Context, name string) (bool, error) {
+	provisioner, err := k.stager.catalogue.Provisioner(ctx, name)
+	return provisioner != nil && provisioner.Spec.VolumeStaging.Recovery != pavv1.StagingRecoveryNone, err
+}

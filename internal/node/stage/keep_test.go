@@ -1,0 +1,278 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+)
+
+// restages counts the restagings that the keeper asks for, in place of the Stager's.
+func (n *testNode) restages(err error) *int {
+	count := 0
+	n.restageStage = func(context.Context, string) error {
+		count++
+		if err == nil {
+			n.api.mu.Lock()
+			defer n.api.mu.Unlock()
+			n.api.stages["stage-a"].Status.Attempt++
+		}
+		return err
+	}
+	return &count
+}
+
+func (n *testNode) degraded(t *testing.T) string {
+	t.Helper()
+	n.api.mu.Lock()
+	defer n.api.mu.Unlock()
+	condition := meta.FindStatusCondition(n.api.stages["stage-a"].Status.Conditions, pavv1.StageDegraded)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return condition.Reason
+}
+
+// wantTold checks that the claim, its pod and the PavStage were told of the reason, and nobody of anything else.
+func wantTold(t *testing.T, events []string, reason string, words ...string) {
+	t.Helper()
+	whom := []string{"PavStage", "PersistentVolumeClaim default/claim", "Pod default/client"}
+	if len(events) != len(whom) {
+		t.Fatalf("got events %q, want one for each of %q", events, whom)
+	}
+	for i, event := range events {
+		if !strings.HasPrefix(event, whom[i]+": "+reason+": ") {
+			t.Errorf("got event %q, want %s told of %s", event, whom[i], reason)
+		}
+		for _, word := range words {
+			if !strings.Contains(event, word) {
+				t.Errorf("event %q lacks %q", event, word)
+			}
+		}
+	}
+}
+
+func TestKeeper_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	restaged := n.restages(errors.New("not now"))
+	if events := n.look(t); len(events) > 0 || *restaged > 0 {
+		t.Errorf("a healthy volume: got events %q and %d restagings", events, *restaged)
+	}
+
+	d.die()
+	n.api.setPod(fail)
+	wantTold(t, n.look(t), "VolumeDead", "OOMKilled", "HostToContainer", "kubectl logs -n pav-pods stage-1")
+	if *restaged != 1 || n.degraded(t) != "VolumeDead" || n.podHeld() {
+		t.Errorf("got %d restagings, degraded %q, pod held %t", *restaged, n.degraded(t), n.podHeld())
+	}
+	if events := n.look(t); len(events) > 0 || *restaged != 1 {
+		t.Errorf("a second look at once: got events %q and %d restagings, want none and 1", events, *restaged)
+	}
+	n.now = func() time.Time { return time.Now().Add(shortestPause + time.Second) }
+	if events := n.look(t); len(events) > 0 || *restaged != 2 {
+		t.Errorf("a second look: got events %q and %d restagings, want none and 2", events, *restaged)
+	}
+	n.now = func() time.Time { return time.Now().Add(longestPause) }
+	n.restages(nil)
+	wantTold(t, n.look(t), "VolumeRestaged")
+}
+
+func TestKeeper_StagingPodDeleted_VolumeAnswers_IsTold_AndThePodGoes(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	n.attach(t)
+	restaged := n.restages(nil)
+
+	now := metav1.Now()
+	n.api.setPod(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Spec.NodeName = &now, "node" })
+	if events := n.look(t); len(events) > 0 || !n.podHeld() {
+		t.Errorf("while it stops: got events %q, held %t", events, n.podHeld())
+	}
+	n.api.setPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+	wantTold(t, n.look(t), "StagingPodEnded", "staging pod pav-pods/stage-1 was deleted")
+	if *restaged != 0 || n.podHeld() {
+		t.Errorf("got %d restagings, pod held %t", *restaged, n.podHeld())
+	}
+	delete(n.api.pods, "stage-1")
+	if events := n.look(t); len(events) > 0 || n.degraded(t) != "StagingPodEnded" {
+		t.Errorf("when it is gone: got events %q, degraded %q", events, n.degraded(t))
+	}
+}
+
+func TestKeeper_RecoveryForbidden_OnlyTells(t *testing.T) {
+	n := newNode(t)
+	n.stager.catalogue = provisioners{recovery: pavv1.StagingRecoveryNone}
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	restaged := n.restages(nil)
+	d.die()
+	n.api.setPod(fail)
+	wantTold(t, n.look(t), "VolumeDead", "volumeStaging.recovery", "delete the pods")
+	if *restaged != 0 {
+		t.Errorf("got %d restagings", *restaged)
+	}
+}
+
+func TestKeeper_BlockVolume_TellsToRestartClients(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(stage *pavv1.PavStage) { stage.Spec.VolumeMode = corev1.PersistentVolumeBlock })
+	d := n.attach(t)
+	n.restages(errors.New("not now"))
+	d.die()
+	n.api.setPod(fail)
+	wantTold(t, n.look(t), "VolumeDead", "pods that use the block device must be restarted")
+}
+
+func TestKeeper_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	restaged := n.restages(errors.New("not now"))
+	d.die()
+	wantTold(t, n.look(t), "VolumeDead", "staging pod pav-pods/stage-1 runs")
+	if *restaged != 0 {
+		t.Errorf("got %d restagings at once", *restaged)
+	}
+	n.now = func() time.Time { return time.Now().Add(confirmation + time.Second) }
+	if events := n.look(t); len(events) > 0 || *restaged != 1 {
+		t.Errorf("later: got events %q and %d restagings, want none and 1", events, *restaged)
+	}
+}
+
+func TestKeeper_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	restaged := n.restages(errors.New("not now"))
+	d.die()
+	n.api.setPod(func(pod *corev1.Pod) {
+		fail(pod)
+		pod.Status.Reason = "Terminated"
+		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.Now()
+	})
+	n.look(t)
+	if *restaged != 0 {
+		t.Errorf("got %d restagings at once", *restaged)
+	}
+	n.now = func() time.Time { return time.Now().Add(shutdownTime + time.Second) }
+	if n.look(t); *restaged != 1 {
+		t.Errorf("got %d restagings later, want 1", *restaged)
+	}
+}
+
+func TestKeeper_HangingVolume_IsTold_AndHeals(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	restaged := n.restages(nil)
+	n.vitals.patience = 100 * time.Millisecond
+
+	goOn := d.hang()
+	n.api.setPod(fail)
+	wantTold(t, n.look(t), "VolumeSilent", "no answer within", "may still write")
+	if *restaged != 0 {
+		t.Errorf("a volume that hangs is staged anew")
+	}
+	goOn()
+	n.vitals.patience = time.Minute
+	wantTold(t, n.look(t), "StagingPodEnded")
+}
+
+func TestStats_TellOfTheVolumeAsItIs(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	shared, _ := n.stager.names(Volume{Driver: "driver", Handle: "handle"})
+	d := n.attach(t)
+	target := n.podFolder(t, "client-uid") + "/mount"
+	volume := Volume{Driver: "driver", Handle: "handle"}
+	if _, err := n.stager.Stats(t.Context(), volume, target); !errors.Is(err, ErrUnknownVolume) {
+		t.Errorf("another stage's target: got %v, want ErrUnknownVolume", err)
+	}
+	publications, err := n.dirs.Publications(t.Context(), "stage-a")
+	must(t, err)
+	must(t, n.dirs.Record(t.Context(), shared, pavdir.Stage{Driver: "driver", Handle: "handle"}))
+	must(t, n.dirs.RecordPublication(t.Context(), shared, publications[0]))
+
+	get := func() Stats {
+		stats, err := n.stager.Stats(t.Context(), volume, target)
+		must(t, err)
+		return stats
+	}
+	if stats := get(); stats.Abnormal {
+		t.Errorf("a healthy volume: got %+v", stats)
+	}
+	n.vitals.note(&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: shared}, Status: pavv1.PavStageStatus{
+		Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Message: "its pod is gone"}},
+	}})
+	if stats := get(); !stats.Abnormal || stats.Message != "its pod is gone" {
+		t.Errorf("a degraded volume: got %+v", stats)
+	}
+	n.vitals.patience = 100 * time.Millisecond
+	goOn := d.hang()
+	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "no answer") {
+		t.Errorf("a hanging volume: got %+v", stats)
+	}
+	goOn()
+	n.vitals.patience = time.Minute
+	d.die()
+	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "dead for good") {
+		t.Errorf("a dead volume: got %+v", stats)
+	}
+	if _, err := n.stager.Stats(t.Context(), volume, n.kubelet+"/nowhere"); !errors.Is(err, ErrUnknownVolume) {
+		t.Errorf("no target: got %v, want ErrUnknownVolume", err)
+	}
+}
+
+func TestKeeper_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	working := make(chan struct{})
+	n.restageStage = func(ctx context.Context, _ string) error {
+		close(working)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Start(ctx) }()
+	d.die()
+	n.api.setPod(fail)
+	n.Look("stage-a")
+	select {
+	case <-working:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing is staged anew")
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the keeper does not end")
+	}
+	n.Look("stage-a") // must neither block nor panic
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return !strings.Contains(stacks(), "stage.(*Keeper)"), nil
+	})
+	if err != nil {
+		t.Errorf("goroutines are left: %s", stacks())
+	}
+}
+
+func stacks() string {
+	all := make([]byte, 1<<20)
+	return string(all[:runtime.Stack(all, true)])
+}

@@ -1,0 +1,96 @@
+package stage
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
+	v := newVitals(nil, func(string) {})
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	v.now = func() time.Time { return now }
+	registry := prometheus.NewPedanticRegistry()
+	must(t, registry.Register(v))
+
+	stage := func(name string, change func(*pavv1.PavStageStatus)) {
+		s := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavStageSpec{Provisioner: "p", VolumeName: "pv"}}
+		s.Status.Phase = pavv1.StageStaged
+		change(&s.Status)
+		v.note(s)
+	}
+	failing := func(attempt int32, ago time.Duration) func(*pavv1.PavStageStatus) {
+		return func(status *pavv1.PavStageStatus) {
+			status.Phase = pavv1.StageUnstaging
+			status.UnstagingAttempt = attempt
+			status.UnstagingFailure = &pavv1.WorkflowFailure{Time: metav1.NewTime(now.Add(-ago))}
+			status.Conditions = []metav1.Condition{{Type: pavv1.StageReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
+		}
+	}
+	degraded := func(status *pavv1.PavStageStatus) {
+		status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Message: "bad"}}
+	}
+	steps := []struct {
+		what string
+		do   func()
+		want map[string]float64
+	}{
+		{"nothing is staged", func() {}, map[string]float64{}},
+		{"one for each phase", func() {
+			stage("a", func(*pavv1.PavStageStatus) {})
+			stage("b", func(*pavv1.PavStageStatus) {})
+			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = "" })
+		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p New": 1}},
+		{"the worst of a volume's stages", func() {
+			stage("a", degraded)
+			stage("c", failing(2, time.Minute))
+		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
+			"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 60}},
+		{"the first failure counts, also after the second", func() { stage("c", failing(3, 0)) },
+			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
+				"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 60}},
+		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.forget("c"); stage("c", failing(3, 0)) },
+			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
+				"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 3600}},
+		{"what is mended is no more", func() {
+			stage("a", func(*pavv1.PavStageStatus) {})
+			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageStaging })
+		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Staging": 1}},
+		{"all series go with the stages", func() {
+			stage("a", degraded)
+			stage("c", failing(2, time.Minute))
+			for _, name := range []string{"a", "b", "c"} {
+				v.forget(name)
+			}
+		}, map[string]float64{}},
+	}
+	for _, step := range steps {
+		step.do()
+		if diff := cmp.Diff(step.want, gathered(t, registry)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// gathered returns the values by metric and labels, those of a volume ordered as provisioner and volume.
+func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := from.Gather()
+	must(t, err)
+	series := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			values := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				values[pair.GetName()] = pair.GetValue()
+			}
+			series[family.GetName()+" "+values["provisioner"]+" "+values["phase"]+values["volume"]] = metric.GetGauge().GetValue()
+		}
+	}
+	return series
+}

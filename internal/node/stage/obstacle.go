@@ -1,0 +1,121 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// tolerance is how long something may keep a pod from starting before it is told. Kubelets and schedulers
+// mend much within seconds.
+const tolerance = 4 * time.Second
+
+// maxCauses is how many causes are told of one pod. Some have a time or a count in their words.
+const maxCauses = 8
+
+// troubles remembers what is not worth a place in the ledger, by the name of the stage: an agent that
+// begins anew tells once more, and tries once more.
+type troubles struct {
+	mu sync.Mutex
+	of map[string]*trouble
+}
+
+// trouble is what a stage has met.
+type trouble struct {
+	pod   string          // the pod that is kept from starting
+	since time.Time       // since when it is known
+	told  map[string]bool // the causes that were told
+
+	failures int // attempts to stage the volume anew that have failed in a row
+}
+
+func newTroubles() *troubles { return &troubles{of: map[string]*trouble{}} }
+
+// change changes what is remembered of a stage.
+func (t *troubles) change(stage string, f func(*trouble)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of[stage] == nil {
+		t.of[stage] = &trouble{}
+	}
+	f(t.of[stage])
+}
+
+// forget drops what is remembered of a stage.
+func (t *troubles) forget(stage string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.of, stage)
+}
+
+// failures returns how many attempts to stage the volume anew have failed in a row.
+func (t *troubles) failures(stage string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of[stage] == nil {
+		return 0
+	}
+	return t.of[stage].failures
+}
+
+// meets notes what keeps a pod from starting, which may be nothing, and returns whether that is to be told
+// now, and if not, when, if at all.
+func (t *trouble) meets(pod, cause string, now time.Time) (untold bool, in time.Duration) {
+	if cause == "" {
+		t.since = time.Time{}
+		return false, 0
+	}
+	if t.pod != pod {
+		t.pod, t.since, t.told = pod, time.Time{}, map[string]bool{}
+	}
+	if t.since.IsZero() {
+		t.since = now
+	}
+	if t.told[cause] || len(t.told) >= maxCauses {
+		return false, 0
+	}
+	in = tolerance - now.Sub(t.since)
+	return in <= 0, max(in, 0)
+}
+
+// observeObstacle gathers whether it is to be told what keeps the stage's pod from starting.
+func (t *task) observeObstacle(o *observation) {
+	_, pod := t.work()
+	if pod == nil {
+		return
+	}
+	cause := ""
+	if workflow.Observe(pod) == workflow.Running {
+		cause = workflow.Waiting(pod)
+	}
+	t.troubles.change(t.stage.Name, func(known *trouble) {
+		o.untold, o.tellIn = known.meets(string(pod.UID), cause, t.now())
+	})
+}
+
+// tellObstacle tells everybody what keeps the pod from starting, and the caller at once, for kubelet shows
+// that on the client pod.
+func (t *task) tellObstacle(ctx context.Context) error {
+	what, pod := t.work()
+	cause := workflow.Waiting(pod)
+	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
+		setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observe.Clip(cause, maxMessage))
+	}); err != nil {
+		return err
+	}
+	t.troubles.change(t.stage.Name, func(known *trouble) { known.told[cause] = true })
+	reason := "FailedMount"
+	if what == unstaging {
+		reason = "FailedUnmount"
+	}
+	t.eventf(corev1.EventTypeWarning, reason, "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
+	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", ErrPending, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
+}

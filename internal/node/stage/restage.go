@@ -1,0 +1,169 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// Restage stages a volume anew under its clients, where the present one is dead: it will never answer
+// again, and nothing that is written to it reaches the storage. That is checked, for a second volume beside
+// one that still works could corrupt the storage. It may be repeated, and goes on where an earlier call,
+// or an earlier agent, was interrupted:
+//
+//  1. the PavStage becomes Unstaging, marked as being staged anew: the claim on the volume stays;
+//  2. the volume is detached and unstaged as Unstage does, but for the targets of clients;
+//  3. it is staged as Stage does, by the pods of another attempt, until that succeeds;
+//  4. it is mounted over the dead one at the targets, and the PavStage becomes Staged.
+//
+// It gives way to kubelet's calls: the error is then ErrBusy. Nothing is done for a stage that is not
+// Staged, nor being staged anew.
+func (s *Stager) Restage(ctx context.Context, name string) error {
+	record, err := s.dirs.Recorded(ctx, name)
+	if err != nil || record == nil {
+		return err
+	}
+	of := subject{Volume: Volume{Driver: record.Driver, Handle: record.Handle}}
+	if record.Client != nil {
+		of.target = record.Client.Target
+	}
+	yielding, end := s.inflight.yielding(ctx, of.key())
+	defer end()
+	release, err := s.claim(of)
+	if err != nil {
+		return err
+	}
+	defer s.tell(s.namesOf(of)...)
+	defer release()
+
+	t := s.newTask(of, "")
+	err = t.restage(yielding)
+	if err != nil && yielding.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: kubelet has called", ErrBusy)
+	}
+	return err
+}
+
+func (t *task) restage(ctx context.Context) error {
+	o, err := t.observe(ctx)
+	if err != nil {
+		return t.interrupted(ctx, err)
+	}
+	switch {
+	case !o.exists || !o.thisBoot || o.claimOnly:
+		return nil
+	case o.restaging:
+	case o.phase != pavv1.StageStaged:
+		return nil
+	default:
+		if err := t.beginRestaging(ctx); err != nil {
+			return err
+		}
+	}
+	return t.run(ctx, decideStage)
+}
+
+// beginRestaging marks the stage, once it is certain that nobody can write to the volume any more.
+func (t *task) beginRestaging(ctx context.Context) error {
+	var paths []string
+	if t.attached != "" {
+		paths = append(paths, t.dirs.Volume(t.attached))
+	}
+	for i := range t.published {
+		paths = append(paths, t.published[i].Target)
+	}
+	for _, path := range paths {
+		if err := t.mustBeDead(ctx, path); err != nil {
+			return err
+		}
+	}
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageUnstaging
+		status.Restaging = true
+		status.StagingFailure, status.UnstagingFailure = nil, nil
+		setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being staged anew")
+	}); err != nil {
+		return err
+	}
+	t.eventf(corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
+	return nil
+}
+
+// mustBeDead returns errAnswers unless what is mounted at path, if anything is, is dead.
+func (t *task) mustBeDead(ctx context.Context, path string) error {
+	mounted, err := t.mounts.Mounted(ctx, path)
+	if err != nil || !mounted {
+		return err
+	}
+	if t.vitals == nil {
+		return fmt.Errorf("%w: nobody can look at %q", errAnswers, path)
+	}
+	_, err = t.vitals.look(ctx, t.stage.Name, path)
+	if errors.Is(err, mount.ErrDead) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%w: at %q", errAnswers, path), err)
+}
+
+// renew begins the next attempt to stage a volume anew, with nothing left of the last one.
+func (t *task) renew(ctx context.Context) error {
+	if err := t.dirs.Renew(ctx, t.stage.Name); err != nil {
+		return err
+	}
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageStaging
+		status.Attempt++
+		status.Validated = true
+		status.StagingPod = nil
+		if status.UnstagingPod != nil {
+			status.UnstagingPod = nil
+			status.UnstagingAttempt++ // so that no two pods have one name
+		}
+		status.UnstagingFailure = nil
+		setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
+	}); err != nil {
+		return err
+	}
+	if err := t.releasePods(ctx); err != nil {
+		return err
+	}
+	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
+		if pod == nil {
+			continue
+		}
+		if err := t.runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover mounts the new volume over what running clients have. Those whose containers receive mounts see
+// it at once. A device cannot be exchanged under a container.
+func (t *task) cover(ctx context.Context) error {
+	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeFilesystem {
+		for i := range t.published {
+			if err := t.coverTarget(ctx, &t.published[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return t.confirm(ctx)
+}
+
+func (t *task) coverTarget(ctx context.Context, p *publication) error {
+	// One that was on record but not mounted yet is kubelet's to ask for again.
+	mounted, err := t.mounts.Mounted(ctx, p.Target)
+	if err != nil || !mounted {
+		return err
+	}
+	return t.mounts.Bind(ctx, Binding{
+		Source: t.dirs.Volume(t.stage.Name), Target: p.Target, Mode: t.stage.Spec.VolumeMode, Options: p.Options, Cover: true,
+	})
+}

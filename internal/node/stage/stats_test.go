@@ -1,0 +1,84 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// asked is a Prober that answers when it is told to.
+type asked struct {
+	running, most atomic.Int32
+	questions     chan chan error
+}
+
+func (a *asked) Probe(context.Context, string) (mount.Usage, error) {
+	a.most.Store(max(a.most.Load(), a.running.Add(1)))
+	defer a.running.Add(-1)
+	answer := make(chan error)
+	a.questions <- answer
+	return mount.Usage{}, <-answer
+}
+
+func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
+	prober := &asked{questions: make(chan chan error)}
+	v := newVitals(prober, func(string) { t.Error("nobody has given up") })
+	v.patience = time.Minute
+	look := func() <-chan error {
+		result := make(chan error, 1)
+		go func() { _, err := v.look(t.Context(), "stage", "/volume"); result <- err }()
+		return result
+	}
+
+	first := look()
+	answer := <-prober.questions
+	second := look()
+	answer <- nil
+	if err := <-first; err != nil {
+		t.Errorf("the first look: got %v", err)
+	}
+	// What has happened after the first began must not escape the second.
+	(<-prober.questions) <- mount.ErrDead
+	if err := <-second; !errors.Is(err, mount.ErrDead) {
+		t.Errorf("the second look: got %v, want ErrDead", err)
+	}
+	if prober.most.Load() != 1 {
+		t.Errorf("%d looks in the kernel at once", prober.most.Load())
+	}
+	if len(v.glances) != 0 {
+		t.Errorf("looks are left: %v", v.glances)
+	}
+}
+
+func TestLook_HangingVolume_CostsOneThread_AndIsLookedAtWhenItAnswers(t *testing.T) {
+	prober := &asked{questions: make(chan chan error)}
+	late := make(chan string, 10)
+	v := newVitals(prober, func(stage string) { late <- stage })
+	v.patience = 20 * time.Millisecond
+
+	hanging := make(chan chan error, 1)
+	go func() { hanging <- <-prober.questions }()
+	for range 3 {
+		if _, err := v.look(t.Context(), "stage", "/volume"); !errors.Is(err, errSilent) {
+			t.Fatalf("got %v, want errSilent", err)
+		}
+	}
+	v.patience = time.Minute
+	v.now = func() time.Time { return time.Now().Add(time.Hour) }
+	if _, err := v.look(t.Context(), "other", "/volume"); !errors.Is(err, errSilent) {
+		t.Errorf("one that hangs for long: got %v, want errSilent at once", err)
+	}
+
+	(<-hanging) <- nil
+	got := map[string]bool{<-late: true, <-late: true}
+	if !got["stage"] || !got["other"] {
+		t.Errorf("looked at %v, want both stages", got)
+	}
+	if prober.most.Load() != 1 {
+		t.Errorf("%d looks in the kernel at once", prober.most.Load())
+	}
+}
