@@ -44,6 +44,7 @@ func steps() map[step]func(*task, context.Context) error {
 		stepDetach:         (*task).detach,
 		stepStop:           (*task).stop,
 		stepRunUnstaging:   (*task).runUnstaging,
+		stepGiveUp:         (*task).giveUp,
 		stepRetry:          (*task).retryUnstaging,
 		stepRenew:          (*task).renew,
 		stepClean:          (*task).clean,
@@ -273,6 +274,8 @@ func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
 // update changes the status, and fails if somebody else has changed the object since it was read.
 func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) error {
 	change(&t.stage.Status)
+	// An agent that ended between the object and its first status has left it without.
+	t.stage.Status.Attempt = max(t.stage.Status.Attempt, 1)
 	if err := t.client.Status().Update(ctx, t.stage); err != nil {
 		return fmt.Errorf("writing the status of PavStage %q: %w", t.stage.Name, err)
 	}

@@ -91,6 +91,11 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	return t.runner.Create(ctx, pod)
 }
 
+// giveUp stops an unstaging pod that cannot start.
+func (t *task) giveUp(ctx context.Context) error {
+	return t.runner.Stop(ctx, t.unstagingPod)
+}
+
 // retryUnstaging records the failure of an unstaging pod. The pod stays until the next one is due,
 // so that its logs can be read.
 func (t *task) retryUnstaging(ctx context.Context) error {

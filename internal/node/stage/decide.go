@@ -39,6 +39,7 @@ type observation struct {
 	backoff time.Duration // until the next attempt of what has failed
 	tellIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
 	untold  bool          // that is to be told now
+	stuck   bool          // the unstaging pod has been kept from starting for long
 }
 
 // due returns when to look again though nothing has changed; never where it is 0.
@@ -79,6 +80,7 @@ const (
 	stepDetach                     // unmount it
 	stepStop                       // stop the validation or staging pod
 	stepRunUnstaging               // run the unstaging pod
+	stepGiveUp                     // stop an unstaging pod that cannot start
 	stepRetry                      // record that the unstaging pod failed, and begin the next attempt
 	stepRenew                      // begin the next attempt to stage the volume anew
 	stepClean                      // remove /pav
@@ -282,7 +284,13 @@ func decideUnstagingPod(o observation) step {
 	switch o.unstagingPod {
 	case workflow.Succeeded:
 		return stepClean
-	case workflow.Running, workflow.Stopping:
+	case workflow.Running:
+		if o.stuck {
+			// The definition may have been mended since: the next attempt goes by the present one.
+			return stepGiveUp
+		}
+		return stepWait
+	case workflow.Stopping:
 		return stepWait
 	case workflow.Failed, workflow.Absent:
 	}

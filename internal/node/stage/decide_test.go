@@ -223,7 +223,10 @@ func TestDecideUnstage(t *testing.T) {
 		"but not before its time":                                      {o: with(func(o *observation) { o.unstagingIntended, o.backoff = true, time.Second }), want: stepWait},
 		"nor is one whose template failed":                             {o: with(func(o *observation) { o.backoff = time.Second }), want: stepWait},
 		"a running unstaging pod is waited for":                        {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Running, true }), want: stepWait},
-		"a failed unstaging pod is retried":                            {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Failed }), want: stepRetry},
+		"an unstaging pod that cannot start makes room for the next": {o: with(func(o *observation) {
+			o.unstagingIntended, o.unstagingPod, o.stuck = true, workflow.Running, true
+		}), want: stepGiveUp},
+		"a failed unstaging pod is retried": {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Failed }), want: stepRetry},
 		"a failed unstaging pod is kept until the next attempt": {o: with(func(o *observation) {
 			o.unstagingIntended, o.unstagingPod, o.backoff = true, workflow.Failed, time.Second
 		}), want: stepWait},

@@ -18,6 +18,9 @@ import (
 // mend much within seconds.
 const tolerance = 4 * time.Second
 
+// longestObstacle is how long an unstaging pod may be kept from starting before the next attempt takes its place.
+const longestObstacle = 5 * time.Minute
+
 // maxCauses is how many causes are told of one pod. Some have a time or a count in their words.
 const maxCauses = 8
 
@@ -88,7 +91,7 @@ func (t *trouble) meets(pod, cause string, now time.Time) (untold bool, in time.
 
 // observeObstacle gathers whether it is to be told what keeps the stage's pod from starting.
 func (t *task) observeObstacle(o *observation) {
-	_, pod := t.work()
+	what, pod := t.work()
 	if pod == nil {
 		return
 	}
@@ -98,6 +101,7 @@ func (t *task) observeObstacle(o *observation) {
 	}
 	t.troubles.change(t.stage.Name, func(known *trouble) {
 		o.untold, o.tellIn = known.meets(string(pod.UID), cause, t.now())
+		o.stuck = what == unstaging && pod == t.unstagingPod && cause != "" && t.now().Sub(known.since) >= longestObstacle
 	})
 }
 
