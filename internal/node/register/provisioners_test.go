@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	csiapi "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
@@ -164,6 +166,43 @@ func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
 		t.Error("the call succeeded")
 	}
 	wantVersion(t, r.socket("driver"), "driver 2")
+}
+
+func TestUnregistering_LetsCallsEnd(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	called, release := make(chan struct{}), make(chan struct{})
+	must(t, r.Register("driver", func(server *grpc.Server) {
+		csiapi.RegisterIdentityServer(server, &slow{called: called, release: release})
+	}))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := version(t, r.socket("driver"))
+		ended <- err
+	}()
+	<-called
+	gone := make(chan error, 1)
+	go func() { gone <- r.Unregister("driver") }()
+	deadline := time.Now().Add(10 * time.Second)
+	for _, err := os.Stat(r.socket("driver")); err == nil && time.Now().Before(deadline); _, err = os.Stat(r.socket("driver")) {
+		runtime.Gosched()
+	}
+	close(release)
+	must(t, <-ended)
+	must(t, <-gone)
+}
+
+// slow is a driver whose calls end when they are let.
+type slow struct {
+	csiapi.UnimplementedIdentityServer
+	called, release chan struct{}
+}
+
+// GetPluginInfo implements csi.IdentityServer.
+func (s *slow) GetPluginInfo(context.Context, *csiapi.GetPluginInfoRequest) (*csiapi.GetPluginInfoResponse, error) {
+	close(s.called)
+	<-s.release
+	return &csiapi.GetPluginInfoResponse{Name: "driver", VendorVersion: "1"}, nil
 }
 
 // waiting is a driver whose calls end when they are canceled.

@@ -150,28 +150,52 @@ func listen(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Unregister takes a driver away from kubelet. Calls that are going on are canceled.
+// callPatience is how long calls of a driver that goes may take to end.
+const callPatience = 15 * time.Second
+
+// Unregister takes a driver away from kubelet. Calls that are going on may end: a volume's last call lets
+// its PavProvisioner go, and kubelet, if it did not hear the answer, would ask for ever.
 func (r *Registry) Unregister(name string) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	err := errors.Join(remove(r.registration(name)), remove(r.socket(name)))
-	if r.stop(name) {
+	d := r.drivers[name]
+	delete(r.drivers, name)
+	r.mu.Unlock()
+	if d != nil {
+		d.drain(callPatience)
 		r.log.Info("driver unregistered", "driver", name)
 	}
 	return err
 }
 
-// stop ends a driver's server, and says whether there was one. Its sockets stay. It must be called
-// with the lock held.
-func (r *Registry) stop(name string) bool {
+// drain ends a driver's server when its calls have ended, and after patience at the latest.
+func (d *driver) drain(patience time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.server.GracefulStop()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+	d.server.Stop()
+	<-ended
+	d.served.Wait()
+}
+
+// stop ends a driver's server, and the calls that are going on. Its sockets stay. It must be called with
+// the lock held.
+func (r *Registry) stop(name string) {
 	d := r.drivers[name]
 	if d == nil {
-		return false
+		return
 	}
 	d.server.Stop()
 	d.served.Wait()
 	delete(r.drivers, name)
-	return true
 }
 
 // Prune takes away the sockets of an earlier agent whose drivers are neither among the names nor registered.

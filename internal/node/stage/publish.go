@@ -129,8 +129,10 @@ func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (
 		if err != nil || !mounted {
 			return false, err
 		}
-		if all[i].Options != p.Options {
-			return false, fmt.Errorf("%w: target %q is published with %+v", ErrMismatch, p.Target, all[i].Options)
+		// Of the other options a change reaches clients that come later: a volume's mount options may be edited
+		// while pods have it, and a final error would keep their containers from being restarted.
+		if all[i].Options.ReadOnly != p.Options.ReadOnly {
+			return false, fmt.Errorf("%w: target %q is published with read-only %t", ErrMismatch, p.Target, all[i].Options.ReadOnly)
 		}
 		return true, nil
 	}

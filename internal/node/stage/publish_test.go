@@ -62,6 +62,8 @@ func TestPublish_IsRepeatable_AndSoIsUnpublish(t *testing.T) {
 	if err := n.stager.Publish(t.Context(), v, other); !errors.Is(err, ErrMismatch) {
 		t.Errorf("the same target with other options: got %v, want ErrMismatch", err)
 	}
+	other.Options = mount.BindOptions{ReadOnly: true, NoExec: true}
+	must(t, n.stager.Publish(t.Context(), v, other)) // As with mount options that were edited meanwhile.
 	for range 2 {
 		must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 		if _, err := os.Lstat(p.Target); !errors.Is(err, os.ErrNotExist) {
