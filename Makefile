@@ -114,8 +114,15 @@ fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make
 	for target in FuzzRender FuzzCompile; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/harmless; done
 
 .PHONY: bench
-bench: ## Measure the template engine, and gonja for comparison
+bench: bench-jinja bench-node ## Measure what PaV costs, and floors to compare it with
+
+.PHONY: bench-jinja
+bench-jinja: ## Measure the template engine, and gonja for comparison
 	test/bench/run
+
+.PHONY: bench-node
+bench-node: $(CLUSTER) bin/pav.tar ## Measure I/O, waiting and memory on a node: make bench-node ARGS="-parts data"
+	test/bench/node/run $(CLUSTER) bin/pav.tar $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built in this checkout

@@ -1,4 +1,19 @@
-// Package integration tests the controller agent against a real kube-apiserver, etcd and
-// kube-controller-manager, under the rights that the agent has in a cluster. There are no nodes and
-// no pods run: what a node agent or a scheduler would write, the tests write.
+// Package integration tests both agents against a real kube-apiserver, etcd and kube-controller-manager,
+// under the rights that the agents have in a cluster. No containers run.
+//
+// For the tests of the controller agent, there are no nodes: what a node agent or a scheduler would write,
+// the tests write. Those of the node agent, in the files and with the names that begin with node, have a
+// kubelet by hand (package kubelet) for an agent in a process of its own, and real mounts in a mount
+// namespace of the tests' own, so that they need root. They speak CSI to the agent's sockets and Kubernetes
+// to the API server, and know nothing else of it. Each ends by checking that nothing is left, neither on
+// the node nor in the API server, and that the agent ends without a goroutine too many:
+//
+//   - a volume's life, for every mode and scope, with every call repeated;
+//   - the agent killed after each of its effects: its writes to the API server and its changes to the mount table;
+//   - random legal sequences of the four calls against a model of what must be true after each;
+//   - csi-test's sanity suite, with the specs that are skipped in testdata/sanity-skipped.txt;
+//   - the API server away; a staging pod that never becomes ready.
+//
+// With PAV_LONG=1, the agent is killed after all of its effects and not some by chance, and the sequences
+// are 10,000. PAV_SEED makes one sequence again.
 package integration

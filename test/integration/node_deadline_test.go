@@ -1,0 +1,77 @@
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/kubelet"
+)
+
+// While a staging pod does not become ready, every call ends with DEADLINE_EXCEEDED, and none leaves
+// anything behind in the agent. When it does become ready, the next call succeeds.
+func TestNode_StagingPodIsNotReady(t *testing.T) {
+	calls := 30
+	if long() {
+		calls = 6000 // ten minutes
+	}
+	ready := make(chan struct{})
+	work := func(ctx context.Context, pod *kubelet.Pod) int32 {
+		if pod.Workflow() == pavv1.WorkflowStaging {
+			<-ready
+		}
+		return workers(t, nil)(ctx, pod)
+	}
+	n := newNode(t, work)
+	a := n.run(t)
+	v := n.volume(t, "served")
+	n.succeed(t, "the staging pod", func(ctx context.Context) error {
+		patience, end := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer end()
+		if err := n.Stage(patience, v); len(n.Journal.Of(v.Handle)) == 0 {
+			return err
+		}
+		return nil
+	})
+	call := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		err := n.Stage(ctx, v)
+		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Aborted {
+			t.Fatalf("staging: %s: %v", code, err) // Aborted is where the call before has not ended yet.
+		}
+		return err
+	}
+	for range 10 {
+		_ = call(100 * time.Millisecond)
+	}
+	before := a.Usage(t)
+	for range calls {
+		_ = call(100 * time.Millisecond)
+	}
+	after := a.Usage(t)
+	t.Logf("before %d calls: %+v; after: %+v", calls, before, after)
+	if after.Goroutines > before.Goroutines+3 || after.Descriptors > before.Descriptors+3 || after.Heap > before.Heap+2<<20 {
+		t.Errorf("calls leave something behind: before %+v, after %+v", before, after)
+	}
+	// A call with the patience that kubelet has hears what it waits for.
+	n.Until(t.Context(), func(context.Context) error {
+		err := call(12500 * time.Millisecond)
+		if status.Code(err) == codes.Aborted {
+			return err
+		}
+		if !strings.Contains(err.Error(), "has not completed and not created /pav/ready") {
+			t.Errorf("the call answers %v", err)
+		}
+		return nil
+	})
+	close(ready)
+	n.stage(t, v)
+	n.unstage(t, v)
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}

@@ -1,0 +1,219 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Pod is a workflow pod of the node, as its script sees it.
+type Pod struct {
+	*corev1.Pod
+
+	// Pav is what the pod's containers have as /pav.
+	Pav string
+}
+
+// Workflow is the workflow that the pod belongs to.
+func (p *Pod) Workflow() string { return p.Labels[pavv1.WorkflowLabel] }
+
+// Handle is that of the volume that the pod is for.
+func (p *Pod) Handle() string { return p.Annotations[pavv1.HandleAnnotation] }
+
+// worker runs one pod.
+type worker struct {
+	deleted context.CancelFunc
+}
+
+// watchPods runs the pods of the node until ctx ends, and waits for their ends.
+func (k *Kubelet) watchPods(ctx context.Context) {
+	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
+	for ctx.Err() == nil {
+		events, err := k.admin.Watch(ctx, &corev1.PodList{}, ours)
+		if err != nil {
+			k.rest(ctx)
+			continue
+		}
+		for event := range events.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				k.see(ctx, pod, event.Type)
+			}
+		}
+	}
+}
+
+// see begins to run a pod, or stops it.
+func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod, event watch.EventType) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := k.workers[string(pod.UID)]
+	gone := event == watch.Deleted
+	if w == nil && !gone && (pod.DeletionTimestamp == nil || pod.Spec.NodeName != "") && !over(pod) {
+		running, cancel := context.WithCancel(ctx)
+		w = &worker{deleted: cancel}
+		k.workers[string(pod.UID)] = w
+		go k.run(ctx, running, pod.DeepCopy())
+	}
+	if w != nil && (gone || pod.DeletionTimestamp != nil) {
+		w.deleted()
+	}
+}
+
+// Settled says whether no pod is on its way: those that are there run their scripts, or have ended and
+// given /pav back.
+func (k *Kubelet) Settled() bool { return k.moving.Load() == 0 }
+
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// run takes a pod through its life. Running ends when the pod is to be stopped.
+func (k *Kubelet) run(ctx, running context.Context, pod *corev1.Pod) {
+	k.moving.Add(1)
+	if pod.Spec.NodeName == "" && !k.bind(running, pod) {
+		k.moving.Add(-1)
+		return // It was deleted first, so that no kubelet ever hears of it.
+	}
+	p := &Pod{Pod: pod, Pav: k.podVolume(string(pod.UID), "pav")}
+	published := os.MkdirAll(filepath.Dir(p.Pav), 0o750) == nil && k.publishPav(running, p)
+	code := int32(137)
+	if published && running.Err() == nil {
+		k.Journal.add(Entry{Workflow: p.Workflow(), Handle: p.Handle(), Pod: pod.UID})
+		k.report(running, pod, corev1.PodRunning, 0)
+		k.moving.Add(-1)
+		code = k.script(running, p)
+		k.moving.Add(1)
+	}
+	phase := corev1.PodSucceeded
+	if code != 0 {
+		phase = corev1.PodFailed
+	}
+	// Kubelet tells that the containers have ended, then takes the volumes away, then lets the pod go.
+	k.report(ctx, pod, phase, code)
+	k.Until(ctx, func(ctx context.Context) error { return k.unpublishPav(ctx, p) })
+	_ = os.RemoveAll(filepath.Join(k.Dir, "pods", string(pod.UID)))
+	k.moving.Add(-1)
+	<-running.Done()
+	if ctx.Err() == nil {
+		var now int64
+		_ = k.admin.Delete(ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	}
+}
+
+// bind does what the scheduler does.
+func (k *Kubelet) bind(ctx context.Context, pod *corev1.Pod) bool {
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: k.Node},
+	}
+	errs := k.Until(ctx, func(ctx context.Context) error {
+		return k.admin.SubResource("binding").Create(ctx, pod.DeepCopy(), binding)
+	})
+	return errs[len(errs)-1] == nil
+}
+
+// report writes the status of a pod, unless ctx ends first.
+func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, code int32) {
+	now := metav1.Now()
+	state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+	if phase != corev1.PodRunning {
+		state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: now}}
+	}
+	k.Until(ctx, func(ctx context.Context) error {
+		before := pod.DeepCopy()
+		pod.Status.Phase = phase
+		if pod.Status.StartTime == nil {
+			pod.Status.StartTime = &now
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: state}}
+		return client.IgnoreNotFound(k.admin.Status().Patch(ctx, pod, client.MergeFrom(before)))
+	})
+}
+
+// publishPav gives a pod its /pav, unless ctx ends first.
+func (k *Kubelet) publishPav(ctx context.Context, p *Pod) bool {
+	errs := k.Until(ctx, func(ctx context.Context) error {
+		return k.call(ctx, pavv1.Driver, func(ctx context.Context, node csi.NodeClient) error {
+			_, err := node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: inlineID(p), TargetPath: p.Pav,
+				VolumeCapability: capability(Volume{}),
+				VolumeContext:    podInfo(p.Namespace, p.Name, string(p.UID), "true"),
+			})
+			return err
+		})
+	})
+	return errs[len(errs)-1] == nil
+}
+
+func (k *Kubelet) unpublishPav(ctx context.Context, p *Pod) error {
+	return k.call(ctx, pavv1.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: inlineID(p), TargetPath: p.Pav})
+		return err
+	})
+}
+
+// inlineID is the volume ID that kubelet gives to a pod's inline volume.
+func inlineID(p *Pod) string {
+	sum := sha256.Sum256([]byte("pav" + p.Namespace + string(p.UID)))
+	return "csi-" + hex.EncodeToString(sum[:])
+}
+
+// podInfo is what kubelet adds to the volume context of a driver with podInfoOnMount.
+func podInfo(namespace, name, uid, ephemeral string) map[string]string {
+	return map[string]string{
+		"csi.storage.k8s.io/pod.namespace":       namespace,
+		"csi.storage.k8s.io/pod.name":            name,
+		"csi.storage.k8s.io/pod.uid":             uid,
+		"csi.storage.k8s.io/serviceAccount.name": "default",
+		"csi.storage.k8s.io/ephemeral":           ephemeral,
+	}
+}
+
+// podVolume is where kubelet has a volume of a pod.
+func (k *Kubelet) podVolume(uid, name string) string {
+	return filepath.Join(k.Dir, "pods", uid, "volumes", "kubernetes.io~csi", name, "mount")
+}
+
+// watchStages plays Kubernetes' garbage collector: it deletes the pods of PavStages that are gone.
+func (k *Kubelet) watchStages(ctx context.Context) {
+	for ctx.Err() == nil {
+		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)})
+		if err != nil {
+			k.rest(ctx)
+			continue
+		}
+		for event := range events.ResultChan() {
+			if stage, ok := event.Object.(*pavv1.PavStage); ok && event.Type == watch.Deleted {
+				k.Until(ctx, func(ctx context.Context) error { return k.collect(ctx, stage) })
+			}
+		}
+	}
+}
+
+func (k *Kubelet) collect(ctx context.Context, stage *pavv1.PavStage) error {
+	pods := &corev1.PodList{}
+	if err := k.admin.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.Name}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.UID != stage.UID || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(k.admin.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package kubelet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Agent is a node agent in a process of its own, which is the test's binary once more: see Main.
+type Agent struct {
+	command *exec.Cmd
+	log     *buffer
+	effects string // the file of the effects
+	ask     io.WriteCloser
+	answers *bufio.Reader
+
+	ended chan struct{} // closed at the process's end
+	err   error         // how it ended
+}
+
+// endsWithin is how long an agent may take to end.
+const endsWithin = 30 * time.Second
+
+// Launch starts an agent for the node, with the rights that config has. It is killed after so many of its
+// effects, which are its writes to the API server and its changes to the mount table; 0 for never. It
+// runs until Stop or Kill is called, or it dies.
+func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agent {
+	t.Helper()
+	a := k.Prepare(t, config, killAfter)
+	a.Go()
+	return a
+}
+
+// Prepare is Launch for an agent that begins when its Go is called.
+func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Agent {
+	t.Helper()
+	a := &Agent{log: &buffer{}, ended: make(chan struct{})}
+	file, err := os.CreateTemp(t.TempDir(), "effects")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.effects = file.Name()
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(settings{
+		Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData, Impersonate: config.Impersonate,
+		Node: k.Node, Dir: k.Dir, KillAfter: killAfter, Effects: a.effects,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := a.effects + ".json"
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.start(t, path)
+	return a
+}
+
+// start starts the process.
+func (a *Agent) start(t *testing.T, path string) {
+	t.Helper()
+	a.command = exec.CommandContext(context.WithoutCancel(t.Context()), "/proc/self/exe")
+	a.command.Env = append(os.Environ(), settingsVariable+"="+path, "GORACE=atexit_sleep_ms=0")
+	a.command.Stderr = a.log
+	a.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	answers, err := a.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.answers = bufio.NewReader(answers)
+	if a.ask, err = a.command.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.command.Start(); err != nil {
+		t.Fatal("starting an agent:", err)
+	}
+	go func() {
+		a.err = a.command.Wait()
+		close(a.ended)
+	}()
+}
+
+// Go lets an agent begin.
+func (a *Agent) Go() {
+	_, _ = fmt.Fprintln(a.ask, "go") // It fails where the process has ended, which shows elsewhere.
+}
+
+// Ended is closed when the agent's process has ended.
+func (a *Agent) Ended() <-chan struct{} { return a.ended }
+
+// Log returns what the agent has logged.
+func (a *Agent) Log() string { return a.log.String() }
+
+// Kill kills the agent and waits for its end.
+func (a *Agent) Kill(t *testing.T) {
+	t.Helper()
+	if err := a.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	<-a.ended
+}
+
+// Stop asks the agent to end, and fails the test unless it does so well: without an error, a goroutine
+// that is left, a data race, or a request that it had no right to.
+func (a *Agent) Stop(t *testing.T) {
+	t.Helper()
+	if err := a.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	select {
+	case <-a.ended:
+	case <-time.After(endsWithin):
+		t.Error("the agent does not end")
+		_ = a.command.Process.Signal(syscall.SIGQUIT) // for its stacks
+		<-a.ended
+	}
+	if a.err != nil {
+		t.Errorf("the agent ended with: %v", a.err)
+	}
+	a.Check(t)
+}
+
+// Check fails the test where the agent logged what none may, and shows the log where the test has failed.
+func (a *Agent) Check(t *testing.T) {
+	t.Helper()
+	for _, never := range []string{"forbidden", "DATA RACE", "panic"} {
+		if strings.Contains(a.Log(), never) {
+			t.Errorf("the agent's log has the word %q", never)
+		}
+	}
+	if t.Failed() {
+		t.Logf("log of the agent:\n%s", shorten(a.Log()))
+	}
+}
+
+// shorten leaves out the lines of a log that are repeated but for their times and durations.
+func shorten(log string) string {
+	times := regexp.MustCompile(`"(time|duration)":"[^"]*"`)
+	seen := map[string]int{}
+	var text strings.Builder
+	for line := range strings.Lines(log) {
+		what := times.ReplaceAllString(line, "")
+		if seen[what]++; seen[what] <= 2 {
+			text.WriteString(line)
+		}
+	}
+	return text.String()
+}
+
+// Effects returns the agent's effects so far.
+func (a *Agent) Effects(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile(a.effects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
+}
+
+// Usage is what an agent uses.
+type Usage struct {
+	Goroutines, Descriptors int
+
+	// Heap is in bytes, after garbage was collected.
+	Heap uint64
+}
+
+// Usage asks the agent.
+func (a *Agent) Usage(t *testing.T) Usage {
+	t.Helper()
+	if _, err := fmt.Fprintln(a.ask, "usage"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := a.answers.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage := Usage{}
+	if err := json.Unmarshal(line, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return usage
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

@@ -1,0 +1,184 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Volume is what kubelet knows of a volume.
+type Volume struct {
+	// Driver and Handle are those of the PersistentVolume, and Name is its own.
+	Driver, Handle, Name string
+
+	// Block is the volume mode.
+	Block bool
+
+	// Access is the access mode that kubelet derives from the claim's; one node that may write by default.
+	Access csi.VolumeCapability_AccessMode_Mode
+}
+
+// Client is a pod that uses a volume.
+type Client struct {
+	// Namespace, Name and UID are the pod's.
+	Namespace, Name, UID string
+
+	// ReadOnly is what the pod asks for.
+	ReadOnly bool
+}
+
+// StagingPath is kubelet's staging path of a volume.
+func (k *Kubelet) StagingPath(v Volume) string {
+	plugins := filepath.Join(k.Dir, "plugins", "kubernetes.io", "csi")
+	if v.Block {
+		return filepath.Join(plugins, "volumeDevices", "staging", v.Name)
+	}
+	sum := sha256.Sum256([]byte(v.Handle))
+	return filepath.Join(plugins, v.Driver, hex.EncodeToString(sum[:]), "globalmount")
+}
+
+// Target is where a client has a volume.
+func (k *Kubelet) Target(v Volume, c Client) string {
+	if v.Block {
+		return filepath.Join(k.Dir, "plugins", "kubernetes.io", "csi", "volumeDevices", "publish", v.Name, c.UID)
+	}
+	return k.podVolume(c.UID, v.Name)
+}
+
+// Stage calls NodeStageVolume.
+func (k *Kubelet) Stage(ctx context.Context, v Volume) error {
+	path := k.StagingPath(v)
+	if err := os.MkdirAll(path, 0o750); err != nil {
+		return err
+	}
+	return k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: v.Handle, StagingTargetPath: path, VolumeCapability: capability(v),
+		})
+		return err
+	})
+}
+
+// Publish calls NodePublishVolume.
+func (k *Kubelet) Publish(ctx context.Context, v Volume, c Client) error {
+	target := k.Target(v, c)
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	return k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+			VolumeId: v.Handle, StagingTargetPath: k.StagingPath(v), TargetPath: target,
+			VolumeCapability: capability(v), Readonly: c.ReadOnly,
+			VolumeContext: podInfo(c.Namespace, c.Name, c.UID, "false"),
+		})
+		return err
+	})
+}
+
+// Unpublish calls NodeUnpublishVolume, and removes the pod's folder where that succeeds.
+func (k *Kubelet) Unpublish(ctx context.Context, v Volume, c Client) error {
+	target := k.Target(v, c)
+	err := k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.Handle, TargetPath: target})
+		return err
+	})
+	if err == nil {
+		removeEmpty(filepath.Dir(target), k.Dir)
+	}
+	return err
+}
+
+// Unstage calls NodeUnstageVolume, and removes the staging path where that succeeds.
+func (k *Kubelet) Unstage(ctx context.Context, v Volume) error {
+	path := k.StagingPath(v)
+	err := k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.Handle, StagingTargetPath: path})
+		return err
+	})
+	if err == nil {
+		removeEmpty(path, k.Dir)
+	}
+	return err
+}
+
+// removeEmpty removes a directory and those above it, up to the top's children, as long as they are empty.
+func removeEmpty(path, top string) {
+	for filepath.Dir(path) != top && os.Remove(path) == nil {
+		path = filepath.Dir(path)
+	}
+}
+
+func capability(v Volume) *csi.VolumeCapability {
+	access := v.Access
+	if access == csi.VolumeCapability_AccessMode_UNKNOWN {
+		access = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+	}
+	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: access}}
+	if v.Block {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	} else {
+		c.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}
+	}
+	return c
+}
+
+// call makes a call to a driver, on a connection of its own, as kubelet does.
+func (k *Kubelet) call(ctx context.Context, driver string, f func(context.Context, csi.NodeClient) error) error {
+	endpoint, err := k.Endpoint(ctx, driver)
+	if err != nil {
+		return err
+	}
+	conn, err := connect(endpoint)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return f(ctx, csi.NewNodeClient(conn))
+}
+
+// Endpoint returns the socket of a driver, which it asks for at the driver's registration socket, once.
+func (k *Kubelet) Endpoint(ctx context.Context, driver string) (string, error) {
+	k.mu.Lock()
+	known := k.endpoints[driver]
+	k.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	conn, err := connect(filepath.Join(k.Dir, "plugins_registry", "pav-"+workflow.Hash(driver)+".sock"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	info, err := registerapi.NewRegistrationClient(conn).GetInfo(ctx, &registerapi.InfoRequest{})
+	if err != nil {
+		return "", status.Errorf(codes.Unavailable, "driver %s is not registered: %v", driver, err)
+	}
+	if info.GetName() != driver || info.GetType() != registerapi.CSIPlugin {
+		return "", fmt.Errorf("driver %s registered as %s %s", driver, info.GetType(), info.GetName())
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.endpoints[driver] = info.GetEndpoint()
+	return info.GetEndpoint(), nil
+}
+
+func connect(socket string) (*grpc.ClientConn, error) {
+	soon := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}
+	return grpc.NewClient("unix://"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon, MinConnectTimeout: time.Second}))
+}
