@@ -21,6 +21,11 @@
 // Progress and errors go to standard error. The exit code is 0, 1 after an error, or with exec that
 // of the command. All commands are idempotent, and those that change a cluster wait for each other.
 //
+// # Images
+//
+// Every node has the shell image and localhost/storage-tools:1, which is the shell image with the
+// machine's bindfs, blockdev, fio, losetup, mkfs.ext4, mount and umount, and what these need.
+//
 // # Folders
 //
 // Programs and images are kept in $PAV_CLUSTER_CACHE (by default pav-cluster in the user's cache

@@ -54,7 +54,7 @@ func startChurn(t *testing.T, namespace string, seed uint64) ([]*churner, <-chan
 	begins := make(chan activity)
 	var churners []*churner
 	for i, node := range nodes {
-		shared := []string{completing, running}[i%2]
+		shared := []string{completing, fusing}[i%2]
 		for _, c := range []*churner{{name: "own-" + node}, {name: "shared-" + node, shared: shared}} {
 			c.namespace, c.node, c.begins = namespace, node, begins
 			c.random = rand.New(rand.NewPCG(seed, uint64(len(churners)+1))) //nolint:gosec // It is to be repeatable.
@@ -201,7 +201,7 @@ func (c *churner) podWorks(ctx context.Context, name string) error {
 		return fmt.Errorf("pod %s is %s", name, pod.Status.Phase)
 	}
 	path := "/data/file-of-" + name
-	out, err := inPod(ctx, c.namespace, name, fmt.Sprintf("grep -q ' /data tmpfs' /proc/mounts && echo %[1]s > %[2]s && cat %[2]s && rm %[2]s", name, path))
+	out, err := inPod(ctx, c.namespace, name, fmt.Sprintf("grep -qE ' /data (tmpfs|fuse)' /proc/mounts && echo %[1]s > %[2]s && cat %[2]s && rm %[2]s", name, path))
 	if err == nil && out != name+"\n" {
 		err = errors.New("it reads " + out)
 	}

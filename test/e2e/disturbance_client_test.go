@@ -30,9 +30,13 @@ const (
 // is in a folder of its own, where it can be read from the node also while no kubelet and no API
 // server runs.
 func busyPod(name, node, restartPolicy string, claims ...string) string {
-	var mounts, volumes strings.Builder
+	var mounts, devices, volumes strings.Builder
 	for _, claim := range claims {
-		fmt.Fprintf(&mounts, "        - {name: %[1]s, mountPath: /data/%[1]s}\n", claim)
+		if claim == blocking {
+			fmt.Fprintf(&devices, "      volumeDevices: [{name: %[1]s, devicePath: /dev/data-%[1]s}]\n", claim)
+		} else {
+			fmt.Fprintf(&mounts, "        - {name: %[1]s, mountPath: /data/%[1]s}\n", claim)
+		}
 		fmt.Fprintf(&volumes, "    - {name: %[1]s, persistentVolumeClaim: {claimName: %[1]s}}\n", claim)
 	}
 	return fmt.Sprintf(`
@@ -53,14 +57,14 @@ spec:
 %s
       volumeMounts:
         - {name: progress, mountPath: /progress}
-%s
+%s%s
   volumes:
     - {name: progress, emptyDir: {}}
-%s`, name, selector(node), restartPolicy, indent(busyScript, 10), mounts.String(), volumes.String())
+%s`, name, selector(node), restartPolicy, indent(busyScript, 10), mounts.String(), devices.String(), volumes.String())
 }
 
-// busyScript keeps the last 40 records of each volume, and reads the one of 30 rounds ago again. It
-// uses what is built into bash, so that it hardly disturbs a small machine.
+// busyScript keeps the last 40 records of each volume, and reads the one of 30 rounds ago again; of a
+// device, it keeps the last one. It uses what is built into bash, so that it hardly disturbs a small machine.
 const busyScript = `
 fail() { echo "round $round on $volume: $1" >&2; exit 1; }
 check() {
@@ -76,27 +80,34 @@ while true; do
     check $round
     test $round -le 30 || check $((round - 30))
   done
+  for volume in /dev/data-*; do
+    test -e "$volume" || continue
+    echo "record $round of $HOSTNAME" > "$volume" || fail "writing"
+    read -r got < "$volume" || fail "reading"
+    test "$got" = "record $round of $HOSTNAME" || fail "the record is '$got'"
+  done
   echo $round > /progress/rounds || fail "counting"
   sleep 0.1
 done
 `
 
-// usage is two volumes in use: on each of some nodes, by one client that never ends.
+// usage is a volume of each of the provisioners in use: on each of some nodes, by one client that never ends.
 type usage struct {
 	namespace string
 	clients   map[string]corev1.Pod // by node, as they were in the beginning
 	staging   map[types.UID]string  // the staging pods' names in the beginning
 }
 
-// useVolumes makes the two volumes, and a client of both on each of the nodes, and waits until they are busy.
+// useVolumes makes the volumes, and a client of all of them on each of the nodes, and waits until they are busy.
 func useVolumes(t *testing.T, namespace string, on ...string) *usage {
 	t.Helper()
 	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{}}
 	apply(t, namespace, documents(
 		provisioner(completing, stageCompleting, unstageBoth), storageClass(completing), claim(completing, completing, "ReadWriteMany"),
 		provisioner(running, stageRunning, unstageBoth), storageClass(running), claim(running, running, "ReadWriteMany")))
+	apply(t, namespace, localVolumes(t, "ReadWriteMany"))
 	for _, node := range on {
-		apply(t, namespace, busyPod("busy-"+node, node, "Never", completing, running))
+		apply(t, namespace, busyPod("busy-"+node, node, "Never", inUse...))
 	}
 	for _, node := range on {
 		waitRunning(t, namespace, "busy-"+node)
@@ -108,8 +119,8 @@ func useVolumes(t *testing.T, namespace string, on ...string) *usage {
 	var err error
 	u.staging, err = u.stagingPods(t.Context())
 	must(t, err)
-	if len(u.staging) != 2*len(on) {
-		t.Fatalf("%d staging pods on %d nodes, want two a node", len(u.staging), len(on))
+	if len(u.staging) != len(inUse)*len(on) {
+		t.Fatalf("%d staging pods on %d nodes, want %d a node", len(u.staging), len(on), len(inUse))
 	}
 	return u
 }
@@ -117,7 +128,7 @@ func useVolumes(t *testing.T, namespace string, on ...string) *usage {
 // stagingPods returns the names of the staging pods of the volumes in use, with their restarts.
 func (u *usage) stagingPods(ctx context.Context) (map[types.UID]string, error) {
 	found := map[types.UID]string{}
-	for _, provisioner := range []string{completing, running} {
+	for _, provisioner := range inUse {
 		pods, err := stagingPods(ctx, provisioner)
 		if err != nil {
 			return nil, err

@@ -56,20 +56,26 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	namespace := start(t)
 	folder := "/srv/marks-" + namespace
 	t.Cleanup(func() { removeMarks(t, "node2", folder) })
-	provisioners := []string{completing, running}
 	apply(t, namespace, documents(
 		marking(completing, stageCompleting, folder), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
-		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany")))
-	apply(t, namespace, busyPod("client", "node2", "Always", provisioners...))
+		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany"),
+		localVolumes(t, "ReadWriteOnce")))
+	apply(t, namespace, busyPod("client", "node2", "Always", inUse...))
 	waitRunning(t, namespace, "client")
 	before := &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")}
 	must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(before), before))
 	staging := map[string]types.UID{}
-	for _, provisioner := range provisioners {
+	wantDone := func(ctx context.Context, provisioner string, want ...string) error {
+		if provisioner == completing || provisioner == running {
+			return wantMarks(ctx, "node2", folder, provisioner, want...)
+		}
+		return wantLocalEffects(ctx, "node2", provisioner, want...)
+	}
+	for _, provisioner := range inUse {
 		pod, err := onlyStagingPod(t.Context(), provisioner)
 		must(t, err)
 		staging[provisioner] = pod.UID
-		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage"))
+		must(t, wantDone(t.Context(), provisioner, "stage"))
 	}
 
 	t.Cleanup(func() { onCluster(t, "node", "start", "node2") }) // In case the reboot is left half done.
@@ -77,8 +83,8 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	eventually(t, 3*time.Minute, "the client runs again", func(ctx context.Context) error { return runsAgain(ctx, before) })
 	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{"node2": *before}}
 	u.checkProgress(t)
-	for _, provisioner := range provisioners {
-		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage", "unstage", "stage"))
+	for _, provisioner := range inUse {
+		must(t, wantDone(t.Context(), provisioner, "stage", "unstage", "stage"))
 		eventually(t, time.Minute, "only the new staging pod is left", func(ctx context.Context) error {
 			pod, err := onlyStagingPod(ctx, provisioner)
 			if err == nil && pod.UID == staging[provisioner] {
@@ -89,9 +95,9 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	}
 
 	remove(t, before)
-	for _, provisioner := range provisioners {
+	for _, provisioner := range inUse {
 		eventually(t, time.Minute, "the volume is unstaged", func(ctx context.Context) error {
-			return wantMarks(ctx, "node2", folder, provisioner, "stage", "unstage", "stage", "unstage")
+			return wantDone(ctx, provisioner, "stage", "unstage", "stage", "unstage")
 		})
 	}
 	waitAgents(t, "")
@@ -127,8 +133,9 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	namespace := start(t)
 	apply(t, namespace, documents(
 		provisioner(completing, stageCompleting, unstageBoth), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
-		provisioner(running, stageRunning, unstageBoth), storageClass(running), claim(running, running, "ReadWriteMany")))
-	apply(t, namespace, busyPod("lost", "node2", "Never", completing, running))
+		provisioner(running, stageRunning, unstageBoth), storageClass(running), claim(running, running, "ReadWriteMany"),
+		localVolumes(t, "ReadWriteOnce")))
+	apply(t, namespace, busyPod("lost", "node2", "Never", inUse...))
 	waitRunning(t, namespace, "lost")
 	lost := &corev1.Pod{ObjectMeta: objectMeta(namespace, "lost")}
 	must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(lost), lost))
@@ -148,7 +155,7 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	})
 	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
 	must(t, client.IgnoreNotFound(kube.Delete(t.Context(), lost, client.GracePeriodSeconds(0))))
-	for _, name := range []string{completing, running} {
+	for _, name := range inUse {
 		remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)})
 		eventually(t, time.Minute, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
 	}

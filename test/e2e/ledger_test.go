@@ -61,6 +61,12 @@ func replacing(old, by string) edit {
 // journal must be balanced.
 func newLedger(t *testing.T, name string, edits ...edit) *ledger {
 	t.Helper()
+	return newLedgerOf(t, name, (*ledger).ledgerYAML, edits...)
+}
+
+// newLedgerOf is newLedger for another definition of the provisioner and its class.
+func newLedgerOf(t *testing.T, name string, definition func(*ledger) string, edits ...edit) *ledger {
+	t.Helper()
 	// The nodes share this folder, and little else.
 	folder, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
 	must(t, err)
@@ -74,7 +80,7 @@ func newLedger(t *testing.T, name string, edits ...edit) *ledger {
 			t.Error(err)
 		}
 	})
-	yaml := l.ledgerYAML()
+	yaml := definition(l)
 	for _, change := range edits {
 		yaml = change(yaml)
 	}

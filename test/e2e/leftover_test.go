@@ -17,6 +17,7 @@ import (
 
 const (
 	kubeletDir = "/var/lib/kubelet"
+	kubeletCSI = kubeletDir + "/plugins/kubernetes.io/csi"
 	pavDir     = kubeletDir + "/plugins/" + pavv1.Driver
 )
 
@@ -110,11 +111,20 @@ func leftOnNode(ctx context.Context, node string) error {
 // no provisioner exists.
 func expectedFile(file string) bool {
 	switch file {
-	case kubeletDir + "/plugins/kubernetes.io", kubeletDir + "/plugins/kubernetes.io/csi", pavDir, pavDir + "/csi", pavDir + "/pods", pavDir + "/stages":
+	case kubeletDir + "/plugins/kubernetes.io", kubeletCSI, pavDir, pavDir + "/csi", pavDir + "/pods", pavDir + "/stages":
 		return true
 	case socket(pavv1.Driver), registrationSocket(pavv1.Driver):
 		return true
 	}
 	// Kubelet makes a folder for each driver, and never removes it.
-	return path.Dir(file) == kubeletDir+"/plugins/kubernetes.io/csi"
+	if path.Dir(file) == kubeletCSI {
+		return true
+	}
+	// Nor those for all devices, nor its notes of a device whose staging was refused.
+	below, ofDevice := strings.CutPrefix(file, kubeletCSI+"/volumeDevices/")
+	name, rest, _ := strings.Cut(below, "/")
+	if name == "publish" || name == "staging" {
+		return rest == ""
+	}
+	return ofDevice && (rest == "" || rest == "data" || rest == "data/vol_data.json")
 }

@@ -37,7 +37,7 @@ type Keeper struct {
 
 	// The Stager's, unless a test stands in.
 	restageStage func(ctx context.Context, stage string) error
-	unstage      func(ctx context.Context, of subject) error
+	unstage      func(ctx context.Context, of subject, idle func(context.Context) (bool, error)) error
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -108,6 +109,9 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	}
 	provisioner, err := t.checkVolume(ctx, rawVolume, volume)
 	if err != nil {
+		if errors.Is(err, ErrRefused) {
+			t.tellClaimOf(volume, err)
+		}
 		return nil, err
 	}
 	rawClaim, claim, err := t.findClaim(ctx, volume)

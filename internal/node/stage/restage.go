@@ -39,8 +39,8 @@ func (s *Stager) Restage(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer s.tell(s.namesOf(of)...)
 	defer release()
+	defer s.tell(s.namesOf(of)...)
 
 	t := s.newTask(of, "")
 	err = t.restage(yielding)

@@ -104,8 +104,8 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	if err != nil {
 		return err
 	}
-	defer s.tell(s.namesOf(of)...)
 	defer release()
+	defer s.tell(s.namesOf(of)...)
 	return s.newTask(of, want.Mode).run(ctx, decideStage)
 }
 
@@ -126,8 +126,8 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 	if err != nil {
 		return err
 	}
-	defer s.tell(s.namesOf(of)...)
 	defer release()
+	defer s.tell(s.namesOf(of)...)
 	if path != "" {
 		if err := s.mounts.Unmount(ctx, path); err != nil {
 			return err

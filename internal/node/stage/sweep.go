@@ -179,18 +179,35 @@ func (k *Keeper) unstageOrphan(ctx context.Context, name string, stage *pavv1.Pa
 	if use.client != nil {
 		of.target = use.client.Target
 	}
-	k.begin(ctx, name, func(ctx context.Context) error { return k.unstage(ctx, of) })
+	k.begin(ctx, name, func(ctx context.Context) error {
+		return k.unstage(ctx, of, func(ctx context.Context) (bool, error) { return k.isIdle(ctx, name, use) })
+	})
 }
 
-// unstageOrphan unstages as Unstage does, but gives way to kubelet's calls: somebody may want the volume again.
-func (s *Stager) unstageOrphan(ctx context.Context, of subject) error {
+// isIdle says whether nobody has the volume, nor is about to.
+func (k *Keeper) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
+	published, err := k.isPublished(ctx, name)
+	if err != nil || published {
+		return false, err
+	}
+	used, err := k.isUsed(ctx, use)
+	return err == nil && !used, err
+}
+
+// unstageOrphan unstages as Unstage does, but gives way to kubelet's calls: somebody may want the volume
+// again. Whether it is idle is asked once more while no call can come in between: whoever is scheduled to
+// the node later calls later, and ends this.
+func (s *Stager) unstageOrphan(ctx context.Context, of subject, idle func(context.Context) (bool, error)) error {
 	yielding, end := s.inflight.yielding(ctx, of.key())
 	defer end()
 	release, err := s.claim(of)
 	if err != nil {
 		return err
 	}
-	defer s.tell(s.namesOf(of)...)
 	defer release()
+	if is, err := idle(yielding); err != nil || !is {
+		return err
+	}
+	defer s.tell(s.namesOf(of)...)
 	return s.unstage(yielding, of)
 }

@@ -85,9 +85,12 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 			n.stage(t, func(*pavv1.PavStage) {})
 			must(t, os.MkdirAll(n.dirs.Volume("stage-a"), 0o755))
 			got := ""
-			n.unstage = func(_ context.Context, of subject) error {
-				got += of.Handle + " " + of.target
-				return nil
+			n.unstage = func(ctx context.Context, of subject, idle func(context.Context) (bool, error)) error {
+				is, err := idle(ctx)
+				if is {
+					got += of.Handle + " " + of.target
+				}
+				return err
 			}
 			n.restages(nil)
 			for _, prepare := range test.when {
@@ -101,6 +104,46 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 				t.Errorf("got events %q", events)
 			}
 		})
+	}
+}
+
+// Between the decision and the act kubelet may have staged and published the volume for another pod.
+func TestKeeper_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	must(t, os.MkdirAll(n.dirs.Volume("stage-a"), 0o755))
+	n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	asked := false
+	n.unstage = func(ctx context.Context, _ subject, idle func(context.Context) (bool, error)) error {
+		n.api.pods["user"] = &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "user", UID: "user-uid"},
+			Spec: corev1.PodSpec{NodeName: "node", Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
+			}}}},
+		}
+		is, err := idle(ctx)
+		if is || err != nil {
+			t.Errorf("idle: got %t, %v", is, err)
+		}
+		asked = true
+		return err
+	}
+	n.restages(nil)
+	n.look(t)
+	if !asked {
+		t.Error("the orphan was not found")
+	}
+}
+
+func TestUnstageOrphan_AsksOnceMoreBeforeItActs(t *testing.T) {
+	n := newNode(t)
+	v := n.staged(t)
+	name, _ := n.stager.names(v)
+	must(t, n.stager.unstageOrphan(t.Context(), subject{Volume: v}, func(context.Context) (bool, error) { return false, nil }))
+	attached, err := n.dirs.Attached(t.Context(), name)
+	must(t, err)
+	if !attached {
+		t.Error("a volume in use was unstaged")
 	}
 }
 

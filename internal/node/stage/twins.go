@@ -31,16 +31,23 @@ func volumeNameIn(target string) string {
 // that one node or one pod has it, another breaks. All their claims hear of it.
 func (s *Stager) refuseTwins(ctx context.Context, v Volume, names []string) error {
 	names = slices.Sorted(slices.Values(names))
-	err := fmt.Errorf("persistent volumes %q have the same driver %q and handle; a volume can have but one: delete the others", names, v.Driver)
+	refusal := fmt.Errorf("persistent volumes %q have the same driver %q and handle; a volume can have but one: delete the others", names, v.Driver)
 	for _, name := range names {
 		volume := &corev1.PersistentVolume{}
 		// This is for telling only, and must not keep anyone from the refusal.
-		if _, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume); err != nil || volume.Spec.ClaimRef == nil {
-			continue
+		if _, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume); err == nil {
+			s.tellClaimOf(volume, refusal)
 		}
-		ref := volume.Spec.ClaimRef
-		claim := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
-		s.events.Event(claim, corev1.EventTypeWarning, "FailedMount", observe.Clip(err.Error(), observe.MaxNote))
 	}
-	return fmt.Errorf("%w: %w", ErrRefused, err)
+	return fmt.Errorf("%w: %w", ErrRefused, refusal)
+}
+
+// tellClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged.
+func (s *Stager) tellClaimOf(volume *corev1.PersistentVolume, reason error) {
+	ref := volume.Spec.ClaimRef
+	if ref == nil {
+		return
+	}
+	claim := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
+	s.events.Event(claim, corev1.EventTypeWarning, "FailedMount", observe.Clip(reason.Error(), observe.MaxNote))
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,14 +74,21 @@ func makeImages(ctx context.Context, folder string) ([]string, error) {
 			return nil, fmt.Errorf("making the pause image: %w", err)
 		}
 	}
-	if _, err := os.Stat(shell); err != nil {
-		made, err := image.Shell(ctx)
+	tools := filepath.Join(folder, strings.ReplaceAll(path.Base(image.ToolsName), ":", "-")+".image.tar")
+	for _, wanted := range []struct {
+		output, name string
+		make         func(context.Context) (image.Image, error)
+	}{{shell, image.ShellName, image.Shell}, {tools, image.ToolsName, image.Tools}} {
+		if _, err := os.Stat(wanted.output); err == nil {
+			continue
+		}
+		made, err := wanted.make(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := made.Write(shell, []string{image.ShellName}); err != nil {
-			return nil, fmt.Errorf("making the shell image: %w", err)
+		if err := made.Write(wanted.output, []string{wanted.name}); err != nil {
+			return nil, fmt.Errorf("making the image %s: %w", wanted.name, err)
 		}
 	}
-	return []string{pause, shell}, nil
+	return []string{pause, shell, tools}, nil
 }

@@ -17,7 +17,7 @@ type need struct {
 	file    string
 }
 
-// needs are what compiling runc, running nodes and making the shell image take.
+// needs are what compiling runc, running nodes and making the images take.
 var needs = []need{
 	{pkg: "gcc", program: "gcc"},
 	{pkg: "libc6-dev", file: "/usr/include/stdio.h"},
@@ -32,6 +32,8 @@ var needs = []need{
 	{pkg: "e2fsprogs", program: "mkfs.ext4"},
 	{pkg: "busybox-static", program: "busybox"},
 	{pkg: "bash-static", program: "bash-static"},
+	{pkg: "bindfs", program: "bindfs"},
+	{pkg: "fio", program: "fio"},
 }
 
 // folders hold programs also where the caller's PATH leaves out those of the administrator.
@@ -57,6 +59,16 @@ func missing(exists func(path string) bool) []string {
 		}
 	}
 	return packages
+}
+
+// Find returns the path of a program of the machine.
+func Find(program string) (string, error) {
+	for _, folder := range folders {
+		if _, err := os.Stat(folder + "/" + program); err == nil {
+			return folder + "/" + program, nil
+		}
+	}
+	return "", fmt.Errorf("no program %q in %s", program, strings.Join(folders, ", "))
 }
 
 // Ensure installs what is missing, or says what is missing and how to install it.

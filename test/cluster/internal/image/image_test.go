@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -110,6 +111,22 @@ func TestShellImageHasCommandsUsersAndAFolderForTemporaryFiles(t *testing.T) {
 	}
 	if header := headers["home/nonroot/"]; header.Uid != Nonroot || header.Typeflag != tar.TypeDir {
 		t.Errorf("the home folder is %+v", header)
+	}
+}
+
+func TestToolsComeWithTheirLibrariesAndFolders(t *testing.T) {
+	const listed = "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld.so.2 (0x3)\n\tlibx.so => /usr/lib/x/libx.so (0x4)\n"
+	want := []string{"/lib/libc.so.6", "/lib64/ld.so.2", "/usr/lib/x/libx.so"}
+	if got := paths(listed); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	var names []string
+	for _, entry := range withFiles([]Entry{{Path: "usr", Mode: folderMode}}, append(want, want...)) {
+		names = append(names, entry.Path)
+	}
+	wantNames := []string{"usr", "lib", "lib/libc.so.6", "lib64", "lib64/ld.so.2", "usr/lib", "usr/lib/x", "usr/lib/x/libx.so"}
+	if !slices.Equal(names, wantNames) {
+		t.Errorf("the image has %v, want %v", names, wantNames)
 	}
 }
 

@@ -1,0 +1,85 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path"
+	"strings"
+
+	"github.com/albertofaria/pav/test/cluster/internal/debian"
+)
+
+// ToolsName is the name of the image of storage tools. Its version changes with what is in it.
+const ToolsName = "localhost/storage-tools:1"
+
+// tools are the machine's programs that the image has beside those of the shell image.
+var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext4", "mount", "umount"}
+
+// Tools is the shell image with the machine's programs that make, mount and test devices and file
+// systems, and with the shared libraries that these need.
+func Tools(ctx context.Context) (Image, error) {
+	image, err := Shell(ctx)
+	if err != nil {
+		return Image{}, err
+	}
+	// This folder comes first in the PATH of the image, before the commands of busybox.
+	entries := []Entry{{Path: "usr/local", Mode: folderMode}, {Path: "usr/local/bin", Mode: folderMode}}
+	var libraries []string
+	for _, tool := range tools {
+		program, err := debian.Find(tool)
+		if err != nil {
+			return Image{}, err
+		}
+		needed, err := exec.CommandContext(ctx, "ldd", program).Output()
+		if err != nil {
+			return Image{}, fmt.Errorf("listing the libraries of %s: %w", program, err)
+		}
+		entries = append(entries, Entry{Path: "usr/local/bin/" + tool, Mode: 0o755, Source: program})
+		libraries = append(libraries, paths(string(needed))...)
+	}
+	image.Entries = withFiles(append(image.Entries, entries...), libraries)
+	return image, nil
+}
+
+// paths returns the files that the output of ldd names.
+func paths(listed string) []string {
+	var files []string
+	for line := range strings.Lines(listed) {
+		for field := range strings.FieldsSeq(line) {
+			if strings.HasPrefix(field, "/") {
+				files = append(files, field)
+				break
+			}
+		}
+	}
+	return files
+}
+
+// withFiles adds files of the machine, at the same paths, and the folders that they are in, each once.
+func withFiles(entries []Entry, files []string) []Entry {
+	have := map[string]bool{".": true}
+	for _, entry := range entries {
+		have[entry.Path] = true
+	}
+	var addFolder func(folder string)
+	addFolder = func(folder string) {
+		if have[folder] {
+			return
+		}
+		addFolder(path.Dir(folder))
+		have[folder] = true
+		entries = append(entries, Entry{Path: folder, Mode: folderMode})
+	}
+	for _, file := range files {
+		name := strings.TrimPrefix(file, "/")
+		if have[name] {
+			continue
+		}
+		addFolder(path.Dir(name))
+		have[name] = true
+		entries = append(entries, Entry{Path: name, Mode: fs.FileMode(0o755), Source: file})
+	}
+	return entries
+}
