@@ -237,17 +237,11 @@ func Separate(path string) error {
 	if !at.mountRoot {
 		return fmt.Errorf("separating %q: %w", path, ErrNotMounted)
 	}
-	mounts, err := Mounts(path)
+	here, err := At(path)
 	if err != nil {
 		return err
 	}
-	here := 0
-	for _, mount := range mounts {
-		if mount.Point == mounts[0].Point {
-			here++
-		}
-	}
-	if here > 1 {
+	if len(here) > 1 {
 		return fmt.Errorf("separating %q: %w", path, ErrStacked)
 	}
 	return setPropagation(file, unix.MS_PRIVATE, unix.MS_SHARED)

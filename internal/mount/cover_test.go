@@ -13,7 +13,12 @@ import (
 // propagation: in a namespace of its own, at a path of its own.
 func container(t *testing.T, dir, target string) (*Namespace, string) {
 	t.Helper()
-	data := makeDir(t, dir, "data")
+	return containerAt(t, dir, target, "data")
+}
+
+func containerAt(t *testing.T, dir, target, name string) (*Namespace, string) {
+	t.Helper()
+	data := makeDir(t, dir, name)
 	namespace := newNamespace(t, dir, unix.MS_SLAVE)
 	in(t, namespace, func() error { return unix.Mount(target, data, "", unix.MS_BIND|unix.MS_REC, "") })
 	return namespace, data
@@ -107,6 +112,68 @@ func wantLastVolume(t *testing.T, namespace *Namespace, path, source string, opt
 		}
 		return err
 	})
+}
+
+// A container may be restarted at any time: it starts on what is uppermost then.
+func TestCoverReachesContainersOfEveryLayer(t *testing.T) {
+	dir := workDir(t)
+	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	must(t, mountTmpfs(source))
+	must(t, Bind(source, target, BindOptions{}))
+	type started struct {
+		namespace *Namespace
+		data      string
+	}
+	var containers []started
+	for _, name := range []string{"first", "second", "third"} {
+		namespace, data := containerAt(t, dir, target, name)
+		containers = append(containers, started{namespace: namespace, data: data})
+		must(t, Unmount(t.Context(), source))
+		must(t, mountTmpfs(source))
+		must(t, Cover(source, target, BindOptions{}))
+		writeFile(t, source+"/file", name)
+		for _, c := range containers {
+			in(t, c.namespace, func() error {
+				wantFile(t, c.data+"/file", name)
+				return nil
+			})
+		}
+	}
+	unmountAllOf(t, target, source)
+}
+
+func TestCoverDoesNotPileUp(t *testing.T) {
+	dir := workDir(t)
+	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	must(t, mountTmpfs(source))
+	must(t, Bind(source, target, BindOptions{}))
+	running, data := container(t, dir, target)
+	var busy *os.File
+	for range 2 * maxLayers {
+		must(t, Unmount(t.Context(), source))
+		must(t, mountTmpfs(source))
+		must(t, Cover(source, target, BindOptions{}))
+		writeFile(t, source+"/file", "data")
+		if busy != nil {
+			must(t, busy.Close())
+		}
+		for path, namespace := range map[string]*Namespace{target: here(t), data: running} {
+			in(t, namespace, func() error {
+				mounts, err := At(path)
+				if len(mounts) < 2 || len(mounts) > maxLayers {
+					t.Errorf("%s has %d layers", path, len(mounts))
+				}
+				return err
+			})
+		}
+		in(t, running, func() error {
+			var err error
+			busy, err = os.Open(data + "/file")
+			return err
+		})
+	}
+	must(t, busy.Close())
+	unmountAllOf(t, target, source)
 }
 
 // A writable tree on top follows its source, as every bind does.

@@ -41,7 +41,10 @@
 // and Volume.Device do ask, and so does whatever works below a directory that
 // something is mounted over: they are given up with the context of Do, and cost a
 // thread until the kernel lets go. Unmount gives up by itself. Opening, binding
-// and covering look only at what the kernel has in memory.
+// and covering look only at what the kernel has in memory; but where that is a
+// link, or of some network file systems the root of a mount, the kernel asks for
+// itself. So run them by Namespace.DoMount, which never has two threads hang for
+// one path.
 //
 // # Propagation
 //

@@ -41,6 +41,9 @@ var (
 	// ErrBusyMount says that a tree holds a mount, and so is not deleted.
 	ErrBusyMount = errors.New("a mount is in the way")
 
+	// ErrHangs says that earlier work at the same path has not returned from the
+	// kernel, and so was not begun once more.
+	ErrHangs = errors.New("an earlier attempt still waits for an answer of what is mounted or to be mounted")
 	// ErrDead says that what is mounted will never answer again, and that nothing
 	// written to it reaches a storage any more.
 	ErrDead = errors.New("dead for good")

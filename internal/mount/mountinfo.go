@@ -33,8 +33,8 @@ type Mount struct {
 	Master    int
 }
 
-// IsMountPoint says whether anything is mounted at path itself. It does not
-// touch what is mounted. A path that does not exist is no mount point.
+// IsMountPoint says whether anything is mounted at path itself, and can be reached
+// by it. It does not touch what is mounted. A path that does not exist is no mount point.
 func IsMountPoint(path string) (bool, error) {
 	mounts, err := At(path)
 	return len(mounts) > 0, err
@@ -136,8 +136,10 @@ func group(fields, tag string) int {
 	return 0
 }
 
-// At lists the mounts at path itself; of several that are stacked, in no
-// particular order. It does not touch what is mounted.
+// At lists the mounts at path itself, the lowest first, so that the last is what
+// is seen there; what cannot be reached by the path is left out: where a directory
+// is bound on itself, all that is mounted below it is in the table twice, once
+// hidden. At does not touch what is mounted.
 func At(path string) ([]Mount, error) {
 	at, err := locate(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,5 +149,50 @@ func At(path string) ([]Mount, error) {
 		return nil, err
 	}
 	defer at.close()
-	return selectMounts(func(info *mountinfo.Info) bool { return info.Mountpoint == at.point })
+	crossed, err := mountsAlong(at.point)
+	return slices.DeleteFunc(crossed, func(m Mount) bool { return m.Point != at.point }), err
+}
+
+// mountsAlong lists the mounts that a look-up of a path that has no links crosses,
+// in that order.
+func mountsAlong(point string) ([]Mount, error) {
+	mounts, err := selectMounts(func(info *mountinfo.Info) bool {
+		return info.Mountpoint == point || strings.HasPrefix(point, strings.TrimSuffix(info.Mountpoint, "/")+"/")
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := newForest(mounts)
+	var crossed []Mount
+	for next := f.roots; len(next) > 0; next = f.children[next[0].ID] {
+		crossed = append(crossed, next[0])
+	}
+	return crossed, nil
+}
+
+// Place is a directory or file of a file system, wherever that is mounted.
+type Place struct {
+	Major, Minor int
+	// Path is its path in the file system.
+	Path string
+}
+
+// Places says what each mount of a whole table lies on, by the ID of the mount.
+// Where a directory is mounted at several points, what is mounted below one
+// propagates to the others: these copies lie on one place.
+func Places(table []Mount) map[int]Place {
+	byID := make(map[int]Mount, len(table))
+	for _, mount := range table {
+		byID[mount.ID] = mount
+	}
+	places := make(map[int]Place, len(table))
+	for _, mount := range table {
+		parent, found := byID[mount.Parent]
+		if !found {
+			parent = Mount{Point: "/", Root: "/"}
+		}
+		below := strings.TrimPrefix(mount.Point, strings.TrimSuffix(parent.Point, "/"))
+		places[mount.ID] = Place{Major: parent.Major, Minor: parent.Minor, Path: filepath.Join(parent.Root, below)}
+	}
+	return places
 }

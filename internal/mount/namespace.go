@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +19,9 @@ const ownNamespace = "/proc/thread-self/ns/mnt"
 // concurrent use.
 type Namespace struct {
 	file *os.File
+
+	mutex    sync.Mutex
+	mounting map[string]struct{} // paths that a function of DoMount is at work for
 }
 
 // Open opens the mount namespace behind a path such as /proc/1/ns/mnt. The
@@ -31,7 +36,7 @@ func Open(path string) (*Namespace, error) {
 		release(file)
 		return nil, fmt.Errorf("opening %q: %w", path, ErrNotNamespace)
 	}
-	return &Namespace{file: file}, nil
+	return &Namespace{file: file, mounting: make(map[string]struct{})}, nil
 }
 
 // Close lets go of the namespace. Functions that run in it go on.
@@ -47,7 +52,36 @@ func (n *Namespace) Close() error {
 // after an error, and whoever repeats the work must expect f to finish it late.
 // A panic of f is returned as ErrPanic.
 func (n *Namespace) Do(ctx context.Context, f func() error) error {
+	return n.do(ctx, f, func() {})
+}
+
+// DoMount is Do for a function that mounts something at path, and that may hang
+// because of what is mounted there or is to be: while one for that path goes on,
+// given up or not, the error is ErrHangs, at once, and f does not run. So a volume
+// that never answers costs one thread for each path, however often it is asked for.
+func (n *Namespace) DoMount(ctx context.Context, path string, f func() error) error {
+	path = filepath.Clean(path)
+	n.mutex.Lock()
+	_, hangs := n.mounting[path]
+	if !hangs {
+		n.mounting[path] = struct{}{}
+	}
+	n.mutex.Unlock()
+	if hangs {
+		return fmt.Errorf("mounting at %q: %w", path, ErrHangs)
+	}
+	return n.do(ctx, f, func() {
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		delete(n.mounting, path)
+	})
+}
+
+// do is Do that calls ended, once, when f has returned or will never run, and
+// before it returns the result of f.
+func (n *Namespace) do(ctx context.Context, f func() error, ended func()) error {
 	if err := ctx.Err(); err != nil {
+		ended()
 		return fmt.Errorf("entering mount namespace: %w", err)
 	}
 	done := make(chan error, 1)
@@ -58,6 +92,7 @@ func (n *Namespace) Do(ctx context.Context, f func() error) error {
 			if !finished {
 				err = fmt.Errorf("%w: %v\n%s", ErrPanic, recover(), debug.Stack())
 			}
+			ended()
 			done <- err
 		}()
 		if err = n.enter(); err == nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,8 +19,8 @@ import (
 //   - FUSE without its daemon: ENOTCONN. The kernel says so once the last
 //     descriptor of the daemon is closed or the connection was aborted, and that
 //     cannot be undone. But some daemons (GlusterFS) give the same answer
-//     themselves, as long as they do not reach their servers: where the daemon's
-//     pod still runs, ask again, and stop it before the volume is made anew.
+//     themselves, as long as they do not reach their servers: ask again, unless
+//     the daemon has ended, and Fence it before the volume is made anew.
 //   - A block device that is gone: opening it gives ENXIO or ENODEV and the kernel
 //     has none of that number, or the device has no bytes (nothing is behind a
 //     loop device or an NBD).
@@ -72,7 +71,7 @@ func probeDirectory(file *os.File, found node) error {
 	if tableErr != nil {
 		return errors.Join(err, tableErr)
 	}
-	if kind, _, _ := strings.Cut(mounted.Type, "."); kind == "fuse" || kind == "fuseblk" {
+	if mounted.isFUSE() {
 		return fmt.Errorf("%w: %w", ErrDead, err)
 	}
 	return err

@@ -43,11 +43,30 @@ func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.U
 	if err != nil {
 		return nil, fmt.Errorf("getting pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	// Tenants can set owners, but no labels of PaV's.
-	if controller := metav1.GetControllerOf(pod); controller == nil || controller.UID != owner || pod.Labels[pavv1.WorkflowLabel] == "" {
+	if !Belongs(pod, owner) {
 		return nil, fmt.Errorf("pod %s/%s: %w", ref.Namespace, ref.Name, ErrForeign)
 	}
 	return pod, nil
+}
+
+// Belongs says whether the owner, which is read for its UID, has made a pod. The garbage collector takes the
+// owner off the pods of a PavStage that is deleted with --cascade=orphan, while that still works with
+// them; then the pod's name tells, which is a hash of the UID. Tenants can set owners and names, but no
+// labels of PaV's.
+func Belongs(pod *corev1.Pod, owner types.UID) bool {
+	kind := pod.Labels[pavv1.WorkflowLabel]
+	if kind == "" {
+		return false
+	}
+	if controller := metav1.GetControllerOf(pod); controller != nil {
+		return controller.UID == owner
+	}
+	return IsOrphan(pod) && pod.Name == Name(kind, string(owner), pod.Annotations[pavv1.AttemptAnnotation])
+}
+
+// IsOrphan says whether nothing controls a pod that was made for a PavStage, so that it does not go with that.
+func IsOrphan(pod *corev1.Pod) bool {
+	return metav1.GetControllerOf(pod) == nil && pod.Labels[pavv1.StageLabel] != ""
 }
 
 // CheckNamespace returns an error of kind ErrRefused, which says what to do, where workflow pods may

@@ -50,6 +50,8 @@ var ofWork = []row{
 // wrong, but not what was done before, so none is final; those of ofWork, where one is joined, say that.
 var ofEffects = []row{
 	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
+	{pavdir.ErrTorn, codes.Unavailable},            // the record is written anew from the PavStage
+	{mount.ErrHangs, codes.Aborted},                // CSI: "an operation is pending on the volume"
 	{mount.ErrDead, codes.Unavailable},             // the stage is made anew, or is unstaged
 	{mount.ErrOccupied, codes.Unavailable},         // somebody else's mount is in the way; it can be taken away
 	{mount.ErrMismatch, codes.Unavailable},         // a target of the other kind is in the way

@@ -45,6 +45,8 @@ var wanted = []struct {
 	{"pavdir.ErrVolumeID", pavdir.ErrVolumeID, codes.InvalidArgument},
 	{"the pod is not PaV's", errForeignPod, codes.PermissionDenied},
 	{"pavdir.ErrNoVolume", pavdir.ErrNoVolume, codes.Unavailable},
+	{"pavdir.ErrTorn", pavdir.ErrTorn, codes.Unavailable},
+	{"mount.ErrHangs", mount.ErrHangs, codes.Aborted},
 	{"mount.ErrDead", mount.ErrDead, codes.Unavailable},
 	{"mount.ErrOccupied", mount.ErrOccupied, codes.Unavailable},
 	{"mount.ErrMismatch", mount.ErrMismatch, codes.Unavailable},

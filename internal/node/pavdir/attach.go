@@ -27,10 +27,14 @@ type Attachment struct {
 
 // Attach makes /pav/volume of the stage, a directory or a block device as the mode says, available to
 // clients at Volume(stage). Where something is attached already, nothing is done. What cannot be attached
-// is ErrNoVolume, with words for whoever wrote the staging pod's template.
+// is ErrNoVolume, with words for whoever wrote the staging pod's template. While an earlier call, given up
+// or not, waits for the volume to answer, the error is mount.ErrHangs.
 func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) error {
-	_, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
-		return struct{}{}, d.attach(ctx, dir, stage, a)
+	err := d.host.DoMount(ctx, d.Volume(stage), func() error {
+		_, err := opened(d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
+			return struct{}{}, d.attach(ctx, dir, stage, a)
+		})
+		return err
 	})
 	if errors.Is(err, errCovered) {
 		return fmt.Errorf("%w: %w", ErrNoVolume, err)

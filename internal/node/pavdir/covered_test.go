@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,22 @@ func TestAVolumeThatHangs_HangsNoCallForGood(t *testing.T) {
 	if err := h.Attach(ctx, "s", directoryVolume); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v", err)
 	}
+	// Until the kernel has answered, nobody else asks it.
+	patient, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 3 {
+		if err := h.Attach(patient, "s", directoryVolume); !errors.Is(err, mount.ErrHangs) {
+			t.Errorf("got error %v", err)
+		}
+	}
 	end()
+	err := mount.ErrHangs
+	for limit := time.Now().Add(time.Minute); errors.Is(err, mount.ErrHangs) && time.Now().Before(limit); runtime.Gosched() {
+		err = h.Attach(t.Context(), "s", directoryVolume)
+	}
+	if err == nil || errors.Is(err, mount.ErrHangs) {
+		t.Errorf("of a volume that is dead: got error %v", err)
+	}
 	must(t, h.Remove(t.Context(), "s"))
 	mustSay(t, false)(h.Exists(t.Context(), "s"))
 }

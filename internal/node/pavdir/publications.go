@@ -102,7 +102,7 @@ func (d *Directories) Publications(ctx context.Context, stage string) ([]Publica
 // is put in place whole, only a stop of the machine tears it, and with that the mount has gone.
 func readPublication(path string) (*Publication, error) {
 	p, err := readRecord[Publication](path)
-	if errors.Is(err, errTorn) {
+	if errors.Is(err, ErrTorn) {
 		return nil, nil
 	}
 	return p, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
@@ -25,6 +26,12 @@ func (d *Directories) Unpublish(ctx context.Context, target string) (stage strin
 		}
 		return filepath.Base(of.folder), nil
 	})
+}
+
+// Users returns where pods, also those that the API server has forgotten, still have the stage's
+// directory: mount points, sorted.
+func (d *Directories) Users(ctx context.Context, stage string) ([]string, error) {
+	return mount.In(ctx, d.host, func() ([]string, error) { return d.usersOf(d.ofStage(stage)) })
 }
 
 // InUse says whether any pod, also one that the API server has forgotten, still has the stage's directory.
@@ -60,7 +67,7 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 		return directory{}, err
 	}
 	if of != (directory{}) {
-		if err := d.part(of, source, target); err != nil {
+		if err := d.part(ctx, of, source, target); err != nil {
 			return directory{}, err
 		}
 	}
@@ -73,19 +80,51 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 // part sees to it that unmounting the target, with what is mounted below it, takes nothing away from the
 // source. Where no other pod has the source, the source leaves the group, so that copies of the target
 // in other mount namespaces go with it. Otherwise the target leaves, lest the other pod be cut off.
-func (d *Directories) part(of directory, source mount.Mount, target string) error {
+func (d *Directories) part(ctx context.Context, of directory, source mount.Mount, target string) error {
 	others, err := d.users(source)
 	if err != nil {
 		return err
 	}
 	if len(others) > 1 {
-		return mount.Isolate(target)
+		return isolate(ctx, others, target)
 	}
 	err = mount.Separate(of.pav())
 	if errors.Is(err, mount.ErrStacked) {
 		return nil // The pod mounted something over /pav itself, and takes it away with it.
 	}
 	return err
+}
+
+// isolate takes a target out of the group of the users of a directory. Copies of the target that lie on
+// the same place are unmounted, for what is mounted below them would keep them from going with it.
+func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target string) error {
+	here, err := mount.At(target)
+	if err != nil {
+		return err
+	}
+	if err := mount.Isolate(target); err != nil {
+		return err
+	}
+	isHere := func(m mount.Mount) bool {
+		return slices.ContainsFunc(here, func(h mount.Mount) bool { return h.ID == m.ID })
+	}
+	for _, copies := range users {
+		if !slices.ContainsFunc(copies, isHere) {
+			continue
+		}
+		for _, c := range copies {
+			if isHere(c) || c.Point == here[0].Point {
+				continue
+			}
+			if err := mount.Isolate(c.Point); err != nil {
+				return err
+			}
+			if err := mount.Unmount(ctx, c.Point); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // sourceOf returns the directory, and its mount, that target is a copy of, or none.
@@ -122,42 +161,57 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 	return directory{}, mount.Mount{}, nil
 }
 
-// users returns the mounts outside PaV's folder that are copies of a directory.
-func (d *Directories) users(source mount.Mount) ([]mount.Mount, error) {
+// users returns, for each place outside PaV's folder that a directory is mounted on, the mounts there.
+// There are several where a directory above is mounted at several points, as kubelet's folder may be.
+func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, error) {
 	ours, err := mount.Mounts(d.root())
 	if err != nil {
 		return nil, err
 	}
-	own := map[int]bool{}
-	for _, m := range ours {
-		own[m.ID] = true
-	}
-	all, err := mount.Mounts("/")
+	table, err := mount.Mounts("/")
 	if err != nil {
 		return nil, err
 	}
-	var users []mount.Mount
-	for _, m := range all {
-		if m.PeerGroup == source.PeerGroup && !own[m.ID] {
-			users = append(users, m)
+	places := mount.Places(table)
+	own := map[mount.Place]bool{}
+	for _, m := range ours {
+		own[places[m.ID]] = true
+	}
+	users := map[mount.Place][]mount.Mount{}
+	for _, m := range table {
+		if place := places[m.ID]; m.PeerGroup == source.PeerGroup && !own[place] {
+			users[place] = append(users[place], m)
 		}
 	}
 	return users, nil
 }
 
-func (d *Directories) inUse(of directory) (bool, error) {
+// usersOf returns where pods have a directory, sorted.
+func (d *Directories) usersOf(of directory) ([]string, error) {
 	sources, err := mount.At(of.pav())
 	if err != nil {
-		return false, err
+		return nil, err
 	}
+	var points []string
 	for _, source := range sources {
 		if source.PeerGroup == 0 {
 			continue
 		}
 		users, err := d.users(source)
-		if err != nil || len(users) > 0 {
-			return true, err
+		if err != nil {
+			return nil, err
+		}
+		for _, copies := range users {
+			for _, c := range copies {
+				points = append(points, c.Point)
+			}
 		}
 	}
-	return false, nil
+	slices.Sort(points)
+	return slices.Compact(points), nil
+}
+
+func (d *Directories) inUse(of directory) (bool, error) {
+	users, err := d.usersOf(of)
+	return len(users) > 0, err
 }

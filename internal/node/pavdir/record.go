@@ -18,8 +18,8 @@ const (
 	targetsName = "targets"
 )
 
-// errTorn is wrapped where a record is not what was written.
-var errTorn = errors.New("the record is torn")
+// ErrTorn is wrapped where a record is not what was written.
+var ErrTorn = errors.New("the record is torn")
 
 // readRecord reads what a record says, or nil where there is none.
 func readRecord[T any](path string) (*T, error) {
@@ -32,7 +32,7 @@ func readRecord[T any](path string) (*T, error) {
 	}
 	record := new(T)
 	if err := json.Unmarshal(raw, record); err != nil {
-		return nil, fmt.Errorf("decoding %q: %w: %w", path, errTorn, err)
+		return nil, fmt.Errorf("decoding %q: %w: %w", path, ErrTorn, err)
 	}
 	return record, nil
 }

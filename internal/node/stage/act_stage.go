@@ -25,6 +25,7 @@ func steps() map[step]func(*task, context.Context) error {
 	return map[step]func(*task, context.Context) error{
 		stepYield:          (*task).yield,
 		stepOccupied:       (*task).occupied,
+		stepOutlived:       (*task).outlived,
 		stepRefuse:         (*task).refuse,
 		stepSweep:          (*task).sweep,
 		stepTell:           (*task).tellObstacle,
@@ -35,6 +36,7 @@ func steps() map[step]func(*task, context.Context) error {
 		stepReject:         (*task).reject,
 		stepRunStaging:     (*task).runStaging,
 		stepAttach:         (*task).attach,
+		stepStrand:         (*task).strand,
 		stepCover:          (*task).cover,
 		stepConfirm:        (*task).confirm,
 		stepFail:           (*task).fail,
@@ -171,27 +173,64 @@ func isDefinition(err error) bool {
 
 // attach makes what the staging pod left at /pav/volume available to clients.
 func (t *task) attach(ctx context.Context) error {
-	volume := &corev1.PersistentVolume{}
-	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {
-		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", t.stage.Name, err)
-	}
-	err := t.dirs.Attach(ctx, t.stage.Name, pavdir.Attachment{
-		Mode:     mount.VolumeMode(t.stage.Spec.VolumeMode),
-		ReadOnly: t.stage.Spec.ReadOnly,
-		Capacity: volume.Spec.Capacity.Storage().Value(),
-	})
-	if errors.Is(err, pavdir.ErrNoVolume) && t.stage.Status.Phase == pavv1.StageStaged && len(t.published) > 0 {
-		// Clients have it yet, and may write to it: that must not be reverted under them.
-		return fmt.Errorf("the volume has gone from /pav while pods use it: %w", err)
-	}
+	err := t.attachVolume(ctx)
 	if errors.Is(err, pavdir.ErrNoVolume) {
 		return t.failPod(ctx, t.stagingPod, err.Error())
 	}
 	return err
 }
 
+func (t *task) attachVolume(ctx context.Context) error {
+	volume := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {
+		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", t.stage.Name, err)
+	}
+	return t.dirs.Attach(ctx, t.stage.Name, pavdir.Attachment{
+		Mode:     mount.VolumeMode(t.stage.Spec.VolumeMode),
+		ReadOnly: t.stage.Spec.ReadOnly,
+		Capacity: volume.Spec.Capacity.Storage().Value(),
+	})
+}
+
+// verify says whether what is attached is still what is at /pav/volume. If not, the staging pod has taken
+// it away meanwhile, as a daemon does that ends, or put another in its place: that is a failure of the pod.
+func (t *task) verify(ctx context.Context) (bool, error) {
+	err := t.attachVolume(ctx) // Attaching what is attached does nothing.
+	if !errors.Is(err, mount.ErrOccupied) && !errors.Is(err, pavdir.ErrNoVolume) {
+		return err == nil, err
+	}
+	words := "the staging pod has exchanged /pav/volume while it was attached"
+	if errors.Is(err, pavdir.ErrNoVolume) {
+		words = fmt.Sprintf("/pav/volume has changed while it was attached: %v", err)
+	}
+	if err := t.dirs.Detach(ctx, t.stage.Name); err != nil {
+		return false, err
+	}
+	return false, t.failPod(ctx, t.stagingPod, words)
+}
+
+// strand ends the call where somebody has unmounted the volume while clients have it. What they have may
+// still be written to, so it is neither unstaged under them, nor is anything else mounted in its place.
+func (t *task) strand(context.Context) error {
+	var targets []string
+	for i := range t.published {
+		targets = append(targets, t.published[i].Target)
+	}
+	return fmt.Errorf("%w: provisioner %q: volume %q is not mounted for pods any more: somebody has unmounted it; it is staged anew when the pods that have it are gone: delete those of %q",
+		ErrBusy, t.Driver, t.stage.Spec.VolumeName, targets)
+}
+
 // confirm records that the volume is available, or claimed.
 func (t *task) confirm(ctx context.Context) error {
+	if t.attached != "" && t.stage.Status.Phase != pavv1.StageStaged {
+		if attached, err := t.verify(ctx); err != nil || !attached {
+			return err
+		}
+	}
+	return t.available(ctx)
+}
+
+func (t *task) available(ctx context.Context) error {
 	message := "the volume is available on the node"
 	if t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil {
 		message = "the volume is this node's; each client pod has a stage of its own"

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,20 +138,31 @@ func (t *task) clean(ctx context.Context) error {
 	return t.forget(ctx)
 }
 
-// forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, but
-// holds nothing.
+// forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, until its
+// volume goes, but holds nothing. A client's stage leaves none: nobody would ever replace it, for no other pod
+// has its target. Its user has been told by events, and is by kubelet.
 func (t *task) forget(ctx context.Context) error {
 	if err := t.releasePods(ctx); err != nil {
 		return err
 	}
+	if err := t.stopOrphans(ctx); err != nil {
+		return err
+	}
 
 	failure := t.stage.Status.StagingFailure
-	if failure == nil {
+	keep := failure != nil && t.stage.Spec.Client == nil
+	if !keep {
 		if err := t.client.Delete(ctx, t.stage, client.Preconditions{UID: &t.stage.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavStage %q: %w", t.stage.Name, err)
 		}
 	}
 	before := t.stage.DeepCopy()
+	if keep {
+		// A live stage has no owner, as the garbage collector takes a live one's pods, too.
+		if err := t.ownByVolume(); err != nil {
+			return err
+		}
+	}
 	if controllerutil.RemoveFinalizer(t.stage, pavv1.StageFinalizer) {
 		if err := t.client.Patch(ctx, t.stage, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing PavStage %q: %w", t.stage.Name, err)
@@ -159,6 +171,29 @@ func (t *task) forget(ctx context.Context) error {
 	if failure != nil {
 		return fmt.Errorf("%w: provisioner %q: %s", ErrFailed, t.stage.Spec.Provisioner, failure.Message)
 	}
+	return nil
+}
+
+// stopOrphans deletes the pods that would not go with the PavStage, as its owner reference was taken off them.
+func (t *task) stopOrphans(ctx context.Context) error {
+	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
+		if pod == nil || !workflow.IsOrphan(pod) {
+			continue
+		}
+		if err := t.runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownByVolume makes the persistent volume the PavStage's owner, with which it goes.
+func (t *task) ownByVolume() error {
+	volume := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {
+		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", t.stage.Name, err)
+	}
+	t.stage.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolume", Name: volume.Name, UID: volume.UID}}
 	return nil
 }
 

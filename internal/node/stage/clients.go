@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -23,7 +24,7 @@ func (t *task) observeClients(ctx context.Context, o *observation) error {
 	if t.ofClient() || t.shared || !unstaging {
 		return nil
 	}
-	targets, err := t.clientTargets(ctx)
+	targets, err := t.clientTargets(ctx, t.Volume)
 	if err != nil {
 		return err
 	}
@@ -36,21 +37,21 @@ func (t *task) observeClients(ctx context.Context, o *observation) error {
 
 // clientTargets returns the targets of the volume that have stages of their own, by the node's records and
 // by the API server: either may have been lost.
-func (t *task) clientTargets(ctx context.Context) ([]string, error) {
-	targets, err := t.clientRecords(ctx, t.Volume)
+func (s *Stager) clientTargets(ctx context.Context, v Volume) ([]string, error) {
+	targets, _, err := s.clientRecords(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	stages := &pavv1.PavStageList{}
-	if err := t.client.List(ctx, stages, client.MatchingLabels{
-		pavv1.NodeLabel: workflow.Hash(t.node), pavv1.ProvisionerLabel: t.Driver,
+	if err := s.client.List(ctx, stages, client.MatchingLabels{
+		pavv1.NodeLabel: workflow.Hash(s.node), pavv1.ProvisionerLabel: v.Driver,
 	}); err != nil {
 		return nil, fmt.Errorf("listing the PavStages of client pods: %w", err)
 	}
 	for i := range stages.Items {
 		stage := &stages.Items[i]
 		spec := &stage.Spec
-		if spec.Client != nil && spec.NodeName == t.node && spec.VolumeHandle == t.Handle && !holdsNothing(stage) {
+		if spec.Client != nil && spec.NodeName == s.node && spec.VolumeHandle == v.Handle && !holdsNothing(stage) {
 			targets = append(targets, spec.Client.Target)
 		}
 	}
@@ -58,23 +59,27 @@ func (t *task) clientTargets(ctx context.Context) ([]string, error) {
 	return slices.Compact(targets), nil
 }
 
-// clientRecords returns the targets of a volume that have stages of their own by the node's records.
-func (s *Stager) clientRecords(ctx context.Context, v Volume) ([]string, error) {
+// clientRecords returns the targets of a volume that have stages of their own by the node's records. Torn says
+// that there are records that cannot be read, of whatever volume, so that the API server knows more.
+func (s *Stager) clientRecords(ctx context.Context, v Volume) (targets []string, torn bool, err error) {
 	names, err := s.dirs.Stages(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var targets []string
 	for _, name := range names {
 		record, err := s.dirs.Recorded(ctx, name)
+		if errors.Is(err, pavdir.ErrTorn) {
+			torn = true
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, torn, err
 		}
 		if record != nil && record.Client != nil && record.Driver == v.Driver && record.Handle == v.Handle {
 			targets = append(targets, record.Client.Target)
 		}
 	}
-	return targets, nil
+	return targets, torn, nil
 }
 
 // holdsNothing says whether a PavStage is but the record of a failure, or on its way out.
@@ -99,7 +104,7 @@ func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
 		return nil, err
 	case stage == nil || holdsNothing(stage):
 		return nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, t.Driver, t.Handle)
-	case stage.Status.Phase != pavv1.StageStaged || stage.DeletionTimestamp != nil:
+	case stage.Status.Phase != pavv1.StageStaged: // Whether somebody wants to delete it matters no more than to its clients.
 		return nil, fmt.Errorf("%w: PavStage %q is not Staged", ErrBusy, stage.Name)
 	case stage.Spec.Scope != pavv1.StagingScopePod:
 		return nil, fmt.Errorf("%w: PavStage %q has the scope %s", ErrMismatch, stage.Name, stage.Spec.Scope)

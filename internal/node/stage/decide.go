@@ -28,7 +28,10 @@ type observation struct {
 	outcomeHeld     bool // the staging pod has its finalizer
 	ready           bool // /pav/ready exists
 	attached        bool // the volume is mounted for clients
+	covering        bool // running clients may have what is attached already
 	published       bool // targets are on record as having the volume
+	occupied        bool // one of them really has it; only known where it matters
+	outlived        bool // the persistent volume that it was staged for has gone, and another one stands for the volume
 	clients         bool // stages of client pods hang on this one
 	pavInUse        bool // /pav is still mounted for a pod of the stage
 
@@ -60,6 +63,7 @@ const (
 	stepDone           step = iota // nothing is left to do
 	stepYield                      // somebody else has to act first
 	stepOccupied                   // clients have to go first
+	stepOutlived                   // clients of another persistent volume have to go first
 	stepRefuse                     // what is there is not what is asked for
 	stepSweep                      // remove what a PavStage that is gone has left
 	stepWait                       // until something changes
@@ -71,6 +75,7 @@ const (
 	stepReject                     // record that the validation pod failed, and begin to revert
 	stepRunStaging                 // run the staging pod
 	stepAttach                     // mount the volume for clients
+	stepStrand                     // the volume was unmounted while clients have it, who have to go first
 	stepCover                      // mount it over what running clients have
 	stepConfirm                    // record that the volume is available
 	stepFail                       // record that the staging pod failed, and begin to revert
@@ -103,7 +108,7 @@ func (o observation) settled() bool {
 // decideStage returns the next step towards a volume that is available on the node.
 func decideStage(o observation) step {
 	switch {
-	case o.leftover && o.published:
+	case o.leftover && o.occupied:
 		// Nobody but kubelet says when clients are gone, by unstaging.
 		return stepOccupied
 	case o.leftover:
@@ -116,6 +121,17 @@ func decideStage(o observation) step {
 		return stepDetach
 	case o.settled():
 		return stepReplace
+	}
+	return decideFound(o)
+}
+
+// decideFound returns the next step where there is a stage, which may not be what is asked for.
+func decideFound(o observation) step {
+	switch {
+	case o.outlived && o.occupied:
+		return stepOutlived
+	case o.outlived:
+		return stepRevert
 	case o.mismatch:
 		return stepRefuse
 	}
@@ -173,14 +189,34 @@ func decideStaging(o observation) step {
 		return stepDone
 	case o.claimOnly:
 		return stepConfirm
-	case o.attached && (o.phase != pavv1.StageStaged || o.outcomeHeld && o.stagingPod == workflow.Succeeded):
-		return stepConfirm
-	case o.attached:
-		return stepDone
 	case o.phase == pavv1.StageStaged:
-		return stepAttach
+		return decideStaged(o)
+	case o.attached && !o.stands():
+		return stepDetach
+	case o.attached:
+		return stepConfirm
 	}
 	return decideStagingPod(o)
+}
+
+// stands says whether the staging pod is as it is to be while its volume is attached. One that has ended
+// otherwise may have taken the volume away with it, and then what is attached is a directory of the node's disk.
+func (o observation) stands() bool {
+	return o.stagingPod == workflow.Running || o.stagingPod == workflow.Succeeded
+}
+
+// decideStaged returns the next step where the volume was available on the node in this boot.
+func decideStaged(o observation) step {
+	switch {
+	case !o.attached && o.published:
+		// What is at /pav/volume now need not be what they have, which they may still write to.
+		return stepStrand
+	case !o.attached:
+		return stepRevert
+	case o.outcomeHeld && o.stagingPod == workflow.Succeeded:
+		return stepConfirm
+	}
+	return stepDone
 }
 
 func decideStagingPod(o observation) step {
@@ -215,7 +251,18 @@ func decideRestaging(o observation) step {
 			return next
 		}
 		return stepRenew
-	case o.attached && !o.stagingIntended:
+	case o.covering && !o.attached:
+		return stepStrand
+	case o.covering:
+		return stepCover // There is no way back under those who have it.
+	}
+	return decideAnother(o)
+}
+
+// decideAnother returns the next step towards the volume that takes the dead one's place, and that no client has yet.
+func decideAnother(o observation) step {
+	switch {
+	case o.attached && (!o.stagingIntended || !o.stands()):
 		return stepDetach
 	case o.attached:
 		return stepCover
@@ -223,6 +270,14 @@ func decideRestaging(o observation) step {
 		return stepWait
 	}
 	return decideStaging(o)
+}
+
+// decideRestage returns the next step of Restage, which never makes a stage that is gone anew.
+func decideRestage(o observation) step {
+	if !o.exists || !o.restaging {
+		return stepDone
+	}
+	return decideStage(o)
 }
 
 // decideUnstage returns the next step towards a node without a trace of the volume.

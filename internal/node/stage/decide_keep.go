@@ -29,6 +29,7 @@ type kept struct {
 	shutdown    bool // kubelet has ended the staging pod because the node goes down
 	confirmed   bool // the volume has been dead for a while
 
+	early       bool // it was staged anew too short a while ago for another time
 	restageable bool // the provisioner wants volumes to be staged anew
 	degraded    loss // the loss on record
 
@@ -75,7 +76,7 @@ func decideKeep(o kept) verdict {
 	v := verdict{loss: lossOf(o)}
 	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 	v.release = over && o.outcomeHeld
-	v.restage = o.attached && o.volume == dead && o.restageable && mayRestage(o)
+	v.restage = o.attached && o.volume == dead && o.restageable && !o.early && mayRestage(o)
 	return v
 }
 
@@ -87,11 +88,12 @@ func mayRestage(o kept) bool {
 		return false
 	case o.stagingPod == workflow.Stopping:
 		return false // Its end is soon.
-	case o.stagingPod == workflow.Running:
-		// A daemon that runs may give the kernel's answer itself, as long as it does not reach its servers.
-		return o.confirmed
+	case o.stagingPod == workflow.Failed:
+		return true // Its daemon has ended with it.
 	}
-	return true
+	// A daemon that lives may give the kernel's answer itself, as long as it does not reach its servers. A pod
+	// that has completed says nothing about one that it started outside of itself.
+	return o.confirmed
 }
 
 func lossOf(o kept) loss {

@@ -37,18 +37,27 @@ func TestDecideKeep(t *testing.T) {
 				o.stagingPod, o.volume, o.outcomeHeld, o.degraded = workflow.Failed, dead, false, lossDead
 			}),
 			want: verdict{loss: lossDead, restage: true}},
-		"also where the staging pod has gone": {
+		"where the staging pod has gone, a daemon that it started elsewhere may answer soon": {
 			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.outcomeHeld = workflow.Absent, dead, false }),
-			want: verdict{loss: lossDead, restage: true}},
+			want: verdict{loss: lossDead}},
 		"also where it has completed": {
 			o:    staged(func(o *kept) { o.stagingPod, o.volume = workflow.Succeeded, dead }),
+			want: verdict{loss: lossDead, release: true}},
+		"but not after a while, where it has gone": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.confirmed = workflow.Absent, dead, true }),
+			want: verdict{loss: lossDead, restage: true}},
+		"nor where it has completed": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.confirmed = workflow.Succeeded, dead, true }),
 			want: verdict{loss: lossDead, release: true, restage: true}},
 		"a dead volume whose staging pod runs may answer soon": {
 			o: staged(func(o *kept) { o.volume = dead }), want: verdict{loss: lossDead}},
-		"but not after a while": {
+		"but not after a while, where it runs": {
 			o: staged(func(o *kept) { o.volume, o.confirmed = dead, true }), want: verdict{loss: lossDead, restage: true}},
 		"a dead volume waits for the end of a pod that is being stopped": {
 			o: staged(func(o *kept) { o.stagingPod, o.volume, o.confirmed = workflow.Stopping, dead, true }), want: verdict{loss: lossDead}},
+		"nothing is staged anew that was so a short while ago": {
+			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.early = workflow.Failed, dead, true }),
+			want: verdict{loss: lossDead, release: true}},
 		"nothing is staged anew where the provisioner forbids it": {
 			o:    staged(func(o *kept) { o.stagingPod, o.volume, o.restageable = workflow.Failed, dead, false }),
 			want: verdict{loss: lossDead, release: true}},
@@ -96,6 +105,12 @@ func TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
 		if v.restage && !o.restaging && v.loss == lossNone {
 			wrong("staged anew without a word")
 		}
+		if v.restage && !o.restaging && o.stagingPod != workflow.Failed && !o.confirmed {
+			wrong("staged anew although a daemon may live")
+		}
+		if v.restage && !o.restaging && o.early {
+			wrong("staged anew too soon")
+		}
 		if v.release && (!over || !o.outcomeHeld) {
 			wrong("a pod is let go that has not ended")
 		}
@@ -114,11 +129,11 @@ func combinations() func(yield func(kept) bool) {
 	losses := []loss{lossNone, lossEnded, lossDead, lossSilent, lossDetached}
 	pods := []workflow.State{workflow.Absent, workflow.Running, workflow.Stopping, workflow.Succeeded, workflow.Failed}
 	return func(yield func(kept) bool) {
-		for bits := range 1 << 8 {
+		for bits := range 1 << 9 {
 			is := func(bit int) bool { return bits>>bit&1 == 1 }
 			o := kept{
 				restaging: is(0), claimOnly: is(1), thisBoot: is(2), attached: is(3), outcomeHeld: is(4),
-				shutdown: is(5), confirmed: is(6), restageable: is(7),
+				shutdown: is(5), confirmed: is(6), restageable: is(7), early: is(8),
 			}
 			for _, o.phase = range phases {
 				for _, o.degraded = range losses {

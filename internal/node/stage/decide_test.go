@@ -24,7 +24,7 @@ func TestDecideStage(t *testing.T) {
 		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, held: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
 		"what is mounted after a failed attempt is not trusted": {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
 		"a new record has its staging pod run":                  {o: observation{exists: true, held: true, thisBoot: true, validated: true}, want: stepRunStaging},
-		"what is left is not swept under a client":              {o: observation{leftover: true, published: true}, want: stepOccupied},
+		"what is left is not swept under a client":              {o: observation{leftover: true, published: true, occupied: true}, want: stepOccupied},
 		"nor under a pod of the stage that was":                 {o: observation{leftover: true, pavInUse: true}, want: stepWait},
 		"a stage of another kind is left alone":                 {o: with(staging, func(o *observation) { o.mismatch = true }), want: stepRefuse},
 		"the first staging pod waits until /pav is free":        {o: observation{exists: true, held: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
@@ -45,7 +45,17 @@ func TestDecideStage(t *testing.T) {
 		"a failed staging pod of a staged volume is the keeper's": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
 		}), want: stepDone},
-		"a staged volume that is not mounted any more is mounted":     {o: with(staging, func(o *observation) { o.phase = pavv1.StageStaged }), want: stepAttach},
+		"a mounted volume of a pod that runs is confirmed": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepConfirm},
+		"a mounted volume of a pod that has failed may be a directory of the node's disk": {o: with(staging, func(o *observation) {
+			o.stagingPod, o.attached = workflow.Failed, true
+		}), want: stepDetach},
+		"so may that of one that is being stopped":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"and that of one that was forced away":                        {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"a staged volume whose pod has completed and gone is done":    {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
+		"a staged volume that is not mounted any more is staged anew": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
+		"but not while clients have it": {o: with(staging, func(o *observation) {
+			o.phase, o.published, o.stagingPod = pavv1.StageStaged, true, workflow.Running
+		}), want: stepStrand},
 		"a stage of an earlier boot is reverted":                      {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
 		"the record of a failure is replaced":                         {o: observation{exists: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepReplace},
 		"the record of a failure that still holds is let go":          {o: observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepForget},
@@ -170,12 +180,48 @@ func TestDecideStage_Restaging(t *testing.T) {
 		"a staging pod that is ready has its volume mounted":   {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
 		"a mounted volume is mounted over the dead ones":       {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepCover},
 		"a staging pod that failed has its failure recorded":   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
+		"not that of a pod that has failed":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
+		"nor that of one that is being stopped":                {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"nor that of one that was forced away":                 {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"one that has completed is as good as one that runs":   {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepCover},
+		"what clients may have already is given to all":        {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepCover},
+		"nothing else is mounted where it was unmounted":       {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepStrand},
 		"in another boot no client is left, and all is undone": {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
 		"wherever it was": {o: with(unstaging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := decideStage(test.o); got != test.want {
+				t.Errorf("got step %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// The PavStage may be taken away while the volume is staged anew, as where the node is given up.
+func TestDecideRestage_NeverMakesAStage(t *testing.T) {
+	restaging := observation{
+		exists: true, held: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,
+	}
+	tests := map[string]struct {
+		change func(*observation)
+		want   step
+	}{
+		"it goes on":                    {change: func(*observation) {}, want: stepRunStaging},
+		"unless the stage is gone":      {change: func(o *observation) { *o = observation{} }, want: stepDone},
+		"or has left something":         {change: func(o *observation) { *o = observation{leftover: true} }, want: stepDone},
+		"or is on its way out":          {change: func(o *observation) { *o = observation{going: true} }, want: stepDone},
+		"or is another":                 {change: func(o *observation) { *o = observation{exists: true, held: true} }, want: stepDone},
+		"or the record of a failure":    {change: func(o *observation) { *o = observation{exists: true, phase: pavv1.StageFailed} }, want: stepDone},
+		"or is being unstaged":          {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageUnstaging }, want: stepDone},
+		"in the end there is no more":   {change: func(o *observation) { o.restaging, o.phase, o.attached = false, pavv1.StageStaged, true }, want: stepDone},
+		"not even where it is detached": {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageStaged }, want: stepDone},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := restaging
+			test.change(&o)
+			if got := decideRestage(o); got != test.want {
 				t.Errorf("got step %d, want %d", got, test.want)
 			}
 		})

@@ -14,7 +14,8 @@ type Mounter interface {
 	// Mounted says whether something is mounted at path.
 	Mounted(ctx context.Context, path string) (bool, error)
 
-	// Bind makes a volume available to a client pod.
+	// Bind makes a volume available to a client pod. While an earlier call for the target, given up or
+	// not, waits for the volume to answer, the error is mount.ErrHangs.
 	Bind(ctx context.Context, b Binding) error
 
 	// Unmount takes away whatever is mounted at path. It does nothing where nothing is.
@@ -60,7 +61,7 @@ func (h Host) Bind(ctx context.Context, b Binding) error {
 	if b.Cover {
 		bind = mount.Cover
 	}
-	return h.Namespace.Do(ctx, func() error {
+	return h.Namespace.DoMount(ctx, b.Target, func() error {
 		if err := create(filepath.Dir(b.Target), filepath.Base(b.Target), 0o750); err != nil {
 			return err
 		}

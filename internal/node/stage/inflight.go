@@ -58,6 +58,25 @@ func (f *inflight) part(volume, target string) (func(), error) {
 	}, nil
 }
 
+// all claims names of stages for one call, all of them or none. The returned function gives them back.
+func (f *inflight) all(names ...string) (func(), error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.ContainsFunc(names, func(name string) bool { return f.exclusive[name] }) {
+		return nil, ErrBusy
+	}
+	for _, name := range names {
+		f.exclusive[name] = true
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, name := range names {
+			delete(f.exclusive, name)
+		}
+	}, nil
+}
+
 // first says whether no call works on another target of the volume that was there before the target's, so
 // that of several calls for a volume that may have one target only, one goes on.
 func (f *inflight) first(volume, target string) bool {

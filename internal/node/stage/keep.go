@@ -45,6 +45,7 @@ type Keeper struct {
 	calls   map[string]time.Time // when the last call about a stage ended
 	working map[string]bool      // the stages that the keeper itself works on
 	deadAt  map[string]time.Time // when a volume was found dead
+	rows    map[string]int32     // the last attempt whose volume lived long; since then, each has died soon
 	orphans map[string]bool      // the stages of which it was told that nobody uses them
 	listed  map[string]bool      // the stages that the API server had at the start
 	pauses  map[string]time.Time // until when the keeper leaves stages alone on which it worked in vain
@@ -87,7 +88,7 @@ func NewKeeper(stager *Stager, c KeeperConfig) *Keeper {
 		stager: stager, grace: c.OrphanGrace, metrics: cmp.Or[prometheus.Registerer](c.Metrics, metrics.Registry), log: c.Log, now: time.Now,
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, 30*time.Second)),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
-		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
+		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, rows: map[string]int32{}, orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
 	}
 	k.began = k.now()
 	k.restageStage, k.unstage = stager.Restage, stager.unstageOrphan
@@ -306,6 +307,7 @@ func (k *Keeper) forget(stage string) {
 	k.mu.Lock()
 	delete(k.calls, stage)
 	delete(k.deadAt, stage)
+	delete(k.rows, stage)
 	delete(k.orphans, stage)
 	delete(k.listed, stage)
 	delete(k.pauses, stage)

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	// confirmation is how long a volume must have been dead before that is believed of it although its staging pod runs.
+	// confirmation is how long a volume must have been dead before that is believed of it, unless its staging pod has failed.
 	confirmation = 10 * time.Second
+
+	// longLife is how long a volume must have been well after it was staged for its death not to be one in a row.
+	longLife = 10 * time.Minute
 
 	// shutdownTime is how long after the end of a staging pod its node is taken to be going down, where kubelet says so.
 	shutdownTime = 5 * time.Minute
@@ -50,6 +53,9 @@ func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *core
 		is.volume, is.told, err = k.health(ctx, stage.Name)
 	}
 	is.confirmed = k.confirmed(stage.Name, is.volume)
+	if is.volume == dead {
+		is.early = k.early(stage)
+	}
 	if err == nil {
 		is.restageable, err = k.restageable(ctx, stage.Spec.Provisioner)
 	}
@@ -121,6 +127,40 @@ func (k *Keeper) confirmed(stage string, volume health) bool {
 		k.queue.AddAfter(stage, left)
 	}
 	return left <= 0
+}
+
+// early says whether a dead volume was staged anew too short a while ago for another time, and sees to it
+// that it is looked at again: a daemon that dies as soon as it is used must not cost mounts and pods all day long.
+func (k *Keeper) early(stage *pavv1.PavStage) bool {
+	left := k.untilRestaging(stage)
+	if left > 0 {
+		k.queue.AddAfter(stage.Name, left)
+	}
+	return left > 0
+}
+
+// untilRestaging returns for how long yet a dead volume is to be left as it is: longer with each time that
+// it has died soon after it was staged. An agent that begins anew takes all attempts for such.
+func (k *Keeper) untilRestaging(stage *pavv1.PavStage) time.Duration {
+	status := &stage.Status
+	ready := meta.FindStatusCondition(status.Conditions, pavv1.StageReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		return 0
+	}
+	died := k.now()
+	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
+		died = degraded.LastTransitionTime.Time
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if died.Sub(ready.LastTransitionTime.Time) >= longLife {
+		k.rows[stage.Name] = status.Attempt
+	}
+	deaths := status.Attempt - max(k.rows[stage.Name], 1)
+	if deaths <= 0 {
+		return 0
+	}
+	return max(ready.LastTransitionTime.Add(pauseAfter(int(deaths))).Sub(k.now()), 0)
 }
 
 // restageable says whether the provisioner, as it is now, wants volumes to be staged anew.

@@ -203,7 +203,7 @@ func (n *testNode) attach(t *testing.T) *daemon {
 }
 
 // publish binds what is attached to a target of the client pod "client", and records that.
-func (n *testNode) publish(t *testing.T, bootID string) string {
+func (n *testNode) publish(t *testing.T, bootID string) {
 	t.Helper()
 	target := n.podFolder(t, "client-uid") + "/mount"
 	must(t, os.MkdirAll(target, 0o750))
@@ -211,7 +211,6 @@ func (n *testNode) publish(t *testing.T, bootID string) string {
 	must(t, n.dirs.RecordPublication(t.Context(), "stage-a", pavdir.Publication{
 		Target: target, Client: pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid"}, BootID: bootID,
 	}))
-	return target
 }
 
 // podFolder makes kubelet's folder for the volume of a pod.

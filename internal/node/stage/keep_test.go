@@ -151,6 +151,68 @@ func TestKeeper_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
 	}
 }
 
+func TestKeeper_DeadAgainAndAgain_IsGivenTime(t *testing.T) {
+	n := newNode(t)
+	began := time.Now()
+	n.stage(t, func(stage *pavv1.PavStage) {
+		stage.Status.Attempt = 4
+		stage.Status.Conditions = []metav1.Condition{{Type: pavv1.StageReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began)}}
+	})
+	d := n.attach(t)
+	restaged := n.restages(errors.New("not now"))
+	d.die()
+	n.api.setPod(fail)
+	wantTold(t, n.look(t), "VolumeDead")
+	n.now = func() time.Time { return began.Add(3500 * time.Millisecond) }
+	if n.look(t); *restaged != 0 {
+		t.Errorf("got %d restagings too soon", *restaged)
+	}
+	n.now = func() time.Time { return began.Add(confirmation + 4*time.Second) }
+	if n.look(t); *restaged != 1 {
+		t.Errorf("got %d restagings after a while, want 1", *restaged)
+	}
+}
+
+func TestUntilRestaging(t *testing.T) {
+	n := newNode(t)
+	now := time.Now()
+	n.now = func() time.Time { return now }
+	// after returns how long to wait at the death of a volume so long after it was staged.
+	after := func(attempt int32, lived, since time.Duration) time.Duration {
+		died := now.Add(-since)
+		stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Status: pavv1.PavStageStatus{Attempt: attempt, Conditions: []metav1.Condition{
+			{Type: pavv1.StageReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(died.Add(-lived))},
+			{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(died)},
+		}}}
+		return n.untilRestaging(stage)
+	}
+	steps := []struct {
+		name    string
+		attempt int32
+		lived   time.Duration
+		since   time.Duration
+		want    time.Duration
+	}{
+		{name: "the first death", attempt: 1, want: 0},
+		{name: "a second one at once", attempt: 2, want: time.Second},
+		{name: "a while ago", attempt: 2, since: time.Second, want: 0},
+		{name: "the next", attempt: 4, lived: time.Second, want: 3 * time.Second},
+		{name: "many", attempt: 40, lived: time.Minute, want: 4 * time.Minute},
+		{name: "one that lived long", attempt: 41, lived: longLife, want: 0},
+		{name: "the first after it", attempt: 42, want: time.Second},
+		{name: "the second", attempt: 43, want: 2 * time.Second},
+	}
+	for _, step := range steps {
+		if got := after(step.attempt, step.lived, step.since); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.name, got, step.want)
+		}
+	}
+	n.forget("s")
+	if got := after(43, 0, 0); got != 5*time.Minute {
+		t.Errorf("an agent that knows nothing: got %s, want 5m", got)
+	}
+}
+
 func TestKeeper_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing.T) {
 	n := newNode(t)
 	n.stage(t, func(*pavv1.PavStage) {})

@@ -35,6 +35,9 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 		return o, t.observeLeftover(ctx, &o)
 	}
 	t.observeObstacle(&o)
+	if err := t.observeVolume(ctx, &o); err != nil {
+		return o, err
+	}
 	return o, t.observeProgress(ctx, &o)
 }
 
@@ -46,6 +49,7 @@ func (t *task) observeLedger(o *observation) {
 	o.phase = status.Phase
 	o.claimOnly = t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil
 	o.restaging = status.Restaging
+	o.covering = status.Restaging && status.Phase == pavv1.StageStaging && isCovering(status)
 	o.validated = status.Validated || status.StagingPod != nil || !needsValidation(t.stage)
 	// A stage that only claims the volume has no mounts.
 	o.thisBoot = status.BootID == "" || status.BootID == t.bootID || o.claimOnly && o.validated
@@ -96,7 +100,12 @@ func (t *task) observeLeftover(ctx context.Context, o *observation) error {
 		}
 		o.leftover = o.leftover || exists
 	}
-	return nil
+	if !o.leftover {
+		return nil
+	}
+	var err error
+	o.occupied, err = t.anyMounted(ctx, t.published)
+	return err
 }
 
 // observeProgress gathers what only some phases depend on.
@@ -214,13 +223,17 @@ func restagingBackoff(status *pavv1.PavStageStatus, failures int, now time.Time)
 	return remaining(status.StagingFailure, failures, now)
 }
 
-// remaining returns how long to wait after a failure that is the last of so many: a second after the
-// first, doubled with each further one, and five minutes at most.
+// remaining returns how long to wait after a failure that is the last of so many.
 func remaining(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Duration {
+	return max(last.Time.Add(pauseAfter(failures)).Sub(now), 0)
+}
+
+// pauseAfter returns how long to wait after so many failures: a second after the first, doubled with each
+// further one, and five minutes at most.
+func pauseAfter(failures int) time.Duration {
 	const longest = 5 * time.Minute
-	delay := longest
 	if failures < 10 {
-		delay = min(time.Second<<max(failures-1, 0), longest)
+		return min(time.Second<<max(failures-1, 0), longest)
 	}
-	return max(last.Time.Add(delay).Sub(now), 0)
+	return longest
 }

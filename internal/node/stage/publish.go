@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,18 @@ type publication = pavdir.Publication
 // Publish makes a staged volume available to a client pod. It may be repeated. It needs no API server,
 // unless the scope is Pod: then the volume is staged for the pod first, as Stage says.
 func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
+	err := s.publish(ctx, v, p)
+	if !errors.Is(err, errOutlived) {
+		return err
+	}
+	// To kubelet both persistent volumes are one volume, and that is staged: it does not ask for that.
+	if err := s.Stage(ctx, v, Staging{Mode: p.Mode}); err != nil {
+		return err
+	}
+	return s.publish(ctx, v, p)
+}
+
+func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 	of := subject{Volume: v, target: p.Target}
 	release, err := s.claim(of)
 	if err != nil {
@@ -42,19 +55,16 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
 	}
 	defer release()
 
-	name, record, err := s.recorded(ctx, v)
+	name, record, err := s.mustBeRecorded(ctx, v)
 	if err != nil {
 		return err
-	}
-	if record == nil {
-		return fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, v.Driver, v.Handle)
 	}
 	defer s.tell(name)
 	if record.Mode != p.Mode {
 		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}
 	if asked := volumeNameIn(p.Target); asked != "" && asked != record.VolumeName {
-		return s.refuseTwins(ctx, v, []string{record.VolumeName, asked})
+		return s.refuseTwin(ctx, v, record.VolumeName, asked)
 	}
 	p.Options.ReadOnly = p.Options.ReadOnly || record.ReadOnly
 	if p.Single {
@@ -80,6 +90,43 @@ func (s *Stager) recorded(ctx context.Context, v Volume) (string, *pavdir.Stage,
 	return "", nil, nil
 }
 
+// mustBeRecorded returns the name of the volume's stage and what the node has on record of it. Where that has
+// been lost, the error is ErrBusy, and the keeper hears of it, who restores it: kubelet, which believes that
+// the volume is staged, would not ask for that again.
+func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.Stage, error) {
+	name, record, err := s.recorded(ctx, v)
+	switch {
+	case errors.Is(err, pavdir.ErrTorn):
+	case err != nil || record != nil:
+		return name, record, err
+	default:
+		if name, err = s.folderOf(ctx, v); err != nil {
+			return "", nil, err
+		}
+		if name == "" {
+			return "", nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, v.Driver, v.Handle)
+		}
+		err = errNoRecord
+	}
+	s.tell(name)
+	return "", nil, fmt.Errorf("%w: PavStage %q: %w", ErrBusy, name, err)
+}
+
+// errNoRecord means that a stage's folder has no record of it.
+var errNoRecord = errors.New("the node has no record of it")
+
+// folderOf returns the name under which the node has a folder of the volume's stage, or nothing.
+func (s *Stager) folderOf(ctx context.Context, v Volume) (string, error) {
+	shared, exclusive := s.names(v)
+	for _, name := range []string{exclusive, shared} {
+		exists, err := s.dirs.Exists(ctx, name)
+		if err != nil || exists {
+			return name, err
+		}
+	}
+	return "", nil
+}
+
 // publishStaged stages the volume for one client pod, and makes it available to that.
 func (s *Stager) publishStaged(ctx context.Context, of subject, p Publication) error {
 	name := s.clientName(of.Volume, of.target)
@@ -87,6 +134,9 @@ func (s *Stager) publishStaged(ctx context.Context, of subject, p Publication) e
 	t := s.newTask(of, p.Mode)
 	t.user, t.readOnly = p.Client, p.Options.ReadOnly
 	if err := t.run(ctx, decideStage); err != nil {
+		return err
+	}
+	if err := s.mendRecord(ctx, t.stage); err != nil {
 		return err
 	}
 	return s.bind(ctx, name, p)
@@ -163,7 +213,10 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 		}
 	}
 	// With scope Pod, each target is on record with a stage of its own.
-	clients, err := s.clientRecords(ctx, v)
+	clients, torn, err := s.clientRecords(ctx, v)
+	if torn && err == nil {
+		clients, err = s.clientTargets(ctx, v)
+	}
 	if err != nil {
 		return err
 	}
@@ -188,26 +241,43 @@ func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
 	if err := s.unpublish(ctx, v, target); err != nil {
 		return err
 	}
-	name, record, err := s.recorded(ctx, v)
+	staged, err := s.mayBeStagedFor(ctx, v, target)
 	if err != nil {
 		return err
 	}
-	if record != nil {
-		defer s.tell(name)
-	}
-	// The folder tells of a stage of the client's own, or, where that may be lost, the API server.
-	client := s.clientName(v, target)
-	staged, err := s.dirs.Exists(ctx, client)
-	if err != nil {
-		return err
-	}
-	if staged || record != nil && pavv1.StagingScope(record.Scope) == pavv1.StagingScopePod {
-		defer s.tell(client)
+	if staged {
+		defer s.tell(s.clientName(v, target))
 		if err := s.unstage(ctx, of); err != nil {
 			return err
 		}
 	}
 	return s.mounts.Remove(ctx, target)
+}
+
+// mayBeStagedFor says whether the volume may have a stage of its own for a client pod. The client's folder
+// tells, or, where that may be lost, the API server has to be asked: the scope on record says so, as does a
+// record that is lost itself.
+func (s *Stager) mayBeStagedFor(ctx context.Context, v Volume, target string) (bool, error) {
+	staged, err := s.dirs.Exists(ctx, s.clientName(v, target))
+	if err != nil {
+		return false, err
+	}
+	name, record, err := s.recorded(ctx, v)
+	switch {
+	case errors.Is(err, pavdir.ErrTorn):
+		s.tell(name)
+		return true, nil
+	case err != nil:
+		return false, err
+	case record != nil:
+		s.tell(name)
+		return staged || pavv1.StagingScope(record.Scope) == pavv1.StagingScopePod, nil
+	}
+	name, err = s.folderOf(ctx, v)
+	if name != "" {
+		s.tell(name)
+	}
+	return staged || name != "", err
 }
 
 // unpublish unmounts a target, and takes it off the record.

@@ -79,6 +79,7 @@ func TestPublish_IsRepeatable_AndSoIsUnpublish(t *testing.T) {
 func TestPublish_Refusals(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
+	n.withVolumes(v, "pv", "twin")
 	tests := map[string]struct {
 		volume Volume
 		change func(*Publication)

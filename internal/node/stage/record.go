@@ -30,6 +30,9 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 	if err != nil {
 		return err
 	}
+	if err := t.checkOthers(ctx, stage); err != nil {
+		return err
+	}
 	if err := t.keepRecord(ctx, stage); err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 }
 
 // keepRecord puts a stage on the node's own record.
-func (t *task) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
+func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	volume := &corev1.PersistentVolume{}
 	if err := json.Unmarshal(stage.Spec.Volume.Raw, volume); err != nil {
 		return fmt.Errorf("reading the persistent volume of PavStage %q: %w", stage.Name, err)
@@ -61,12 +64,83 @@ func (t *task) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 		Mode: spec.VolumeMode, Scope: string(spec.Scope), ReadOnly: spec.ReadOnly, Exclusive: spec.Exclusive,
 		Capacity:       volume.Spec.Capacity.Storage().Value(),
 		ClaimNamespace: spec.ClaimRef.Namespace, ClaimName: spec.ClaimRef.Name, ClaimUID: spec.ClaimRef.UID,
-		BootID: t.bootID,
+		BootID: s.bootID,
 	}
 	if c := spec.Client; c != nil {
 		record.Client = &pavdir.Client{Namespace: c.Namespace, Name: c.Name, UID: c.UID, Target: c.Target}
 	}
-	return t.dirs.Record(ctx, stage.Name, record)
+	return s.dirs.Record(ctx, stage.Name, record)
+}
+
+// mendRecord puts a stage on the node's own record again where that has been lost, or is torn. Nobody else may
+// work on the stage.
+func (s *Stager) mendRecord(ctx context.Context, stage *pavv1.PavStage) error {
+	if has, err := s.hasRecord(ctx, stage.Name); err != nil || has {
+		return err
+	}
+	return s.keepRecord(ctx, stage)
+}
+
+// hasRecord says whether the node has a stage on record, and can read that.
+func (s *Stager) hasRecord(ctx context.Context, stage string) (bool, error) {
+	record, err := s.dirs.Recorded(ctx, stage)
+	if errors.Is(err, pavdir.ErrTorn) {
+		return false, nil
+	}
+	return record != nil, err
+}
+
+// restoreRecord does what mendRecord does for a stage, if it is there and Staged, between calls about it. It
+// does nothing while there are some, which tell of their end.
+func (s *Stager) restoreRecord(ctx context.Context, stage *pavv1.PavStage) error {
+	if stage == nil || stage.Status.Phase != pavv1.StageStaged {
+		return nil
+	}
+	if has, err := s.hasRecord(ctx, stage.Name); err != nil || has {
+		return err
+	}
+	of := subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
+	if stage.Spec.Client != nil {
+		of.target = stage.Spec.Client.Target
+	}
+	release, err := s.claim(of)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	now, err := s.stageOf(ctx, of)
+	if err != nil || now == nil || now.UID != stage.UID || now.Status.Phase != pavv1.StageStaged {
+		return err
+	}
+	return s.mendRecord(ctx, now)
+}
+
+// checkOthers says whether a volume that is to be one node's is staged on another, under the name that it had
+// when any node might have it: the access modes of a persistent volume can be changed.
+func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) error {
+	if !want.Spec.Exclusive || t.ofClient() {
+		return nil
+	}
+	stages := &pavv1.PavStageList{}
+	if err := t.client.List(ctx, stages, client.MatchingLabels{pavv1.VolumeLabel: want.Labels[pavv1.VolumeLabel]}); err != nil {
+		return fmt.Errorf("listing the PavStages of volume %q: %w", want.Spec.VolumeName, err)
+	}
+	for i := range stages.Items {
+		other := &stages.Items[i]
+		if other.Name != want.Name && other.Spec.VolumeName == want.Spec.VolumeName && other.Spec.NodeName != t.node && !holdsNothing(other) {
+			return t.heldBy(want, other)
+		}
+	}
+	return nil
+}
+
+// heldBy tells that another node has the volume.
+func (t *task) heldBy(want, other *pavv1.PavStage) error {
+	t.stage = want
+	t.eventf(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
+		want.Spec.VolumeName, other.Spec.NodeName, other.Name)
+	t.stage = nil
+	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
 }
 
 // contend answers where the PavStage that is to be created exists: the volume is another node's, or
@@ -94,11 +168,7 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 	if err := t.dirs.Remove(ctx, want.Name); err != nil {
 		return err
 	}
-	t.stage = want
-	t.eventf(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
-		want.Spec.VolumeName, found.Spec.NodeName, found.Name)
-	t.stage = nil
-	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, found.Spec.NodeName)
+	return t.heldBy(want, found)
 }
 
 // newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.
@@ -163,8 +233,7 @@ func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
 			pavv1.NodeLabel:        workflow.Hash(t.node),
 			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
 		},
-		// The record of a failed attempt goes with its volume.
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolume", Name: volume.Name, UID: volume.UID}},
+		// No owner: a deletion of the volume in the foreground would take the pods from under clients.
 	}
 }
 

@@ -6,24 +6,27 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Restage stages a volume anew under its clients, where the present one is dead: it will never answer
-// again, and nothing that is written to it reaches the storage. That is checked, for a second volume beside
-// one that still works could corrupt the storage. It may be repeated, and goes on where an earlier call,
+// again, and nothing that is written to it reaches the storage. That is checked, and the volume is fenced
+// (Fencer), for a second volume beside one that works again could corrupt the storage. It may be repeated, and goes on where an earlier call,
 // or an earlier agent, was interrupted:
 //
 //  1. the PavStage becomes Unstaging, marked as being staged anew: the claim on the volume stays;
 //  2. the volume is detached and unstaged as Unstage does, but for the targets of clients;
 //  3. it is staged as Stage does, by the pods of another attempt, until that succeeds;
-//  4. it is mounted over the dead one at the targets, and the PavStage becomes Staged.
+//  4. it is mounted over the dead one at the targets, which is on record before the first of them;
+//  5. the PavStage becomes Staged.
 //
 // It gives way to kubelet's calls: the error is then ErrBusy. Nothing is done for a stage that is not
-// Staged, nor being staged anew.
+// Staged, nor being staged anew, and none is made where it has gone meanwhile.
 func (s *Stager) Restage(ctx context.Context, name string) error {
 	record, err := s.dirs.Recorded(ctx, name)
 	if err != nil || record == nil {
@@ -66,7 +69,7 @@ func (t *task) restage(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.run(ctx, decideStage)
+	return t.run(ctx, decideRestage)
 }
 
 // beginRestaging marks the stage, once it is certain that nobody can write to the volume any more.
@@ -82,6 +85,9 @@ func (t *task) beginRestaging(ctx context.Context) error {
 		if err := t.mustBeDead(ctx, path); err != nil {
 			return err
 		}
+	}
+	if err := t.fenceAll(ctx, paths); err != nil {
+		return err
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
@@ -109,6 +115,55 @@ func (t *task) mustBeDead(ctx context.Context, path string) error {
 		return nil
 	}
 	return errors.Join(fmt.Errorf("%w: at %q", errAnswers, path), err)
+}
+
+// Fencer makes sure that what is dead stays so.
+type Fencer interface {
+	// Fence ends what a daemon that may live yet could do for the file system at path. The error is
+	// mount.ErrUnsupported where that cannot be done on this node, and mount.ErrNotMounted where nothing
+	// is mounted.
+	Fence(ctx context.Context, path string) error
+}
+
+// Fence implements Fencer.
+func (h Host) Fence(ctx context.Context, path string) error {
+	return h.Namespace.Do(ctx, func() error { return mount.Fence(path) })
+}
+
+// fenceAll sees to it that the dead volume never answers again, be it that its daemon, which is cut off from
+// its servers, gave the kernel's answer itself. Where the node cannot do that, the keeper's patience has to do.
+func (t *task) fenceAll(ctx context.Context, paths []string) error {
+	fencer, is := t.mounts.(Fencer)
+	if !is {
+		return nil
+	}
+	for _, path := range paths {
+		switch err := fencer.Fence(ctx, path); {
+		case err == nil, errors.Is(err, mount.ErrNotMounted), errors.Is(err, mount.ErrUnsupported):
+		case ctx.Err() != nil:
+			return err
+		default:
+			return errors.Join(t.tellUnfenced(ctx, err), err)
+		}
+	}
+	return nil
+}
+
+// tellUnfenced tells once why a volume is not staged anew.
+func (t *task) tellUnfenced(ctx context.Context, reason error) error {
+	words := observe.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
+		t.stage.Spec.VolumeName, t.node, reason), maxMessage)
+	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
+	if told != nil && told.Message == words {
+		return nil
+	}
+	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
+		setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDead), words)
+	}); err != nil {
+		return err
+	}
+	t.eventf(corev1.EventTypeWarning, string(lossDead), "%s", words)
+	return nil
 }
 
 // renew begins the next attempt to stage a volume anew, with nothing left of the last one.
@@ -144,9 +199,28 @@ func (t *task) renew(ctx context.Context) error {
 	return nil
 }
 
+// reasonCovering is the condition Ready's reason from before the first running client gets the new volume:
+// from then on it is not to be unstaged under them, whatever becomes of its staging pod.
+const reasonCovering = "Covering"
+
+func isCovering(status *pavv1.PavStageStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, pavv1.StageReady)
+	return ready != nil && ready.Reason == reasonCovering
+}
+
 // cover mounts the new volume over what running clients have. Those whose containers receive mounts see
 // it at once. A device cannot be exchanged under a container.
 func (t *task) cover(ctx context.Context) error {
+	if !isCovering(&t.stage.Status) {
+		if attached, err := t.verify(ctx); err != nil || !attached {
+			return err
+		}
+		if err := t.update(ctx, func(*pavv1.PavStageStatus) {
+			setReady(t.stage, metav1.ConditionFalse, reasonCovering, "the volume was staged anew, and is being given to the pods that use it")
+		}); err != nil {
+			return err
+		}
+	}
 	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeFilesystem {
 		for i := range t.published {
 			if err := t.coverTarget(ctx, &t.published[i]); err != nil {
@@ -154,7 +228,7 @@ func (t *task) cover(ctx context.Context) error {
 			}
 		}
 	}
-	return t.confirm(ctx)
+	return t.available(ctx)
 }
 
 func (t *task) coverTarget(ctx context.Context, p *publication) error {

@@ -106,7 +106,12 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	}
 	defer release()
 	defer s.tell(s.namesOf(of)...)
-	return s.newTask(of, want.Mode).run(ctx, decideStage)
+	t := s.newTask(of, want.Mode)
+	t.asked = true
+	if err := t.run(ctx, decideStage); err != nil {
+		return err
+	}
+	return s.mendRecord(ctx, t.stage)
 }
 
 // Unstage removes every trace of a volume from the node. It may be repeated, and goes on where an
@@ -157,12 +162,14 @@ type task struct {
 	user     pavdir.Client               // whom a PavStage of a client pod is for
 	readOnly bool                        // the client asks for reading only
 	ending   bool                        // every trace of the stage is to go
+	asked    bool                        // kubelet asks for the volume, and nothing has been done about that yet
 	shared   bool                        // the stage is, or was, for all client pods, so that none has one of its own
 
 	stage         *pavv1.PavStage // nil where there is none
 	attached      string          // the name under which the volume is attached, or nothing
 	published     []publication   // targets that have the volume, or may
 	clients       []subject       // client pods' stages that hang on this one
+	waiting       bool            // for nothing but kubelet to take /pav from pods that have it
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod
 	unstagingPod  *corev1.Pod
@@ -179,7 +186,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 
 	for {
 		if err := ctx.Err(); err != nil {
-			return t.pending(err)
+			return t.pending(ctx, err)
 		}
 		o, err := t.observe(ctx)
 		if err != nil {
@@ -189,6 +196,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 		if next == stepDone {
 			return nil
 		}
+		t.waiting = next == stepWait && waitsForUsers(o)
 		if next == stepWait {
 			t.wait(ctx, woken, o.due())
 			continue
@@ -221,22 +229,26 @@ func (t *task) wait(ctx context.Context, woken <-chan struct{}, due time.Duratio
 // interrupted says that the work is not over where ctx is the reason of err: the pod may run on.
 func (t *task) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return t.pending(err)
+		return t.pending(ctx, err)
 	}
 	return err
 }
 
 // pending describes what a call that has run out of time was waiting for.
-func (t *task) pending(err error) error {
+func (t *task) pending(ctx context.Context, err error) error {
 	if t.stage == nil {
-		return fmt.Errorf("%w: provisioner %q: %w", ErrPending, t.Driver, err)
+		return fmt.Errorf("%w: provisioner %q: %w%s", ErrPending, t.Driver, err, t.users(ctx))
 	}
 	what, pod := t.work()
 	text := fmt.Sprintf("provisioner %q: %s volume %q", t.Driver, what, t.stage.Spec.VolumeName)
-	switch failure := t.lastFailure(); {
-	case failure != nil:
+	failure := t.lastFailure()
+	if failure != nil {
 		text += ": another attempt follows; the last one: " + failure.Message
-	case pod == nil:
+	}
+	switch users := t.users(ctx); {
+	case users != "":
+		text += users
+	case failure != nil, pod == nil:
 	case workflow.Waiting(pod) != "":
 		text += ": " + workflow.Waiting(pod)
 	default:

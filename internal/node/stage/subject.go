@@ -47,8 +47,25 @@ func (s *Stager) namesOf(of subject) []string {
 	return []string{shared, exclusive}
 }
 
-// claim keeps other calls away from what a call about the subject works on. The returned function gives it back.
+// claim keeps other calls away from what a call about the subject works on, and the keeper from the folders
+// that are known by the names of stages alone. The returned function gives it back.
 func (s *Stager) claim(of subject) (func(), error) {
+	release, err := s.claimVolume(of)
+	if err != nil {
+		return nil, err
+	}
+	releaseNames, err := s.inflight.all(s.namesOf(of)...)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() {
+		releaseNames()
+		release()
+	}, nil
+}
+
+func (s *Stager) claimVolume(of subject) (func(), error) {
 	if of.ofClient() {
 		return s.inflight.part(of.key(), of.target)
 	}

@@ -2,11 +2,13 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -25,6 +27,9 @@ type stageUse struct {
 // volume and the pod's folder has gone since. Stage is nil where there is no PavStage, but may be a folder.
 // It returns true where the stage is an orphan, or nothing of it is left.
 func (k *Keeper) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage) (bool, error) {
+	if err := k.stager.restoreRecord(ctx, stage); err != nil {
+		return false, err
+	}
 	use, err := k.useOf(ctx, name, stage)
 	if err != nil {
 		return false, err
@@ -35,7 +40,7 @@ func (k *Keeper) endOrphan(ctx context.Context, name string, stage *pavv1.PavSta
 	if stage != nil && isRecord(stage) {
 		return false, nil
 	}
-	published, err := k.isPublished(ctx, name)
+	published, err := k.stager.isPublishedAnywhere(ctx, name)
 	if err != nil || published {
 		return false, err // Kubelet will take it away from the client, and that call is where the grace begins.
 	}
@@ -56,7 +61,8 @@ func (k *Keeper) endOrphan(ctx context.Context, name string, stage *pavv1.PavSta
 	return true, nil
 }
 
-// useOf returns what tells whether a stage is used: by its PavStage, or else by the record in its folder; nil where neither is.
+// useOf returns what tells whether a stage is used: by its PavStage, or else by the record in its folder; nil where
+// neither is, or the record cannot be read.
 func (k *Keeper) useOf(ctx context.Context, name string, stage *pavv1.PavStage) (*stageUse, error) {
 	if stage != nil {
 		spec := &stage.Spec
@@ -67,6 +73,9 @@ func (k *Keeper) useOf(ctx context.Context, name string, stage *pavv1.PavStage) 
 		return use, nil
 	}
 	record, err := k.stager.dirs.Recorded(ctx, name)
+	if errors.Is(err, pavdir.ErrTorn) {
+		return nil, nil
+	}
 	if err != nil || record == nil {
 		return nil, err
 	}
@@ -91,19 +100,64 @@ func (k *Keeper) sweepFolder(ctx context.Context, name string) error {
 		k.queue.AddAfter(name, left)
 		return nil
 	}
-	k.begin(ctx, name, func(ctx context.Context) error { return k.stager.dirs.Remove(ctx, name) })
+	k.begin(ctx, name, func(ctx context.Context) error { return k.stager.sweepFolder(ctx, name) })
 	return nil
 }
 
-// isPublished says whether the stage's volume is mounted for a client. A record alone says little: the
-// agent may have ended between it and the mount.
-func (k *Keeper) isPublished(ctx context.Context, name string) (bool, error) {
-	publications, err := k.stager.livePublications(ctx, name)
+// sweepFolder removes the folder of a stage that nobody knows. Whether that is so is asked once more while no
+// call that could make it one of a stage can come in between, and nobody may have anything of it.
+func (s *Stager) sweepFolder(ctx context.Context, name string) error {
+	release, err := s.inflight.all(name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if known, err := s.isKnown(ctx, name); err != nil || known {
+		return err
+	}
+	inUse, err := s.dirs.InUse(ctx, name)
+	if err != nil {
+		return err
+	}
+	published, err := s.isPublishedAnywhere(ctx, name)
+	if err != nil {
+		return err
+	}
+	if inUse || published {
+		return fmt.Errorf("%w: a pod still has something of PavStage %q, which nobody knows", ErrBusy, name)
+	}
+	return s.dirs.Remove(ctx, name)
+}
+
+// isKnown says whether a stage is on the node's record or in the ledger.
+func (s *Stager) isKnown(ctx context.Context, name string) (bool, error) {
+	if has, err := s.hasRecord(ctx, name); err != nil || has {
+		return has, err
+	}
+	stage := &pavv1.PavStage{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, stage); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("getting PavStage %q: %w", name, err)
+	}
+	return stage.Spec.NodeName == s.node && !going(stage), nil
+}
+
+// isPublishedAnywhere says whether the stage's volume is mounted for a client. A record alone says little:
+// the agent may have ended between it and the mount.
+func (s *Stager) isPublishedAnywhere(ctx context.Context, name string) (bool, error) {
+	publications, err := s.livePublications(ctx, name)
 	if err != nil {
 		return false, err
 	}
+	return s.anyMounted(ctx, publications)
+}
+
+// anyMounted says whether something is mounted at one of the targets.
+func (s *Stager) anyMounted(ctx context.Context, publications []publication) (bool, error) {
 	for i := range publications {
-		mounted, err := k.stager.mounts.Mounted(ctx, publications[i].Target)
+		mounted, err := s.mounts.Mounted(ctx, publications[i].Target)
 		if err != nil || mounted {
 			return mounted, err
 		}
@@ -186,7 +240,7 @@ func (k *Keeper) unstageOrphan(ctx context.Context, name string, stage *pavv1.Pa
 
 // isIdle says whether nobody has the volume, nor is about to.
 func (k *Keeper) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
-	published, err := k.isPublished(ctx, name)
+	published, err := k.stager.isPublishedAnywhere(ctx, name)
 	if err != nil || published {
 		return false, err
 	}

@@ -2,13 +2,16 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
 )
 
@@ -40,6 +43,89 @@ func (s *Stager) refuseTwins(ctx context.Context, v Volume, names []string) erro
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, refusal)
+}
+
+// errOutlived means that a volume is staged for a persistent volume that has gone, and another one stands for it.
+var errOutlived = errors.New("it is staged for a persistent volume that is gone")
+
+// refuseTwin refuses a volume that is staged for one persistent volume, and asked for by another; with
+// errOutlived where the first has gone.
+func (s *Stager) refuseTwin(ctx context.Context, v Volume, staged, asked string) error {
+	there, err := s.volumeNow(ctx, v, staged)
+	if err == nil && there == nil {
+		return fmt.Errorf("%w: %w: %q, and asked for by %q", ErrBusy, errOutlived, staged, asked)
+	}
+	return s.refuseTwins(ctx, v, []string{staged, asked})
+}
+
+// volumeNow returns a persistent volume if there is one of that name, and it has the driver and handle.
+func (s *Stager) volumeNow(ctx context.Context, v Volume, name string) (*corev1.PersistentVolume, error) {
+	volume := &corev1.PersistentVolume{}
+	_, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume)
+	if apierrors.IsNotFound(err) || err == nil && !isOf(volume, v) {
+		return nil, nil
+	}
+	return volume, err
+}
+
+// observeVolume gathers whether another persistent volume stands for a volume that was staged before kubelet
+// asked for it: the stage has what the former one promised, as that it is for reading only. One of the same
+// name is as good as the former for the clients that have it.
+func (t *task) observeVolume(ctx context.Context, o *observation) error {
+	asked := t.asked
+	t.asked = false
+	if !asked || o.phase != pavv1.StageStaged || o.restaging {
+		return nil
+	}
+	name, err := t.successor(ctx)
+	if err != nil || name == "" {
+		return err
+	}
+	if o.occupied, err = t.anyMounted(ctx, t.published); err != nil {
+		return err
+	}
+	if o.claimOnly && !o.occupied {
+		clients, err := t.clientTargets(ctx, t.Volume)
+		if err != nil {
+			return err
+		}
+		o.occupied = len(clients) > 0
+	}
+	o.outlived = !o.occupied || name != t.stage.Spec.VolumeName
+	return nil
+}
+
+// successor returns the name of the persistent volume that stands for the volume instead of the stage's; nothing
+// where that is still there, or none does.
+func (t *task) successor(ctx context.Context) (string, error) {
+	names, err := t.catalogue.VolumeNames(ctx, t.Driver, t.Handle)
+	if err != nil || len(names) != 1 {
+		return "", err
+	}
+	copied, err := object(t.stage.Spec.Volume)
+	if err != nil {
+		return "", err
+	}
+	former, err := t.volumeNow(ctx, t.Volume, t.stage.Spec.VolumeName)
+	if err != nil || former != nil && string(former.UID) == uid(copied) {
+		return "", err
+	}
+	if names[0] == t.stage.Spec.VolumeName {
+		if former == nil {
+			return "", nil
+		}
+		return names[0], nil
+	}
+	next, err := t.volumeNow(ctx, t.Volume, names[0])
+	if err != nil || next == nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// outlived ends the call where clients have a volume of a persistent volume that has gone.
+func (t *task) outlived(context.Context) error {
+	return fmt.Errorf("%w: %w: %q, of which pods of this node still have it; delete them first", ErrBusy, errOutlived, t.stage.Spec.VolumeName)
 }
 
 // tellClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged.

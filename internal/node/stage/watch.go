@@ -140,17 +140,20 @@ func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (re
 // other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
 // then lets the pod go itself.
 func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil {
+	name := pod.Labels[pavv1.StageLabel]
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		name = owner.Name
+	}
+	if name == "" {
 		return true, nil
 	}
 	stage := &pavv1.PavStage{}
-	if err := o.stager.client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
+	if err := o.stager.client.Get(ctx, client.ObjectKey{Name: name}, stage); apierrors.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {
-		return false, fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
+		return false, fmt.Errorf("getting PavStage %q: %w", name, err)
 	}
-	return stage.UID != owner.UID || !needs(&stage.Status, pod), nil
+	return !workflow.Belongs(pod, stage.UID) || !needs(&stage.Status, pod), nil
 }
 
 // needs says whether the outcome of a pod is yet to be recorded in a status that was read after the pod.

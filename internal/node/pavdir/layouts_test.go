@@ -1,0 +1,167 @@
+package pavdir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
+)
+
+// layouts are nodes on which what is mounted below kubelet's folder is in the mount table more than once.
+// Each returns another place where that folder can be seen, if there is one.
+func layouts() map[string]func(t *testing.T, h *host) (elsewhere string) {
+	return map[string]func(t *testing.T, h *host) string{
+		"kubelet's folder is bound on itself": func(t *testing.T, h *host) string {
+			t.Helper()
+			must(t, unix.Mount(h.kubelet, h.kubelet, "", unix.MS_BIND, ""))
+			t.Cleanup(func() { must(t, unix.Unmount(h.kubelet, 0)) })
+			return h.kubelet
+		},
+		"kubelet's folder is bound elsewhere": func(t *testing.T, h *host) string {
+			t.Helper()
+			return h.boundFrom(t, h.kubelet)
+		},
+		"a folder above it is bound elsewhere": func(t *testing.T, h *host) string {
+			t.Helper()
+			return h.boundFrom(t, filepath.Dir(h.kubelet)) + "/" + filepath.Base(h.kubelet)
+		},
+	}
+}
+
+// boundFrom binds a directory, with all that is mounted below it, elsewhere until the end of the test.
+func (h *host) boundFrom(t *testing.T, dir string) string {
+	t.Helper()
+	elsewhere := t.TempDir()
+	must(t, unix.Mount(dir, elsewhere, "", unix.MS_BIND|unix.MS_REC, ""))
+	t.Cleanup(func() {
+		for _, left := range h.mounts(t, elsewhere) {
+			if left != filepath.Base(h.kubelet) {
+				t.Errorf("a mount is left: %s", left)
+			}
+		}
+		must(t, unix.Unmount(elsewhere, unix.MNT_DETACH))
+	})
+	return elsewhere
+}
+
+func TestAStage_WhereKubeletsFolderIsMountedMoreThanOnce(t *testing.T) {
+	for name, arrange := range layouts() {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			ctx := t.Context()
+			elsewhere := arrange(t, h)
+			must(t, h.Prepare(ctx, "s"))
+			staging, unstaging, user := h.target(t, "staging"), h.target(t, "unstaging"), h.target(t, "user")
+			must(t, h.Publish(ctx, "s", staging))
+			container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"; touch "$1/ready"`, staging)
+			mustSay(t, true)(h.Ready(ctx, "s"))
+			must(t, h.Attach(ctx, "s", directoryVolume))
+			mustSay(t, true)(h.Attached(ctx, "s"))
+			wantFile(t, h.Volume("s")+"/file", "data")
+			mustSay(t, true)(h.InUse(ctx, "s"))
+
+			// What the pod mounted stays; of the target nothing does, hidden or elsewhere.
+			mustSay(t, "s")(h.Unpublish(ctx, staging))
+			wantFile(t, h.pav("s")+"/volume/file", "data")
+			mustSay(t, false)(h.InUse(ctx, "s"))
+			h.wantMounts(t, h.kubelet+"/pods")
+			h.wantMounts(t, elsewhere+"/pods")
+
+			must(t, os.Mkdir(user, 0o755))
+			for range 2 {
+				must(t, mount.Bind(h.Volume("s"), user, mount.BindOptions{ReadOnly: true}))
+			}
+			must(t, mount.Unmount(ctx, user))
+			h.wantMounts(t, elsewhere+"/pods")
+
+			must(t, h.Publish(ctx, "s", unstaging))
+			wantFile(t, unstaging+"/volume/file", "data")
+			container(t, `umount "$1/volume"`, unstaging)
+			if _, err := os.Lstat(h.pav("s") + "/volume/file"); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the volume is left in the stage's directory: %v", err)
+			}
+			mustSay(t, "s")(h.Unpublish(ctx, unstaging))
+			mustSay(t, false)(h.InUse(ctx, "s"))
+			must(t, h.Detach(ctx, "s"))
+			mustSay(t, false)(h.Attached(ctx, "s"))
+			must(t, h.Remove(ctx, "s"))
+			mustSay(t, false)(h.Exists(ctx, "s"))
+		})
+	}
+}
+
+func TestWhatIsMountedOverThePav_IsNoticed_WhereKubeletsFolderIsMountedMoreThanOnce(t *testing.T) {
+	for name, arrange := range layouts() {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			ctx := t.Context()
+			arrange(t, h)
+			must(t, h.Prepare(ctx, "s"))
+			target := h.target(t, "pod")
+			must(t, h.Publish(ctx, "s", target))
+			container(t, `mount -t tmpfs test "$1"; touch "$1/ready"`, target)
+			if ready, err := h.Ready(ctx, "s"); ready || !errors.Is(err, errCovered) {
+				t.Errorf("Ready: got %t, %v", ready, err)
+			}
+			mustSay(t, "s")(h.Unpublish(ctx, target))
+			mustSay(t, false)(h.Ready(ctx, "s"))
+			must(t, h.Remove(ctx, "s"))
+		})
+	}
+}
+
+// A directory is in use as long as a mount of it is anywhere, also one that can be seen elsewhere only.
+func TestUsers_NamesWhereADirectoryIs_AndNoCopiesOfTheStagesOwn(t *testing.T) {
+	h := newHost(t)
+	ctx := t.Context()
+	must(t, h.Prepare(ctx, "s"))
+	none := func() {
+		t.Helper()
+		users, err := h.Users(ctx, "s")
+		if err != nil || len(users) > 0 {
+			t.Errorf("got users %q, error %v", users, err)
+		}
+	}
+	none()
+	elsewhere := h.boundFrom(t, h.kubelet) // After Prepare, so that it has a copy that did not propagate.
+	none()
+	target := h.target(t, "pod")
+	must(t, h.Publish(ctx, "s", target))
+	want := []string{target, elsewhere + target[len(h.kubelet):]}
+	slices.Sort(want)
+	users, err := h.Users(ctx, "s")
+	must(t, err)
+	if diff := cmp.Diff(want, users); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	mustSay(t, "s")(h.Unpublish(ctx, target))
+	none()
+	must(t, h.Remove(ctx, "s"))
+}
+
+func TestUnpublish_OfOneOfTwoPods_WhereKubeletsFolderIsBoundElsewhere(t *testing.T) {
+	h := newHost(t)
+	ctx := t.Context()
+	elsewhere := h.boundFrom(t, h.kubelet)
+	must(t, h.Prepare(ctx, "s"))
+	one, two := h.target(t, "one"), h.target(t, "two")
+	must(t, h.Publish(ctx, "s", one))
+	must(t, h.Publish(ctx, "s", two))
+	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+	mustSay(t, "s")(h.Unpublish(ctx, one))
+	mustSay(t, true)(h.InUse(ctx, "s"))
+	wantFile(t, two+"/volume/file", "data")
+	wantFile(t, h.pav("s")+"/volume/file", "data")
+	h.wantMounts(t, elsewhere+one[len(h.kubelet):])
+	mustSay(t, "s")(h.Unpublish(ctx, two))
+	mustSay(t, false)(h.InUse(ctx, "s"))
+	h.wantMounts(t, elsewhere+"/pods")
+	wantFile(t, h.pav("s")+"/volume/file", "data")
+	must(t, h.Remove(ctx, "s"))
+}

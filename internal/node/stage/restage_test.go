@@ -1,0 +1,203 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// ofStage returns a call's view of the stage "stage-a", as it is now.
+func (n *testNode) ofStage(t *testing.T) *task {
+	t.Helper()
+	task := n.stager.newTask(subject{Volume: Volume{Driver: "driver", Handle: "handle"}}, "")
+	stage, err := n.get(t.Context(), "stage-a")
+	must(t, err)
+	task.stage = stage
+	attached, err := n.stager.attachedAs(t.Context(), "stage-a")
+	must(t, err)
+	task.attached = attached
+	task.published, err = n.stager.livePublications(t.Context(), "stage-a")
+	must(t, err)
+	task.stagingPod, err = n.stager.runner.Get(t.Context(), stage.Status.StagingPod, stage.UID)
+	must(t, err)
+	return task
+}
+
+// staging makes a stage whose volume is being staged: a file system at /pav/volume, which is returned.
+func (n *testNode) staging(t *testing.T) string {
+	t.Helper()
+	n.stage(t, func(stage *pavv1.PavStage) {
+		stage.Spec.VolumeMode = corev1.PersistentVolumeFilesystem
+		stage.Spec.Volume = apiextensionsv1.JSON{Raw: []byte("{}")}
+		stage.Status.Phase = pavv1.StageStaging
+	})
+	must(t, n.dirs.Prepare(t.Context(), "stage-a"))
+	volume := filepath.Join(filepath.Dir(n.dirs.Volume("stage-a")), "pav", "volume")
+	must(t, os.Mkdir(volume, 0o755))
+	must(t, unix.Mount("volume", volume, "tmpfs", 0, ""))
+	return volume
+}
+
+func (n *testNode) wantPhase(t *testing.T, want pavv1.StagePhase, wantAttached bool) {
+	t.Helper()
+	task := n.ofStage(t)
+	if got := task.stage.Status.Phase; got != want || (task.attached != "") != wantAttached {
+		t.Errorf("got phase %s, attached %q, want phase %s, attached %t", got, task.attached, want, wantAttached)
+	}
+}
+
+func TestConfirm_OfWhatIsStillAtPavVolume(t *testing.T) {
+	n := newNode(t)
+	n.staging(t)
+	must(t, n.ofStage(t).attach(t.Context()))
+	must(t, n.ofStage(t).confirm(t.Context()))
+	n.wantPhase(t, pavv1.StageStaged, true)
+}
+
+// A daemon that ends takes its mount away: what is opened then is the directory below.
+func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
+	for name, restaging := range map[string]bool{"staging": false, "staging anew": true} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			volume := n.staging(t)
+			n.api.stages["stage-a"].Status.Restaging = restaging
+			must(t, unix.Unmount(volume, 0))
+			must(t, n.ofStage(t).attach(t.Context()))
+			must(t, unix.Mount("another", volume, "tmpfs", 0, ""))
+			task := n.ofStage(t)
+			end := task.confirm
+			if restaging {
+				end = task.cover
+			}
+			must(t, end(t.Context()))
+			n.wantPhase(t, pavv1.StageUnstaging, false)
+			if failure := n.ofStage(t).stage.Status.StagingFailure; failure == nil || failure.PodName != "stage-1" {
+				t.Errorf("got failure %v, want one of the staging pod", failure)
+			}
+		})
+	}
+}
+
+// What is on record before the first client gets the new volume keeps it from being unstaged under that client.
+func TestCover_IsOnRecordBeforeClientsHaveIt(t *testing.T) {
+	n := newNode(t)
+	n.staging(t)
+	n.api.stages["stage-a"].Status.Restaging = true
+	must(t, n.ofStage(t).attach(t.Context()))
+	n.publish(t, "boot")
+	mounts := n.stager.mounts
+	n.stager.mounts = noBinds{Mounter: mounts}
+	if err := n.ofStage(t).cover(t.Context()); !errors.Is(err, errNoBind) {
+		t.Fatalf("got %v, want %v", err, errNoBind)
+	}
+	task := n.ofStage(t)
+	o := observation{attached: true, stagingPod: workflow.Failed, stagingIntended: true}
+	task.observeLedger(&o)
+	if !o.covering || decideStage(o) != stepCover {
+		t.Errorf("got covering %t and step %d, want true and %d", o.covering, decideStage(o), stepCover)
+	}
+	n.stager.mounts = mounts
+	must(t, task.cover(t.Context()))
+	n.wantPhase(t, pavv1.StageStaged, true)
+}
+
+var errNoBind = errors.New("no bind")
+
+type noBinds struct{ Mounter }
+
+func (noBinds) Bind(context.Context, Binding) error { return errNoBind }
+
+func TestBeginRestaging_FencesTheDeadVolume(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	n.attach(t).die()
+	fenced := &fences{Mounter: n.stager.mounts, err: errors.New("no such connection")}
+	n.stager.mounts = fenced
+	for range 2 {
+		if err := n.ofStage(t).beginRestaging(t.Context()); !errors.Is(err, fenced.err) {
+			t.Errorf("got %v, want %v", err, fenced.err)
+		}
+	}
+	n.wantPhase(t, pavv1.StageStaged, true)
+	degraded := meta.FindStatusCondition(n.ofStage(t).stage.Status.Conditions, pavv1.StageDegraded)
+	if degraded == nil || !strings.Contains(degraded.Message, "no such connection") || len(n.events) != 2 {
+		t.Errorf("got condition %v and %d events, want one that says why, told once to two", degraded, len(n.events))
+	}
+
+	fenced.err = mount.ErrUnsupported
+	must(t, n.ofStage(t).beginRestaging(t.Context()))
+	n.wantPhase(t, pavv1.StageUnstaging, true)
+	if fenced.count != 4 { // two failures, then the stage's mount and the target
+		t.Errorf("fenced %d times, want 4", fenced.count)
+	}
+}
+
+// fences counts.
+type fences struct {
+	Mounter
+	err   error
+	count int
+}
+
+func (f *fences) Fence(context.Context, string) error {
+	f.count++
+	return f.err
+}
+
+func TestHost_Fences(t *testing.T) {
+	n := newNode(t)
+	n.stage(t, func(*pavv1.PavStage) {})
+	d := n.attach(t)
+	must(t, n.stager.mounts.(Fencer).Fence(t.Context(), n.dirs.Volume("stage-a")))
+	<-d.ended
+	if err := mount.Probe(n.dirs.Volume("stage-a")); !errors.Is(err, mount.ErrDead) {
+		t.Errorf("got %v, want %v", err, mount.ErrDead)
+	}
+}
+
+// The node was given up, or somebody has forced the PavStage away, while the volume was being staged anew.
+func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
+	n := newNode(t)
+	n.staging(t)
+	v := Volume{Driver: "driver", Handle: "handle"}
+	name, _ := n.stager.names(v)
+	record, err := n.dirs.Recorded(t.Context(), "stage-a")
+	must(t, err)
+	must(t, n.dirs.Record(t.Context(), name, *record))
+	stage := n.api.stages["stage-a"]
+	stage.Name, stage.Status.Phase = name, pavv1.StageStaged
+	n.api.stages = map[string]*pavv1.PavStage{name: stage}
+	n.stager.client = vanishing{api: n.api}
+
+	must(t, n.stager.Restage(t.Context(), name))
+	if exists, err := n.dirs.Exists(t.Context(), name); err != nil || !exists || len(n.api.stages) > 0 {
+		t.Errorf("got folder %t, stages %v, %v, want the folder left as it is, and no stage", exists, n.api.stages, err)
+	}
+}
+
+// vanishing loses PavStages as soon as they are marked as being staged anew.
+type vanishing struct{ *api }
+
+func (v vanishing) Status() client.SubResourceWriter { return vanishingStatus{status{api: v.api}} }
+
+type vanishingStatus struct{ status }
+
+func (v vanishingStatus) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	v.api.mu.Lock()
+	defer v.api.mu.Unlock()
+	delete(v.api.stages, object.GetName())
+	return nil
+}
