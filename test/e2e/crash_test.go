@@ -91,8 +91,8 @@ func (l *ledger) live(t *testing.T) map[string]any {
 func TestControllerStoppedAfterEachWrite(t *testing.T) {
 	start(t)
 	lives := map[string]string{"nothing fails": ""}
-	// The integration tests have every write, but no real pods; here, every other has to do where time is short.
-	every := 2
+	// The integration tests have every write, but no real pods; here, every fourth has to do where time is short.
+	every := 4
 	if os.Getenv("PAV_LONG") != "" {
 		every = 1
 		// The first creation pod of a volume fails, so that it is reverted.

@@ -19,7 +19,7 @@ func disturbances() int {
 	if os.Getenv("PAV_LONG") != "" {
 		return 100
 	}
-	return 12
+	return 8
 }
 
 // seed returns what random choices follow from: PAV_SEED, to repeat those of an earlier run, or a new one.
