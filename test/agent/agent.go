@@ -17,7 +17,7 @@ import (
 )
 
 // endsWithin is how long an agent may take to end.
-const endsWithin = 30 * time.Second
+const endsWithin = 2 * time.Minute
 
 // Agent is a running controller agent.
 type Agent struct {

@@ -18,6 +18,9 @@ func TestClaimDeletedInTheMaking(t *testing.T) {
 			l.hold(t, kind)
 			claim := l.claim(t, "data")
 			l.runningPod(t, kind, claim)
+			if kind == pavv1.WorkflowCreation {
+				l.awaitEffects(t, claim, "create")
+			}
 			awaitStep(t, claim, step)
 			remove(t, claim) // Nothing holds a claim.
 			l.unhook(t, kind)
@@ -55,7 +58,7 @@ func TestClaimDeletedBetweenAttempts(t *testing.T) {
 	l.hook(t, "validate", "exit 1")
 	claim := l.claim(t, "data")
 	awaitVolume(t, claim, "waits for its fourth attempt", func(v *pavv1.PavVolume) bool {
-		return v.Status.Attempt == 3 && v.Status.Step == "" // for four seconds
+		return v.Status.Attempt >= 3 && v.Status.Step == "" // for four seconds, or longer later
 	})
 	removeClaim(t, claim)
 	must(t, l.wantEffects(claim))
@@ -66,6 +69,7 @@ func TestClaimDeletedWhileThePodFitsNoNode(t *testing.T) {
 	l := newLedger(t, "mind-waiting", with("create spec", "nodeSelector: {e2e-nowhere: 'yes'}"))
 	claim := l.claim(t, "data")
 	awaitStep(t, claim, pavv1.StepCreating)
+	l.awaitCause(t, pavv1.WorkflowCreation, claim)
 	told(t, claim, toldWithin, "", "not scheduled")
 	removeClaim(t, claim)
 	must(t, l.wantEffects(claim)) // Nothing of it ever ran, so that there is nothing to revert.
@@ -87,6 +91,7 @@ func TestClaimReplacedWhileCreating(t *testing.T) {
 	l.hold(t, "create")
 	first := l.claim(t, "data")
 	l.runningPod(t, pavv1.WorkflowCreation, first)
+	l.awaitEffects(t, first, "create")
 	remove(t, first)
 	second := l.claim(t, "data")
 	l.unhook(t, "create")

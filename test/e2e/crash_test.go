@@ -30,7 +30,7 @@ func withoutController(t *testing.T) *rest.Config {
 		waitAgents(t, "")
 	})
 	scaleController(t, 0)
-	eventually(t, time.Minute, "no controller agent runs", func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "no controller agent runs", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		for i := range all {
 			if component(&all[i]) == controllerAgent {
@@ -80,7 +80,7 @@ func (l *ledger) live(t *testing.T) map[string]any {
 	seen["handle"] = strings.ReplaceAll(s.Handle+" and "+pv.Spec.CSI.VolumeHandle, pv.Name, "its name")
 	seen["status"] = fmt.Sprint(volume.Finalizers, volume.Spec.ReclaimPolicy, s.Step, s.Attempt, s.DeletionAttempt, s.Capacity, s.Failure == nil, s.Pod == nil)
 	removeClaim(t, claim)
-	eventually(t, 30*time.Second, "its pods are gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
+	eventually(t, time.Minute, "its pods are gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
 	effects, err := l.effects(false)
 	must(t, err)
 	seen["effects"] = effects[volumeName(claim)]
@@ -107,7 +107,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 	t.Helper()
 	l := newLedger(t, "crash")
 	l.hook(t, "create", hook)
-	eventually(t, 30*time.Second, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
+	eventually(t, time.Minute, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
 	config := withoutController(t)
 	var want map[string]any
 	var writes []string
@@ -161,7 +161,7 @@ func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
 		a.Stop(t)
 		if i == 4 {
 			l.unhook(t, "create") // The pod ends while nobody sees it.
-			eventually(t, 30*time.Second, "the pod has ended", func(ctx context.Context) error {
+			eventually(t, time.Minute, "the pod has ended", func(ctx context.Context) error {
 				return wantPhase(ctx, pod, corev1.PodSucceeded)
 			})
 		}
@@ -201,7 +201,7 @@ func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
 	l := newLedger(t, "moving")
 	config := withoutController(t)
 	o := agent.Options("pav")
-	o.LeaderElect, o.LeaseDuration = true, 2*time.Second
+	o.LeaderElect, o.LeaseDuration = true, 6*time.Second
 	leader, other := agent.Launch(t, config, o, &agent.Line{}), agent.Launch(t, config, o, &agent.Line{})
 	t.Cleanup(func() {
 		leader.Stop(t)

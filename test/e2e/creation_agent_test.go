@@ -35,7 +35,7 @@ func TestNodeAgentsAwayWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 		t.Errorf("the volume has the handle %q, want %q", pv.Spec.CSI.VolumeHandle, want)
 	}
 	must(t, l.wantEffects(claim, "create"))
-	eventually(t, time.Minute, "nothing of the pod is left on its node", func(ctx context.Context) error {
+	eventually(t, 3*time.Minute, "nothing of the pod is left on its node", func(ctx context.Context) error {
 		left, err := onNode(ctx, pod.Spec.NodeName, "sh", "-c", "ls "+pavDir+"/pods; grep "+pavDir+"/pods /proc/self/mounts || true")
 		if err == nil && left != "" {
 			err = fmt.Errorf("there is %s", left)
@@ -67,7 +67,7 @@ func withoutNodeAgents(t *testing.T) (comeBack func()) {
 		}
 	})
 	confine(`{"example.org/nowhere": "true"}`)
-	eventually(t, time.Minute, "no node agent runs", func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "no node agent runs", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		for i := range all {
 			if component(&all[i]) == nodeAgent {

@@ -22,12 +22,13 @@ func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	l.hold(t, "create")
 	claim := l.claim(t, "data")
 	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
+	l.awaitEffects(t, claim, "create")
 	if pod.Spec.NodeName != "node2" {
 		t.Fatalf("the creation pod is on %s", pod.Spec.NodeName)
 	}
 	t.Cleanup(func() {
 		onCluster(t, "node", "start", "node2")
-		eventually(t, time.Minute, "node2 is ready again", nodeReady)
+		eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
 		waitAgents(t, "")
 	})
 	onCluster(t, "node", "stop", "node2")

@@ -14,7 +14,7 @@ import (
 
 func wantReleasedPV(t *testing.T, pv *corev1.PersistentVolume) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the PersistentVolume is released", func(ctx context.Context) error {
+	eventually(t, time.Minute, "the PersistentVolume is released", func(ctx context.Context) error {
 		now := &corev1.PersistentVolume{}
 		if err := kube.Get(ctx, keyOf(pv), now); err != nil {
 			return err

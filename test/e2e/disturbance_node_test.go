@@ -85,7 +85,7 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	u.checkProgress(t)
 	for _, provisioner := range inUse {
 		must(t, wantDone(t.Context(), provisioner, "stage", "unstage", "stage"))
-		eventually(t, time.Minute, "only the new staging pod is left", func(ctx context.Context) error {
+		eventually(t, 2*time.Minute, "only the new staging pod is left", func(ctx context.Context) error {
 			pod, err := onlyStagingPod(ctx, provisioner)
 			if err == nil && pod.UID == staging[provisioner] {
 				err = fmt.Errorf("the old staging pod of %s still exists", provisioner)
@@ -96,7 +96,7 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 
 	remove(t, before)
 	for _, provisioner := range inUse {
-		eventually(t, time.Minute, "the volume is unstaged", func(ctx context.Context) error {
+		eventually(t, 2*time.Minute, "the volume is unstaged", func(ctx context.Context) error {
 			return wantDone(ctx, provisioner, "stage", "unstage", "stage", "unstage")
 		})
 	}
@@ -143,7 +143,7 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	t.Cleanup(func() { onCluster(t, "node", "start", "node2") })
 	onCluster(t, "node", "stop", "node2")
 	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
-	eventually(t, time.Minute, "the PavStages are let go", func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "the PavStages are let go", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
 		if err := kube.List(ctx, stages); err != nil {
 			return err
@@ -157,11 +157,11 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	must(t, client.IgnoreNotFound(kube.Delete(t.Context(), lost, client.GracePeriodSeconds(0))))
 	for _, name := range inUse {
 		remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)})
-		eventually(t, time.Minute, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
+		eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
 	}
 
 	onCluster(t, "node", "start", "node2")
-	eventually(t, time.Minute, "node2 is ready again", nodeReady)
+	eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
 	waitAgents(t, "")
 	eventually(t, 2*time.Minute, "nothing of the lost pod is left on its node", func(ctx context.Context) error {
 		pods, err := onNode(ctx, "node2", "ls", kubeletDir+"/pods")

@@ -90,7 +90,7 @@ func gone(ctx context.Context, object client.Object) error {
 // cleanupContext is for what runs after a test, when its own context has ended.
 func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
 }
 
 // eventually waits until the condition has no objection any more, and fails the test with the last one.
@@ -147,7 +147,7 @@ func inPod(ctx context.Context, namespace, pod, command string) (string, error) 
 func waitRunning(t *testing.T, namespace string, pods ...string) {
 	t.Helper()
 	for _, name := range pods {
-		eventually(t, time.Minute, "pod "+name+" runs", func(ctx context.Context) error {
+		eventually(t, 3*time.Minute, "pod "+name+" runs", func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 				return err

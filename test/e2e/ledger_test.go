@@ -328,7 +328,7 @@ func (l *ledger) pods(ctx context.Context, kind string, claim *corev1.Persistent
 func (l *ledger) runningPod(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
-	eventually(t, time.Minute, "a pod "+kind+" runs", func(ctx context.Context) error {
+	eventually(t, 3*time.Minute, "a pod "+kind+" runs", func(ctx context.Context) error {
 		pods, err := l.pods(ctx, kind, claim)
 		if err != nil {
 			return err
@@ -341,6 +341,23 @@ func (l *ledger) runningPod(t *testing.T, kind string, claim *corev1.PersistentV
 		return fmt.Errorf("none of %d pods does", len(pods))
 	})
 	return found
+}
+
+// awaitCause waits until Kubernetes says why a pod does not start: PaV cannot tell it earlier.
+func (l *ledger) awaitCause(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	eventually(t, 3*time.Minute, "Kubernetes says why the pod "+kind+" does not start", func(ctx context.Context) error {
+		pods, err := l.pods(ctx, kind, claim)
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if workflow.Waiting(&pods[i]) != "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("nothing keeps any of %d pods from starting, as far as is known", len(pods))
+	})
 }
 
 // readFile returns the text of a file that the storage has.

@@ -25,7 +25,7 @@ const (
 // workflow pods, mounts, directories or sockets.
 func checkNothingLeft(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	defer cancel()
 	if err := poll(ctx, wantNothingLeft); err != nil {
 		t.Errorf("something is left: %v", err)

@@ -49,7 +49,7 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 	}
 	removeClaim(t, claim)
 	must(t, l.wantEffects(claim, "create", "delete"))
-	eventually(t, 20*time.Second, "the pods have gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
+	eventually(t, time.Minute, "the pods have gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
 }
 
 // gotPV returns what of a PersistentVolume the protocol says something about.

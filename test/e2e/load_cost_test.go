@@ -90,7 +90,7 @@ func startController(t *testing.T) *corev1.Pod {
 	t.Helper()
 	scaleController(t, 1)
 	var started *corev1.Pod
-	eventually(t, time.Minute, "the controller agent leads", func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "the controller agent leads", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		i := slices.IndexFunc(all, func(pod corev1.Pod) bool { return component(&pod) == controllerAgent })
 		if err != nil || i < 0 {
@@ -103,6 +103,9 @@ func startController(t *testing.T) *corev1.Pod {
 		}
 		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); !strings.HasPrefix(holder, started.Name+"_") {
 			return fmt.Errorf("%q leads", holder)
+		}
+		if s := started.Status.ContainerStatuses; len(s) == 0 || !s[0].Ready {
+			return fmt.Errorf("%s is not ready", started.Name)
 		}
 		return nil
 	})

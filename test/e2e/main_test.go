@@ -64,7 +64,7 @@ func run(m *testing.M) (int, error) {
 	code := m.Run()
 
 	// Tests that run side by side can look only after themselves.
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	if err := poll(ctx, wantNothingLeft); err != nil {
 		return 1, fmt.Errorf("after all tests, something is left: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -66,14 +67,18 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 	}
 	must(t, l.wantEffects(claim, "stage", "unstage"))
 	l.awaitNoStage(t)
-	pods := &corev1.PodList{}
-	must(t, kube.List(t.Context(), pods))
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Spec.NodeName == "node2" && pod.Labels[pavv1.WorkflowLabel] != "" {
-			t.Errorf("workflow pod %s is left on node2", pod.Name)
+	eventually(t, time.Minute, "no workflow pod is left on node2", func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := kube.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel}); err != nil {
+			return err
 		}
-	}
+		for i := range pods.Items {
+			if pods.Items[i].Spec.NodeName == "node2" {
+				return fmt.Errorf("workflow pod %s is", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
 
 	// A node that takes no pods stages none; the volume goes where its client goes.
 	l.run(t, clientPod("elsewhere", "data", ""))

@@ -69,7 +69,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 			must(t, err)
 			l.unhook(t, "stage")
 			begin()
-			eventually(t, time.Minute, "node2 is ready again", nodeReady)
+			eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
 			l.awaitEffects(t, claim, "stage", "unstage")
 			l.awaitNoStage(t)
 			told(t, claim, time.Minute, "", l.name)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -27,8 +29,19 @@ func (l *ledger) killDaemon(t *testing.T) {
 	must(t, err)
 	for i := range pods {
 		if pods[i].Status.Phase == corev1.PodRunning {
-			_, err := inPod(t.Context(), pods[i].Namespace, pods[i].Name, "kill -KILL $(pidof bindfs)")
-			must(t, err)
+			pod := &pods[i]
+			_, err := inPod(t.Context(), pod.Namespace, pod.Name, "kill -KILL $(pidof bindfs)")
+			// The container ends with its daemon, and may take the shell with it: what counts is that it ends.
+			eventually(t, time.Minute, "the daemon's container has ended", func(ctx context.Context) error {
+				now := &corev1.Pod{}
+				if gone := kube.Get(ctx, keyOf(pod), now); gone != nil {
+					return client.IgnoreNotFound(gone)
+				}
+				if s := now.Status.ContainerStatuses; len(s) == 1 && s[0].State.Terminated != nil {
+					return nil
+				}
+				return errors.Join(errors.New("it runs on"), err)
+			})
 			return
 		}
 	}
@@ -38,7 +51,7 @@ func (l *ledger) killDaemon(t *testing.T) {
 // awaitCondition waits until a condition of the storage's PavStage has a status.
 func (l *ledger) awaitCondition(t *testing.T, kind string, want bool) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("the PavStage's condition %s is %t", kind, want), func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, fmt.Sprintf("the PavStage's condition %s is %t", kind, want), func(ctx context.Context) error {
 		stages, err := l.stages(ctx)
 		if err != nil {
 			return err
@@ -173,7 +186,7 @@ func TestFUSEDaemonKilled_ClientDeletedDuringRecovery(t *testing.T) {
 	l.run(t, clientPod("client", "data", ""))
 	l.hold(t, "stage")
 	l.killDaemon(t)
-	eventually(t, time.Minute, "it is staged anew", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
+	eventually(t, 2*time.Minute, "it is staged anew", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
 	l.end(t, "client")
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 	l.awaitNoStage(t)

@@ -110,7 +110,7 @@ func TestScope_StaysWhileThereAreStages(t *testing.T) {
 		t.Errorf("there are %d staging pods, want one of the scope that is in force", len(pods))
 	}
 	l.end(t, "first", "second")
-	eventually(t, time.Minute, "the new scope is in force", inForce(pavv1.StagingScopePod))
+	eventually(t, 3*time.Minute, "the new scope is in force", inForce(pavv1.StagingScopePod))
 	l.run(t, clientPod("third", "data", "node1"), clientPod("fourth", "data", "node1"))
 	l.wantClients(t, "third", "fourth")
 }

@@ -59,8 +59,8 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 			must(t, err)
 			made := time.Now()
 			words := slices.Concat(test.words, []string{l.name, before.Name})
-			told(t, claim, 3*toldWithin, "", words...)
-			eventually(t, 3*toldWithin, "the client's pod is told", func(ctx context.Context) error {
+			told(t, claim, time.Minute, "", words...)
+			eventually(t, time.Minute, "the client's pod is told", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "client", "", words...)
 			})
 			t.Logf("both were told after %.1f s", time.Since(made).Seconds())
@@ -111,7 +111,7 @@ func TestExclusiveVolume_OldNodesUnstagingFails_NeverTwoStages(t *testing.T) {
 			l.sh(t, "first", "echo hello > /data/file")
 			l.end(t, "first")
 			l.pending(t, clientPod("second", "data", "node2"))
-			told(t, claim, time.Minute, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
+			told(t, claim, 2*time.Minute, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
 			eventually(t, time.Minute, "the second pod is told who has the volume", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "second", "", "node1")
 			})
@@ -191,6 +191,6 @@ func TestExclusiveVolume_OldNodeIsCutOff_NeverTwoStages(t *testing.T) {
 	l.end(t, "second")
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 	must(t, l.neverTwo())
-	eventually(t, time.Minute, "node2 is ready again", nodeReady)
+	eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
 	waitAgents(t, "")
 }

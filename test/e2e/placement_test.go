@@ -105,7 +105,7 @@ func TestSelectedNodeWithoutRoom_IsGivenBack(t *testing.T) {
 	apply(t, l.namespace, consumer)
 	select {
 	case <-givenBack:
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the node is not given back")
 	}
 	apply(t, l.namespace, inTheWay("node1"))
@@ -193,7 +193,7 @@ func TestTopologyOutsideTheAllowed_IsReverted(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "outside", allowing("node2"), with("creation", "accessibleTopology: [{"+hostname+": node1}]"))
 	claim := l.claim(t, "data")
-	told(t, claim, time.Minute, "ProvisioningFailed", l.name, "spec.volumeCreation.accessibleTopology", "node1")
+	told(t, claim, 2*time.Minute, "ProvisioningFailed", l.name, "spec.volumeCreation.accessibleTopology", "node1")
 	awaitVolume(t, claim, "is tried again", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 2 })
 	if wantBound(t.Context(), claim) == nil {
 		t.Error("it is bound")

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -49,7 +50,11 @@ func TestControllerAgentToken_CreatesPodsOfItsWorkflows_InOpenNamespacesOnly(t *
 			attempt{"of workflow '" + workflow + "' in a namespace that is open", in(open, workflow), theirPods},
 		)
 	}
-	try(t, withToken(t, "controller-agent", nil), attempts)
+	agent := withToken(t, "controller-agent", nil)
+	eventually(t, 30*time.Second, "the namespace is known to be open", func(ctx context.Context) error {
+		return in(open, pavv1.WorkflowCreation)(ctx, client.NewDryRunClient(agent))
+	})
+	try(t, agent, attempts)
 }
 
 func TestControllerAgentToken_LetsGoOfWorkflowPods_AndEndsItsOwn(t *testing.T) {

@@ -34,7 +34,8 @@ func controllersPod(t *testing.T, namespace, workflow, node string, annotations 
 			Containers:                    []corev1.Container{{Name: "main", Image: "busybox:1.37.0", Command: []string{"sleep", "infinity"}}},
 		},
 	}
-	must(t, withToken(t, "controller-agent", nil).Create(t.Context(), pod))
+	agent := withToken(t, "controller-agent", nil)
+	eventually(t, 30*time.Second, "the pod is created", func(ctx context.Context) error { return agent.Create(ctx, pod) })
 	t.Cleanup(func() {
 		ctx, cancel := cleanupContext(t)
 		defer cancel()

@@ -174,7 +174,13 @@ func TestNodeAgentToken_WritesStagesOfItsOwnNodeOnly(t *testing.T) {
 	must(t, kube.Create(t.Context(), record))
 	t.Cleanup(func() { remove(t, record) })
 	status := func(stage *pavv1.PavStage) func(context.Context, client.Client) error {
-		return func(ctx context.Context, c client.Client) error { return c.Status().Update(ctx, stage.DeepCopy()) }
+		return func(ctx context.Context, c client.Client) error {
+			now := &pavv1.PavStage{} // Its agent may have written it meanwhile.
+			if err := kube.Get(ctx, keyOf(stage), now); err != nil {
+				return err
+			}
+			return c.Status().Update(ctx, now)
+		}
 	}
 	own, other := s.stages["node1"], s.stages["node2"]
 	const label, free = `{"metadata": {"labels": {"a": "b"}}}`, `{"metadata": {"finalizers": null}}`
@@ -313,7 +319,11 @@ func TestTenant_CannotForgeWorkflowPods_AndOrdinaryPodsAreNotAffected(t *testing
 	key := func(kind, name, value string) func(context.Context, client.Client) error {
 		return patching(pod, fmt.Sprintf(`{"metadata": {%q: {%q: %s}}}`, kind, name, value))
 	}
-	try(t, newClient(t, config), []attempt{
+	tenant := newClient(t, config)
+	eventually(t, 30*time.Second, "the tenant has its role", func(ctx context.Context) error {
+		return with(func(*corev1.Pod) {})(ctx, client.NewDryRunClient(tenant))
+	})
+	try(t, tenant, []attempt{
 		{"a copy of a workflow pod", creating(newPod(pod, func(*corev1.Pod) {})), keysArePaVs},
 		{"a pod with a label of PaV's", with(func(pod *corev1.Pod) { pod.Labels = map[string]string{pavv1.WorkflowLabel: "stage"} }), keysArePaVs},
 		{"a pod with a label that could be PaV's", with(func(pod *corev1.Pod) { pod.Labels = map[string]string{pavv1.Group + "/new": ""} }), keysArePaVs},

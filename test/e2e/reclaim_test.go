@@ -108,6 +108,7 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	l.hold(t, "create")
 	making := l.claim(t, "making")
 	l.runningPod(t, pavv1.WorkflowCreation, making)
+	l.awaitEffects(t, making, "create")
 
 	provisioner := &pavv1.PavProvisioner{ObjectMeta: objectMeta("", l.name)}
 	must(t, kube.Get(t.Context(), keyOf(provisioner), provisioner))
@@ -121,7 +122,7 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 		must(t, kube.Delete(t.Context(), claim))
 	}
 
-	eventually(t, toldWithin, "the provisioner names the volume that it waits for", func(ctx context.Context) error {
+	eventually(t, 30*time.Second, "the provisioner names the volume that it waits for", func(ctx context.Context) error {
 		return wantDeleting(ctx, l.name, volumeName(existing))
 	})
 	apply(t, l.namespace, clientPod("client", "existing", ""))
@@ -129,7 +130,7 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "client")})
 	removeClaim(t, existing)
 	must(t, l.wantEffects(existing, "create", "delete"))
-	eventually(t, 30*time.Second, "the provisioner is gone", func(ctx context.Context) error { return gone(ctx, provisioner) })
+	eventually(t, time.Minute, "the provisioner is gone", func(ctx context.Context) error { return gone(ctx, provisioner) })
 	effects, err := l.effects(false)
 	if err != nil || len(effects) > 2 || effects[volumeName(late)] != nil {
 		t.Errorf("the effects are %v (%v)", fmt.Sprint(effects), err)

@@ -37,7 +37,7 @@ func TestNewProvisioner_AddsNoPod(t *testing.T) {
 	before, err := podUIDs(t.Context())
 	must(t, err)
 	apply(t, "default", provisioner("no-pod", "mkdir /pav/volume", "true"))
-	eventually(t, 30*time.Second, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "no-pod") })
+	eventually(t, time.Minute, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "no-pod") })
 	after, err := podUIDs(t.Context())
 	must(t, err)
 	for uid, pod := range after {
@@ -316,10 +316,10 @@ func TestFiveProvisionersAtOnce_ServeSideBySide_AndOneGoesWithoutTheOthers(t *te
 	}
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, leaving)})
 	remove(t, &pavv1.PavProvisioner{ObjectMeta: objectMeta("", leaving)})
-	eventually(t, 30*time.Second, "the driver is unregistered", func(ctx context.Context) error { return unregistered(ctx, leaving) })
+	eventually(t, time.Minute, "the driver is unregistered", func(ctx context.Context) error { return unregistered(ctx, leaving) })
 
 	for _, name := range staying {
-		eventually(t, 5*time.Second, "the others are registered", func(ctx context.Context) error { return registered(ctx, name) })
+		eventually(t, 30*time.Second, "the others are registered", func(ctx context.Context) error { return registered(ctx, name) })
 		wantContent(t, namespace, name, nodes...)
 		// The volume can be unpublished and published as before.
 		remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, name+"-node2")})
@@ -354,7 +354,7 @@ func TestDeletedProvisionerWithALiveVolume_WaitsForIt_AndServesItUntilThen(t *te
 
 	object := &pavv1.PavProvisioner{ObjectMeta: objectMeta("", "leaving")}
 	must(t, kube.Delete(t.Context(), object))
-	eventually(t, 10*time.Second, "the condition Deleting names the volume", func(ctx context.Context) error {
+	eventually(t, 30*time.Second, "the condition Deleting names the volume", func(ctx context.Context) error {
 		return wantDeleting(ctx, "leaving", bound.Spec.VolumeName)
 	})
 
@@ -368,7 +368,7 @@ func TestDeletedProvisionerWithALiveVolume_WaitsForIt_AndServesItUntilThen(t *te
 	}
 	remove(t, bound)
 	eventually(t, time.Minute, "the provisioner goes with its last volume", func(ctx context.Context) error { return gone(ctx, object) })
-	eventually(t, 30*time.Second, "the driver is unregistered", func(ctx context.Context) error { return unregistered(ctx, "leaving") })
+	eventually(t, time.Minute, "the driver is unregistered", func(ctx context.Context) error { return unregistered(ctx, "leaving") })
 }
 
 // wantDeleting objects unless a provisioner says that its deletion waits, with the words.

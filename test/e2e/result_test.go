@@ -31,7 +31,7 @@ func TestUnusableResults(t *testing.T) {
 			l := newLedger(t, name, with("creation", test.field))
 			l.hook(t, "create", test.hook)
 			claim := l.claim(t, "data")
-			told(t, claim, time.Minute, "ProvisioningFailed", append(test.words, l.name)...)
+			told(t, claim, 2*time.Minute, "ProvisioningFailed", append(test.words, l.name)...)
 			l.unhook(t, "create")
 			if test.field != "" {
 				l.reapply(t, replacing(test.field, ""))
@@ -45,12 +45,12 @@ func TestUnusableResults(t *testing.T) {
 // Deleting the second volume would delete the first one's storage, were it not refused.
 func TestHandleOfAnotherVolume_IsRefused(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t, "twins")
+	l := newLedger(t, "same-handle")
 	l.hook(t, "create", "handle='the only one'")
 	first := l.claim(t, "first")
 	pv := awaitBound(t, first)
 	second := l.claim(t, "second")
-	told(t, second, time.Minute, "ProvisioningFailed", l.name, `"the only one"`, pv.Name)
+	told(t, second, 2*time.Minute, "ProvisioningFailed", l.name, `"the only one"`, pv.Name)
 	awaitVolume(t, second, "is reverted", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 2 })
 	must(t, l.wantEffects(first, "create"))
 	removeClaim(t, first)

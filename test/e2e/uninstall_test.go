@@ -104,7 +104,7 @@ func TestUninstall_WhileAVolumeIsInUse_WaitsForIt(t *testing.T) {
 
 	ended := make(chan error, 1)
 	go func() { ended <- tryDeleteProvisioners(t.Context()) }()
-	eventually(t, 10*time.Second, "the provisioner waits for its volume", func(ctx context.Context) error {
+	eventually(t, 30*time.Second, "the provisioner waits for its volume", func(ctx context.Context) error {
 		return wantDeleting(ctx, "in-use", "pvc-")
 	})
 	if _, err := inPod(t.Context(), namespace, "client", "test -e /data/file"); err != nil {
@@ -156,7 +156,7 @@ func wantWorksAgain(t *testing.T, namespace string) {
 	applyFile(t, namespace, "examples/1-hello-world/provisioner.yaml")
 	applyFile(t, namespace, "examples/1-hello-world/usage.yaml")
 	waitRunning(t, namespace, "hello-world")
-	eventually(t, 10*time.Second, "the greeting is logged", func(ctx context.Context) error {
+	eventually(t, 30*time.Second, "the greeting is logged", func(ctx context.Context) error {
 		return wantLog(ctx, namespace, "hello-world", "Hello, world, from hello-world!")
 	})
 }
@@ -165,7 +165,7 @@ func wantWorksAgain(t *testing.T, namespace string) {
 // notice that a driver has gone, and PaV's folder goes when the agents have ended, so a short while is allowed.
 func wantUninstalled(t *testing.T) {
 	t.Helper()
-	eventually(t, 15*time.Second, "nothing of PaV is left", func(ctx context.Context) error {
+	eventually(t, 45*time.Second, "nothing of PaV is left", func(ctx context.Context) error {
 		var errs []error
 		for _, node := range nodes {
 			errs = append(errs, pavOnNode(ctx, node))

@@ -18,7 +18,7 @@ func TestExample_HelloWorld(t *testing.T) {
 	applyFile(t, namespace, "examples/1-hello-world/provisioner.yaml")
 	applyFile(t, namespace, "examples/1-hello-world/usage.yaml")
 	waitRunning(t, namespace, "hello-world")
-	eventually(t, 10*time.Second, "the greeting is logged", func(ctx context.Context) error {
+	eventually(t, 30*time.Second, "the greeting is logged", func(ctx context.Context) error {
 		return wantLog(ctx, namespace, "hello-world", "Hello, world, from hello-world!")
 	})
 }
@@ -142,7 +142,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 		t.Errorf("the first pod took the mount away with it: %v", err)
 	}
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "second")})
-	eventually(t, time.Minute, "the unstaging pod succeeds", func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "the unstaging pod succeeds", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
 		if err := kube.List(ctx, stages); err != nil {
 			return err
@@ -205,7 +205,7 @@ func TestExclusiveVolume_SecondNodeWaitsForTheFirst(t *testing.T) {
 		t.Errorf("got %d PavStages, want one, on node1", len(stages.Items))
 	}
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "first")})
-	eventually(t, 2*time.Minute, "the second pod runs", func(ctx context.Context) error {
+	eventually(t, 3*time.Minute, "the second pod runs", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
 		if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "second"}, pod); err != nil {
 			return err

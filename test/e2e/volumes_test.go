@@ -41,7 +41,7 @@ func volumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*pavv1.
 func awaitVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, what string, condition func(*pavv1.PavVolume) bool) *pavv1.PavVolume {
 	t.Helper()
 	var volume *pavv1.PavVolume
-	eventually(t, time.Minute, "the PavVolume of "+claim.Name+": "+what, func(ctx context.Context) (err error) {
+	eventually(t, 3*time.Minute, "the PavVolume of "+claim.Name+": "+what, func(ctx context.Context) (err error) {
 		if volume, err = volumeOf(ctx, claim); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func awaitStep(t *testing.T, claim *corev1.PersistentVolumeClaim, step pavv1.Vol
 // awaitBound waits until a claim is bound, and returns its volume.
 func awaitBound(t *testing.T, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	t.Helper()
-	eventually(t, 90*time.Second, "claim "+claim.Name+" is bound", func(ctx context.Context) error { return wantBound(ctx, claim) })
+	eventually(t, 3*time.Minute, "claim "+claim.Name+" is bound", func(ctx context.Context) error { return wantBound(ctx, claim) })
 	pv := &corev1.PersistentVolume{}
 	must(t, kube.Get(t.Context(), client.ObjectKey{Name: volumeName(claim)}, pv))
 	return pv
@@ -82,7 +82,7 @@ func wantBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 // awaitNoVolume waits until nothing is left of a claim's volume but, perhaps, records of its pods' deeds.
 func awaitNoVolume(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
-	eventually(t, 90*time.Second, "the volume of claim "+claim.Name+" is gone", func(ctx context.Context) error {
+	eventually(t, 3*time.Minute, "the volume of claim "+claim.Name+" is gone", func(ctx context.Context) error {
 		for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
 			err := kube.Get(ctx, client.ObjectKey{Name: volumeName(claim)}, object)
 			if err == nil {
@@ -114,7 +114,7 @@ func told(t *testing.T, claim *corev1.PersistentVolumeClaim, within time.Duratio
 // toldCluster waits for an event on an object of the cluster, whose events are in namespace default.
 func toldCluster(t *testing.T, object client.Object, kind, reason string, words ...string) {
 	t.Helper()
-	eventually(t, 30*time.Second, fmt.Sprintf("%s %s has an event %s", kind, object.GetName(), reason), func(ctx context.Context) error {
+	eventually(t, time.Minute, fmt.Sprintf("%s %s has an event %s", kind, object.GetName(), reason), func(ctx context.Context) error {
 		events := &corev1.EventList{}
 		if err := kube.List(ctx, events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": object.GetName(), "involvedObject.kind": kind, "reason": reason}); err != nil {
 			return err

@@ -20,6 +20,7 @@ func waits(t *testing.T, l *ledger, mend func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
 	first := awaitStep(t, claim, pavv1.StepCreating).Status.Pod
+	l.awaitCause(t, pavv1.WorkflowCreation, claim)
 	told(t, claim, toldWithin, "", words...)
 	volume := awaitStep(t, claim, pavv1.StepCreating)
 	if s := volume.Status; s.Attempt != 1 || s.Pod == nil || s.Pod.Name != first.Name {
@@ -149,7 +150,7 @@ func TestCreationTemplateThatDoesNotRender_ClaimIsTold_AndHeals(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-pod", with("create spec", `nodeName: "{{ params.no_such_parameter.at_all }}"`))
 	claim := l.claim(t, "data")
-	told(t, claim, time.Minute, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
+	told(t, claim, 2*time.Minute, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
 	l.reapply(t, replacing(`nodeName: "{{ params.no_such_parameter.at_all }}"`, ""))
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create"))

@@ -95,7 +95,7 @@ func TestAgentStoppedAfterEachWrite(t *testing.T) {
 func TestLeaderIsReplaced(t *testing.T) {
 	c := start(t)
 	o := agent.Options(namespace)
-	o.LeaderElect, o.LeaseDuration = true, 2*time.Second
+	o.LeaderElect = true // The lease is released when the leader ends, so that its duration is not waited for.
 	first, second := agent.Launch(t, c.agent, o, &agent.Line{}), agent.Launch(t, c.agent, o, &agent.Line{})
 	t.Cleanup(func() { second.Stop(t); checkNothingLeft(t, c) })
 	driver(t, c, "led")

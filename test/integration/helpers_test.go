@@ -25,7 +25,7 @@ import (
 
 const (
 	interval = 20 * time.Millisecond
-	deadline = 40 * time.Second
+	deadline = 2 * time.Minute
 )
 
 // lasting returns a context that outlives the test's own, for cleaning up.

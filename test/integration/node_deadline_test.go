@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestNode_StagingPodIsNotReady(t *testing.T) {
 	a := n.run(t)
 	v := n.volume(t, "served")
 	n.succeed(t, "the staging pod", func(ctx context.Context) error {
-		patience, end := context.WithTimeout(ctx, 200*time.Millisecond)
+		patience, end := context.WithTimeout(ctx, 2*time.Second)
 		defer end()
 		if err := n.Stage(patience, v); len(n.Journal.Of(v.Handle)) == 0 {
 			return err
@@ -54,19 +55,16 @@ func TestNode_StagingPodIsNotReady(t *testing.T) {
 	for range calls {
 		_ = call(100 * time.Millisecond)
 	}
-	after := a.Usage(t)
-	t.Logf("before %d calls: %+v; after: %+v", calls, before, after)
-	if after.Goroutines > before.Goroutines+3 || after.Descriptors > before.Descriptors+3 || after.Heap > before.Heap+2<<20 {
-		t.Errorf("calls leave something behind: before %+v, after %+v", before, after)
-	}
+	// A connection may still be on its way out.
+	eventually(t, "calls have left nothing behind", func(context.Context) (bool, string) {
+		after := a.Usage(t)
+		return after.Goroutines <= before.Goroutines+3 && after.Descriptors <= before.Descriptors+3 && after.Heap <= before.Heap+2<<20,
+			fmt.Sprintf("before %d calls: %+v; after: %+v", calls, before, after)
+	})
 	// A call with the patience that kubelet has hears what it waits for.
-	n.Until(t.Context(), func(context.Context) error {
-		err := call(12500 * time.Millisecond)
-		if status.Code(err) == codes.Aborted {
+	n.succeed(t, "the answer of what is waited for", func(context.Context) error {
+		if err := call(20 * time.Second); !strings.Contains(err.Error(), "has not completed and not created /pav/ready") {
 			return err
-		}
-		if !strings.Contains(err.Error(), "has not completed and not created /pav/ready") {
-			t.Errorf("the call answers %v", err)
 		}
 		return nil
 	})

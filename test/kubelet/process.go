@@ -33,7 +33,7 @@ type Agent struct {
 }
 
 // endsWithin is how long an agent may take to end.
-const endsWithin = 30 * time.Second
+const endsWithin = 2 * time.Minute
 
 // Launch starts an agent for the node, with the rights that config has. It is killed after so many of its
 // effects, which are its writes to the API server and its changes to the mount table; 0 for never. It

@@ -184,7 +184,7 @@ func TestWithMargin_EndsTheWorkBeforeTheCallersPatience(t *testing.T) {
 		patience, want time.Duration
 	}{
 		"two minutes, as kubelet's":        {2 * time.Minute, 2*time.Minute - 3*time.Second},
-		"a little more than four margins":  {12*time.Second + time.Second/2, 9*time.Second + time.Second/2},
+		"a little more than four margins":  {15 * time.Second, 12 * time.Second},
 		"too little to take anything away": {11 * time.Second, 11 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -201,7 +201,7 @@ func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
 				as = []Attachment{directoryVolume, deviceVolume}
 			}
 			for _, a := range as {
-				atOnce, cancel := context.WithTimeout(ctx, 10*time.Second)
+				atOnce, cancel := context.WithTimeout(ctx, time.Minute)
 				err := h.Attach(atOnce, "s", a)
 				cancel()
 				if !errors.Is(err, ErrNoVolume) || !strings.Contains(err.Error(), test.words) {

@@ -95,7 +95,7 @@ func (h *host) wantWoken(t *testing.T, stage string) {
 		if got != stage {
 			t.Errorf("woken for stage %q, want %q", got, stage)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nobody was woken for stage %q", stage)
 	}
 }

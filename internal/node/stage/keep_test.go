@@ -71,6 +71,8 @@ func TestKeeper_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T)
 		t.Errorf("a healthy volume: got events %q and %d restagings", events, *restaged)
 	}
 
+	now := time.Now()
+	n.now = func() time.Time { return now }
 	d.die()
 	n.api.setPod(fail)
 	wantTold(t, n.look(t), "VolumeDead", "OOMKilled", "HostToContainer", "kubectl logs -n pav-pods stage-1")
@@ -154,6 +156,7 @@ func TestKeeper_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
 func TestKeeper_DeadAgainAndAgain_IsGivenTime(t *testing.T) {
 	n := newNode(t)
 	began := time.Now()
+	n.now = func() time.Time { return began }
 	n.stage(t, func(stage *pavv1.PavStage) {
 		stage.Status.Attempt = 4
 		stage.Status.Conditions = []metav1.Condition{{Type: pavv1.StageReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began)}}
@@ -315,18 +318,18 @@ func TestKeeper_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.
 	n.Look("stage-a")
 	select {
 	case <-working:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing is staged anew")
 	}
 	cancel()
 	select {
 	case err := <-ended:
 		must(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the keeper does not end")
 	}
 	n.Look("stage-a") // must neither block nor panic
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return !strings.Contains(stacks(), "stage.(*Keeper)"), nil
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func TestUnstage_ThatWaitsForPav_NamesWhereItIsMounted(t *testing.T) {
 	must(t, n.dirs.Prepare(t.Context(), name))
 	must(t, n.dirs.Publish(t.Context(), name, target))
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	err := n.stager.Unstage(ctx, volume, "")
 	if !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), "/pav is still mounted at [\""+target+"\"]") {
@@ -66,12 +66,12 @@ func TestBind_OfWhatHangs_IsNotBegunTwice(t *testing.T) {
 	goOn := d.hang()
 	t.Cleanup(func() { must(t, unix.Unmount(hanging, unix.MNT_DETACH)) })
 	binding := Binding{Source: hanging + "/volume", Target: n.podFolder(t, "client-uid") + "/mount"}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := n.stager.mounts.Bind(ctx, binding); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v", err)
 	}
-	patient, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 {
 		if err := n.stager.mounts.Bind(patient, binding); !errors.Is(err, mount.ErrHangs) {
