@@ -26,7 +26,7 @@ type Agent struct {
 
 	cancel context.CancelFunc
 	done   chan error // takes the agent's end, and is read and filled again by whoever waits for it
-	log    *buffer
+	log    *Buffer
 }
 
 // Options returns the options of an agent that runs alone and serves nothing.
@@ -43,7 +43,7 @@ func Options(namespace string) controller.Options {
 func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line) *Agent {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	a := &Agent{Line: line, cancel: cancel, done: make(chan error, 1), log: &buffer{}}
+	a := &Agent{Line: line, cancel: cancel, done: make(chan error, 1), log: &Buffer{}}
 	line.cancel = cancel
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { line.next = next; return line })

@@ -7,26 +7,28 @@ import (
 	"github.com/albertofaria/pav/internal/observe"
 )
 
-// buffer is a bytes.Buffer for writers in several goroutines.
-type buffer struct {
+// Buffer is a bytes.Buffer for several goroutines.
+type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *buffer) String() string {
+// String returns what was written so far.
+func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
 // libraries has what the libraries log by themselves, whichever agent they work for.
-var libraries buffer
+var libraries Buffer
 
 // KeepLibraryLogs takes what the libraries log by themselves, so that it neither disturbs the tests'
 // own output nor escapes their checks. For TestMain.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +92,7 @@ func TestControllerStoppedAfterEachWrite(t *testing.T) {
 	lives := map[string]string{"nothing fails": ""}
 	// The integration tests have every write, but no real pods; here, every fourth has to do where time is short.
 	every := 4
-	if os.Getenv("PAV_LONG") != "" {
+	if long() {
 		every = 1
 		// The first creation pod of a volume fails, so that it is reverted.
 		lives["creation fails"] = `if ! test -e /storage/$volume; then touch /storage/$volume; exit 3; fi`
@@ -193,10 +192,7 @@ func wantPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) erro
 
 // Leadership moves from one agent to the other, and back, while a pod creates a volume.
 func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
-	moves := 10
-	if os.Getenv("PAV_LONG") != "" {
-		moves = 50
-	}
+	moves := often(10, 50)
 	start(t)
 	l := newLedger(t, "moving")
 	config := withoutController(t)

@@ -14,12 +14,12 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
+// long says whether there is time for what takes longer.
+func long() bool { return os.Getenv("PAV_LONG") != "" }
+
 // disturbances returns how often the agents are disturbed.
 func disturbances() int {
-	if os.Getenv("PAV_LONG") != "" {
-		return 100
-	}
-	return 8
+	return often(8, 100)
 }
 
 // seed returns what random choices follow from: PAV_SEED, to repeat those of an earlier run, or a new one.

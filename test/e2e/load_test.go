@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +37,7 @@ const loadWithin = 10 * time.Minute
 
 // sizes returns how many claims come at once where no pods make the volumes, and where pods do.
 func sizes() (withoutPods, withPods int) {
-	if os.Getenv("PAV_LONG") != "" {
+	if long() {
 		return 500, 100
 	}
 	return 100, 20

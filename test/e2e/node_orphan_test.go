@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -44,7 +43,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 	start(t)
 	withAgentArguments(t, `["node","--orphan-grace=5s"]`)
 	media := []medium{fuse}
-	if os.Getenv("PAV_LONG") != "" {
+	if long() {
 		media = append(media, folders, devices)
 	}
 	for _, m := range media {

@@ -19,11 +19,11 @@ import (
 )
 
 // often returns how often something is done, which is more where there is time.
-func often(short, long int) int {
-	if os.Getenv("PAV_LONG") != "" {
-		return long
+func often(few, many int) int {
+	if long() {
+		return many
 	}
-	return short
+	return few
 }
 
 // fioScript writes to a volume at random and verifies what it wrote, over and over, until it is told

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,18 +11,19 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/albertofaria/pav/test/agent"
 )
 
 // Agent is a node agent in a process of its own, which is the test's binary once more: see Main.
 type Agent struct {
 	command *exec.Cmd
-	log     *buffer
+	log     *agent.Buffer
 	effects string // the file of the effects
 	ask     io.WriteCloser
 	answers *bufio.Reader
@@ -48,7 +48,7 @@ func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agen
 // Prepare is Launch for an agent that begins when its Go is called.
 func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Agent {
 	t.Helper()
-	a := &Agent{log: &buffer{}, ended: make(chan struct{})}
+	a := &Agent{log: &agent.Buffer{}, ended: make(chan struct{})}
 	file, err := os.CreateTemp(t.TempDir(), "effects")
 	if err != nil {
 		t.Fatal(err)
@@ -196,22 +196,4 @@ func (a *Agent) Usage(t *testing.T) Usage {
 		t.Fatal(err)
 	}
 	return usage
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
