@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// Env is what a command works with.
+type Env struct {
+	genericiooptions.IOStreams
+
+	// Config says which cluster, namespace and user, as kubectl's own flags do.
+	Config *genericclioptions.ConfigFlags
+
+	// Version is PaV's.
+	Version string
+}
+
+// Terminal says whether Out is a terminal of somebody who wants colours and progress: also NO_COLOR is
+// heeded (https://no-color.org).
+func (e *Env) Terminal() bool {
+	file, ok := e.Out.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// Namespace returns the namespace that the user works in.
+func (e *Env) Namespace() (string, error) {
+	namespace, _, err := e.Config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+// Cluster is a connection to a cluster. Its clients read from the API server, and hold nothing.
+type Cluster struct {
+	// Objects reads and writes objects, PaV's kinds too. It can watch.
+	Objects client.WithWatch
+
+	// Kube is for what Objects cannot do: logs of containers.
+	Kube kubernetes.Interface
+}
+
+// Connect returns a connection to the user's cluster. It does not ask the API server yet.
+func (e *Env) Connect() (*Cluster, error) {
+	config, err := e.Config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
+	}
+	if err := pavv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
+	}
+	objects, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return &Cluster{Objects: objects, Kube: kube}, nil
+}
+
+// A Command makes one command of "kubectl pav".
+type Command func(env *Env) *cobra.Command
