@@ -17,7 +17,7 @@ import (
 const adopt = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "node1", "uid": "x"}]}}`
 
 func TestControllerAgentToken_CreatesPodsOfItsWorkflows_InOpenNamespacesOnly(t *testing.T) {
-	open, closedByName := start(t), &corev1.Namespace{ObjectMeta: objectMeta("", "e2e-says-no")}
+	open, closedByName := beside(t), &corev1.Namespace{ObjectMeta: objectMeta("", "e2e-says-no")}
 	_, err := kubectl(t.Context(), "", "label", "namespace", open, pavv1.AllowPodsLabel+"=true")
 	must(t, err)
 	closedByName.Labels = map[string]string{pavv1.AllowPodsLabel: "false"}
@@ -109,7 +109,7 @@ func TestControllerAgentToken_LetsGoOfWorkflowPods_AndEndsItsOwn(t *testing.T) {
 }
 
 func TestControllerAgentToken_TakesTheSelectedNodeOfAClaim_AndNothingElse(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	const selected = "volume.kubernetes.io/selected-node"
 	claim := func(name string, annotations map[string]string) *corev1.PersistentVolumeClaim {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)}

@@ -18,7 +18,7 @@ import (
 
 // Whoever drains a node evicts its pods: a staging pod outlives its clients.
 func TestEvictionOfAStagingPod_IsRefusedWhereverItRuns(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	_, err := kubectl(t.Context(), "", "label", "namespace", namespace, pavv1.AllowPodsLabel+"=true")
 	must(t, err)
 	const serve = "mkdir /pav/volume && touch /pav/ready && exec sleep infinity"

@@ -58,7 +58,7 @@ func controllersPod(t *testing.T, namespace, workflow, node string, annotations 
 }
 
 func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	_, err := kubectl(t.Context(), "", "label", "namespace", namespace, pavv1.AllowPodsLabel+"=true")
 	must(t, err)
 	own := controllersPod(t, namespace, pavv1.WorkflowCreation, "node1", map[string]string{pavv1.AttemptAnnotation: "1"})

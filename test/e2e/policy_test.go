@@ -94,16 +94,17 @@ type scene struct {
 
 func setScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{namespace: start(t), stages: map[string]*pavv1.PavStage{}, pods: map[string]*corev1.Pod{}}
+	s := &scene{namespace: beside(t), stages: map[string]*pavv1.PavStage{}, pods: map[string]*corev1.Pod{}}
 	_, err := kubectl(t.Context(), "", "label", "namespace", s.namespace, pavv1.AllowPodsLabel+"=true")
 	must(t, err)
-	theirs := strings.Replace(provisioner("policed", "mkdir /pav/volume", ""), "podTemplate:\n      spec:", "podTemplate:\n      metadata: {namespace: "+s.namespace+"}\n      spec:", 1)
-	apply(t, s.namespace, documents(theirs, storageClass("policed")))
-	apply(t, s.namespace, documents(claim("data", "policed", "ReadWriteMany"), clientPod("on-node1", "data", "node1"), clientPod("on-node2", "data", "node2")))
+	driver := "policed-" + strings.TrimPrefix(s.namespace, "e2e-")
+	theirs := strings.Replace(provisioner(driver, "mkdir /pav/volume", ""), "podTemplate:\n      spec:", "podTemplate:\n      metadata: {namespace: "+s.namespace+"}\n      spec:", 1)
+	apply(t, s.namespace, documents(theirs, storageClass(driver)))
+	apply(t, s.namespace, documents(claim("data", driver, "ReadWriteMany"), clientPod("on-node1", "data", "node1"), clientPod("on-node2", "data", "node2")))
 	waitRunning(t, s.namespace, "on-node1", "on-node2")
 
 	stages, pods := &pavv1.PavStageList{}, &corev1.PodList{}
-	must(t, kube.List(t.Context(), stages))
+	must(t, kube.List(t.Context(), stages, client.MatchingLabels{pavv1.ProvisionerLabel: driver}))
 	must(t, kube.List(t.Context(), pods, client.InNamespace(s.namespace), client.MatchingLabels{pavv1.WorkflowLabel: pavv1.WorkflowStaging}))
 	for i := range stages.Items {
 		s.stages[stages.Items[i].Spec.NodeName] = &stages.Items[i]
@@ -349,7 +350,7 @@ func TestTenant_CannotForgeWorkflowPods_AndOrdinaryPodsAreNotAffected(t *testing
 
 // /pav is only for the pods that PaV makes.
 func TestTenantPodThatAsksForPav_DoesNotGetIt_AndSaysWhy(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	intruder := strings.Replace(clientPod("intruder", "none", ""), "persistentVolumeClaim: {claimName: none}", "csi: {driver: "+pavv1.Driver+"}", 1)
 	apply(t, namespace, intruder)
 	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 
 // Kubelet asks a driver for its topology when it registers it, so that an edit registers it again.
 func TestTopologyKeys_AreThoseThatTheDefinitionNames_AlsoAfterAnEdit(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, provisioner("keyed", "mkdir /pav/volume", ""))
 	keyed := &pavv1.PavProvisioner{ObjectMeta: objectMeta("", "keyed")}
 	for _, step := range []struct {

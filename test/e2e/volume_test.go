@@ -14,7 +14,7 @@ import (
 )
 
 func TestExample_HelloWorld(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	applyFile(t, namespace, "examples/1-hello-world/provisioner.yaml")
 	applyFile(t, namespace, "examples/1-hello-world/usage.yaml")
 	waitRunning(t, namespace, "hello-world")
@@ -32,7 +32,7 @@ func wantLog(ctx context.Context, namespace, pod, want string) error {
 }
 
 func TestDynamicVolume_TwoPodsOnEachOfTwoNodes_OneStagingPodEach(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("shared", "mkdir /pav/volume; echo {{ node.metadata.name | tobash }} > /pav/volume/node", ""), storageClass("shared")))
 	apply(t, namespace, documents(claim("data", "shared", "ReadWriteMany"),
 		clientPod("a1", "data", "node1"), clientPod("a2", "data", "node1"), clientPod("b1", "data", "node2"), clientPod("b2", "data", "node2")))
@@ -63,7 +63,7 @@ func TestDynamicVolume_TwoPodsOnEachOfTwoNodes_OneStagingPodEach(t *testing.T) {
 }
 
 func TestStaticVolume(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, provisioner("by-hand", "mkdir /pav/volume; echo {{ (handle ~ ' ' ~ params.colour) | tobash }} > /pav/volume/file", "test -e /pav/volume/file"))
 	apply(t, namespace, staticVolume("by-hand-volume", "by-hand", namespace, "colour: green"))
 	apply(t, namespace, clientPod("reader", "data", ""))
@@ -74,7 +74,7 @@ func TestStaticVolume(t *testing.T) {
 		t.Errorf("the pod reads %q, want %q", got, want)
 	}
 	volumes := &pavv1.PavVolumeList{}
-	must(t, kube.List(t.Context(), volumes))
+	must(t, kube.List(t.Context(), volumes, client.MatchingLabels{pavv1.ProvisionerLabel: "by-hand"}))
 	if len(volumes.Items) != 0 {
 		t.Errorf("a static volume has %d PavVolumes", len(volumes.Items))
 	}
@@ -110,7 +110,7 @@ spec:
 
 // What a privileged staging pod mounts outlives the pod, for later clients and for the unstaging pod.
 func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("mounting",
 		"mkdir /pav/volume; mount -t tmpfs -o size=1m pav-e2e /pav/volume; echo mounted > /pav/volume/file",
 		// Succeeds only if it sees the mount, and what the client wrote to it.
@@ -144,7 +144,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "second")})
 	eventually(t, 2*time.Minute, "the unstaging pod succeeds", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
-		if err := kube.List(ctx, stages); err != nil {
+		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "mounting"}); err != nil {
 			return err
 		}
 		if len(stages.Items) > 0 {
@@ -156,7 +156,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 
 // A FUSE-like staging pod says that it is ready and goes on running.
 func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("running",
 		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; touch /pav/ready; trap 'umount /pav/volume; exit 0' TERM; sleep infinity & wait",
 		"! grep ' /pav/volume ' /proc/mounts"), storageClass("running")))
@@ -173,7 +173,7 @@ func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
 }
 
 func TestReadOnlyClient_CannotWrite(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("read-only", "mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume", "umount /pav/volume"), storageClass("read-only")))
 	readOnly := strings.Replace(clientPod("reader", "data", "node1"), "{claimName: data}", "{claimName: data, readOnly: true}", 1)
 	apply(t, namespace, documents(claim("data", "read-only", "ReadWriteMany"), readOnly, clientPod("writer", "data", "node1")))
@@ -191,7 +191,7 @@ func TestReadOnlyClient_CannotWrite(t *testing.T) {
 
 // The volume may be on one node at a time: the second node waits until the first has unstaged it.
 func TestExclusiveVolume_SecondNodeWaitsForTheFirst(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("exclusive", "mkdir /pav/volume", "true"), storageClass("exclusive")))
 	apply(t, namespace, documents(claim("data", "exclusive", "ReadWriteOnce"), clientPod("first", "data", "node1")))
 	waitRunning(t, namespace, "first")
@@ -200,7 +200,7 @@ func TestExclusiveVolume_SecondNodeWaitsForTheFirst(t *testing.T) {
 		return wantEvent(ctx, namespace, "second", "FailedMount", "still on node", "node1")
 	})
 	stages := &pavv1.PavStageList{}
-	must(t, kube.List(t.Context(), stages))
+	must(t, kube.List(t.Context(), stages, client.MatchingLabels{pavv1.ProvisionerLabel: "exclusive"}))
 	if len(stages.Items) != 1 || stages.Items[0].Spec.NodeName != "node1" {
 		t.Errorf("got %d PavStages, want one, on node1", len(stages.Items))
 	}
