@@ -166,16 +166,15 @@ func TestEvaluate_TellsOfAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-func TestCheck_FindsWhatARenderMayNotMeet(t *testing.T) {
-	e := NewEvaluator(DefaultLimits())
-	in := definition(t, map[string]any{"a": "{% if false %}{{ 'x' | tobahs }}{% endif %}"})
-	if _, err := e.Evaluate(t.Context(), Field{Path: "spec.x"}, in, nil, noPVC); err != nil {
+// What a render does not meet is no mistake to it, but Analyze tells of it.
+func TestEvaluate_PassesOverWhatItDoesNotMeet(t *testing.T) {
+	in := "{% if false %}{{ 'x' | tobahs }}{% endif %}"
+	if _, err := evaluate(t, in, nil, noPVC); err != nil {
 		t.Errorf("evaluating it: %v", err)
 	}
-	err := e.Check(Field{Path: "spec.x"}, in)
-	var wrong *Error
-	if !errors.As(err, &wrong) || wrong.Field != "spec.x.a" || !strings.Contains(err.Error(), "tobash") {
-		t.Errorf("got %v, want an *Error of spec.x.a that suggests tobash", err)
+	want := []string{"line 1, column 24: there is no filter 'tobahs'; did you mean 'tobash'?"}
+	if diff := cmp.Diff(want, texts(NewEvaluator(DefaultLimits()).Analyze("volumeStaging", in).Errors)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

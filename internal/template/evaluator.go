@@ -47,15 +47,6 @@ func (e *Evaluator) Evaluate(ctx context.Context, field Field, definition apiext
 	return program.Evaluate(ctx, vars, getPVC)
 }
 
-// Check tells of all mistakes in a definition that can be found without evaluating it, each with an *Error.
-func (e *Evaluator) Check(field Field, definition apiextensionsv1.JSON) error {
-	program, err := e.program(field, definition)
-	if err != nil {
-		return err
-	}
-	return program.Problems()
-}
-
 func (e *Evaluator) program(field Field, definition apiextensionsv1.JSON) (*Program, error) {
 	if program := e.programs.get(field); program != nil {
 		return program, nil

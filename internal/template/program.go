@@ -14,9 +14,8 @@ import (
 
 // Program is a field's definition with its templates compiled. It is never changed, and safe for concurrent use.
 type Program struct {
-	limits   Limits
-	root     part
-	problems []error
+	limits Limits
+	root   part
 
 	// constants is about how many bytes what was constant in the templates takes.
 	constants int
@@ -35,12 +34,8 @@ func Compile(environment *jinja.Environment, limits Limits, field string, value 
 	if len(b.mistakes) > 0 {
 		return nil, join(b.mistakes)
 	}
-	return &Program{limits: limits, root: root, problems: b.problems, constants: b.compiler.Constants()}, nil
+	return &Program{limits: limits, root: root, constants: b.compiler.Constants()}, nil
 }
-
-// Problems tells of what fails whenever, and only if, a template's evaluation comes to it, such as a
-// filter that does not exist, inside an if. It is for the author; Evaluate does not look at it.
-func (p *Program) Problems() error { return join(p.problems) }
 
 // Evaluate returns the field's value. An error that is the definition's fault has an *Error; other
 // errors are those of the context and of getPVC.
@@ -49,9 +44,9 @@ func (p *Program) Evaluate(ctx context.Context, vars Variables, getPVC GetPVC) (
 }
 
 type builder struct {
-	compiler           *jinja.Compiler
-	deadline           time.Time
-	mistakes, problems []error
+	compiler *jinja.Compiler
+	deadline time.Time
+	mistakes []error
 }
 
 func (b *builder) part(field string, value any) part {
@@ -77,9 +72,6 @@ func (b *builder) template(field, source string) part {
 	if err != nil {
 		b.mistakes = append(b.mistakes, &Error{Field: field, Err: err})
 		return nil
-	}
-	for _, problem := range t.Problems() {
-		b.problems = append(b.problems, &Error{Field: field, Err: problem})
 	}
 	return func(ctx context.Context, e *evaluation) (any, error) { return e.template(ctx, field, t) }
 }

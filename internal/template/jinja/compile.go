@@ -13,10 +13,10 @@ type eval func(r *run) (py.Value, error)
 
 // compiler turns a tree into closures.
 type compiler struct {
-	env      *Environment
-	blocks   map[string]*block
-	problems []*Error
-	reads    []Read
+	env    *Environment
+	blocks map[string]*block
+	// notes are what is noted for a survey, or nil.
+	notes *notes
 	// analysis is what looking through all scopes has taken so far.
 	analysis analysis
 	// folding is the state in which constant expressions are evaluated.
@@ -89,8 +89,9 @@ func (f *frame) load(id identifier) load {
 	return load{kind: loadMissing}
 }
 
-func (env *Environment) compile(tree *syntax.Template, folding *py.Budget) (*Template, error) {
-	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding)}
+// compile compiles a template, and notes in n, unless that is nil, what a survey needs.
+func (env *Environment) compile(tree *syntax.Template, folding *py.Budget, n *notes) (*Template, error) {
+	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding), notes: n}
 	template, err := c.template(tree)
 	if c.analysis.exceeded() {
 		// Scopes are incomplete then, and any other error may be a mistake of ours.
@@ -109,6 +110,7 @@ func (c *compiler) template(tree *syntax.Template) (*Template, error) {
 	root := &frame{symbols: c.analysis.symbols(), unit: newUnit(nil), toplevel: true, rootlevel: true}
 	enterSelf := c.selfParameter(root, tree.Body, "")
 	root.symbols.stmts(tree.Body)
+	c.notes.begin(root)
 	body, err := c.scope(root, tree.Body)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func (c *compiler) template(tree *syntax.Template) (*Template, error) {
 	if len(c.late) > 0 {
 		return nil, c.late[0]
 	}
-	return &Template{env: c.env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks, problems: c.problems, reads: c.reads}, nil
+	return &Template{env: c.env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks}, nil
 }
 
 // foldingLimits bound what is evaluated while a template is compiled: a fraction of what a render may use. What

@@ -155,7 +155,7 @@ func (b *blockReference) Call(_ *py.Budget, args py.Args) (py.Value, error) {
 }
 
 // other compiles a statement that needs other templates: executing it is an error. (There is nothing that it could
-// read; the host reports it before any render, see Problems.)
+// read; a survey tells of it before any render.)
 func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 	if s.Tag == "extends" {
 		if !f.toplevel {
@@ -171,7 +171,7 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 		Kind: py.Type, Line: s.Line, Column: s.Column,
 		Message: "'" + s.Tag + "' is not available: a template stands alone and cannot use others",
 	}
-	c.problems = append(c.problems, refused)
+	c.notes.problem(refused)
 	return func(r *run) error {
 		name, err := template.eval(r)
 		if err != nil {

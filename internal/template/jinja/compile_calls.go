@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -219,21 +218,15 @@ func unnamed(args py.Args) error {
 // needsContext are the filters that Jinja never evaluates before a render.
 var needsContext = map[string]bool{"map": true, "select": true, "reject": true, "selectattr": true, "rejectattr": true, "random": true}
 
-// unknown reports a filter or test that does not exist: at once, or where Jinja would only find it in a render, as a problem.
+// unknown reports a filter or test that does not exist: at once, or for a survey, or where Jinja would only find it in a
+// render, as a problem.
 func (c *compiler) unknown(pos syntax.Pos, f *frame, what, name, similar string) error {
 	wrong := &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: "there is no " + what + " '" + name + "'" + similar}
-	if !f.soft {
+	if !f.soft && c.notes == nil {
 		return wrong
 	}
-	c.problem(wrong)
+	c.notes.problem(wrong)
 	return nil
-}
-
-// problem notes a mistake that a render may never meet; err may be nil.
-func (c *compiler) problem(err error) {
-	if wrong, ok := errors.AsType[*Error](err); ok {
-		c.problems = append(c.problems, wrong)
-	}
 }
 
 // applied compiles the application of a filter or test to input.

@@ -132,9 +132,7 @@ func (c *compiler) name(e *syntax.Name, f *frame) (expr, error) {
 			Message: "the filter of a set block cannot use the variable '" + e.Name + "' unless the template uses it elsewhere, too; assign it first, or use a filter block",
 		}
 	}
-	if f.load(id).kind == loadContext {
-		c.reads = append(c.reads, Read{e.Pos, e.Name})
-	}
+	c.notes.read(e, id, f)
 	ref := f.reference(id)
 	return expr{eval: func(r *run) (py.Value, error) {
 		if value := *ref.in(r.frame); value != nil {

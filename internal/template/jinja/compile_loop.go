@@ -72,6 +72,7 @@ func (c *compiler) loopHead(s *syntax.For, f *frame) (*loopCode, *frame, error) 
 		inner = f.innerUnit()
 		code.unit = inner.unit
 	}
+	c.notes.scope(s, inner)
 	if s.Recursive || undeclared(s.Body, "loop")["loop"] || len(c.blocks) > 0 && hasScopedBlock(s) {
 		ref := inner.reference(inner.symbols.parameter("loop"))
 		code.special = &ref

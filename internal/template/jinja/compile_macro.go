@@ -29,8 +29,9 @@ type macroParam struct {
 }
 
 // macroBody compiles what a macro and a call block have in common.
-func (c *compiler) macroBody(name string, pos syntax.Pos, signature syntax.Signature, statements []syntax.Stmt, f *frame) (*macroCode, error) {
-	inner := f.innerUnit()
+func (c *compiler) macroBody(statement syntax.Stmt, name string, signature syntax.Signature, statements []syntax.Stmt, f *frame) (*macroCode, error) {
+	pos, inner := statement.Position(), f.innerUnit()
+	c.notes.scope(statement, inner)
 	inner.captures = true
 	for _, param := range signature.Params {
 		inner.symbols.parameter(param.Name)
@@ -89,17 +90,18 @@ func (m *macroCode) specials(f *frame, signature syntax.Signature, statements []
 }
 
 func (c *compiler) macro(s *syntax.Macro, f *frame) (exec, error) {
-	code, err := c.macroBody(s.Name, s.Pos, s.Signature, s.Body, f)
+	code, err := c.macroBody(s, s.Name, s.Signature, s.Body, f)
 	if err != nil {
 		return nil, err
 	}
 	id, _ := f.symbols.find(s.Name)
+	c.notes.variable(s, id, f)
 	to := variable{ref: f.reference(id), name: s.Name, toplevel: f.toplevel}
 	return func(r *run) error { return to.set(r, code.bind(r)) }, nil
 }
 
 func (c *compiler) callBlock(s *syntax.CallBlock, f *frame) (exec, error) {
-	code, err := c.macroBody("", s.Pos, s.Signature, s.Body, f)
+	code, err := c.macroBody(s, "", s.Signature, s.Body, f)
 	if err != nil {
 		return nil, err
 	}

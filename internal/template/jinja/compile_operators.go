@@ -116,7 +116,7 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 		if truth, ok := c.truth(left); ok && truth != e.And {
 			// The right side is never compiled, whatever is wrong with it.
 			c.late = c.late[:late]
-			c.problem(err)
+			c.notes.problem(err)
 			return left, nil
 		} else if err == nil && right.constant != nil {
 			return right, nil
@@ -201,7 +201,7 @@ func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decide
 			if !decided || c.unhashable != nil {
 				return nil, false, err
 			}
-			c.problem(err)
+			c.notes.problem(err)
 			continue
 		}
 		parts = append(parts, part)

@@ -45,18 +45,10 @@ func New(options Options) *Environment {
 
 // Template is a compiled template. It is never changed, and safe for concurrent use.
 type Template struct {
-	env      *Environment
-	root     *unit
-	body     exec
-	blocks   map[string]*block
-	problems []*Error
-	reads    []Read
-}
-
-// Read is a place where a template reads a variable of the render: one that it has not assigned itself.
-type Read struct {
-	syntax.Pos
-	Name string
+	env    *Environment
+	root   *unit
+	body   exec
+	blocks map[string]*block
 }
 
 // Compiler compiles templates that belong together: what is constant in them is evaluated with a budget that all of
@@ -81,23 +73,20 @@ func (c *Compiler) Constants() int { return int(c.folding.Used()) }
 
 // Compile compiles one template. An error is of type *Error.
 func (c *Compiler) Compile(source string) (*Template, error) {
-	env := c.env
+	tree, err := c.env.parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return c.env.compile(tree, c.folding, nil)
+}
+
+func (env *Environment) parse(source string) (*syntax.Template, error) {
 	if limit := env.options.Source; limit > 0 && len(source) > limit {
 		return nil, syntaxError(syntax.Pos{Line: 1, Column: 1}, "the template is longer than %d bytes", limit)
 	}
 	tree, err := syntax.Parse(source)
-	if err != nil {
-		return nil, at(syntax.Pos{Line: 1, Column: 1}, err)
-	}
-	return env.compile(tree, c.folding)
+	return tree, at(syntax.Pos{Line: 1, Column: 1}, err)
 }
-
-// Problems are mistakes that Jinja only reports when, and if, a render meets them: filters and tests that
-// do not exist inside an if, and statements that need other templates.
-func (t *Template) Problems() []*Error { return t.problems }
-
-// Reads are the places where the template reads variables of the render, or global functions.
-func (t *Template) Reads() []Read { return t.reads }
 
 // Result is what a render yields.
 type Result struct {

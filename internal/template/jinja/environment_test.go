@@ -91,13 +91,14 @@ func TestCompile_RefusesTooManyNames(t *testing.T) {
 	}
 }
 
-func TestProblems_AreWhatARenderMayNeverMeet(t *testing.T) {
-	template, err := New(Options{Limits: testLimits}).Compile("{% if x %}{{ 1 | nope }}{% endif %}\n{% if x %}{% include 'a' %}{% endif %}{{ 'ok' if not x else 1 is nope }}")
+func TestSurvey_TellsOfWhatARenderMayNeverMeet(t *testing.T) {
+	env, source := New(Options{Limits: testLimits}), "{% if x %}{{ 1 | nope }}{% endif %}\n{% if x %}{% include 'a' %}{% endif %}{{ 'ok' if not x else 1 is nope }}"
+	template, err := env.Compile(source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, problem := range template.Problems() {
+	for _, problem := range env.Survey(source, Question{}).Problems {
 		got = append(got, problem.Error())
 	}
 	want := []string{
@@ -116,18 +117,16 @@ func TestProblems_AreWhatARenderMayNeverMeet(t *testing.T) {
 	}
 }
 
-func TestReads_AreWhatATemplateDoesNotSetItself(t *testing.T) {
-	template, err := New(Options{Limits: testLimits}).Compile("{% set a = b %}{{ a }}{% for c in d %}{{ c }}{{ e }}{% endfor %}\n{% macro m(f) %}{{ f }}{{ g }}{% endmacro %}")
-	if err != nil {
-		t.Fatal(err)
+func TestSurvey_TellsOfNamesThatATemplateDoesNotSetItself(t *testing.T) {
+	source := "{% set a = b %}{{ a }}{% for c in d %}{{ c }}{{ e }}{% endfor %}\n{% macro m(f) %}{{ f }}{{ g }}{{ range(h) }}{% endmacro %}"
+	want := []Unknown{
+		{Pos: syntax.Pos{Line: 1, Column: 12}, Name: "b"},
+		{Pos: syntax.Pos{Line: 1, Column: 35}, Name: "d", Harmless: true},
+		{Pos: syntax.Pos{Line: 1, Column: 49}, Name: "e"},
+		{Pos: syntax.Pos{Line: 2, Column: 27}, Name: "g"},
 	}
-	want := []Read{
-		{syntax.Pos{Line: 1, Column: 12}, "b"},
-		{syntax.Pos{Line: 1, Column: 35}, "d"},
-		{syntax.Pos{Line: 1, Column: 49}, "e"},
-		{syntax.Pos{Line: 2, Column: 27}, "g"},
-	}
-	if diff := cmp.Diff(want, template.Reads()); diff != "" {
+	got := New(Options{Limits: testLimits}).Survey(source, Question{Names: map[string]bool{"h": true}}).Unknown
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -15,9 +15,12 @@ func hostType(name string, create func(b *py.Budget, args py.Args) (py.Value, er
 	return &py.Func{Name: name, Type: "type", Fn: create}
 }
 
+// lipsum is the name of the builtin variable that depends on the render.
+const lipsum = "lipsum"
+
 // global is the builtin variable of that name.
 func global(s *state, name string) (value py.Value, found bool) {
-	if name == "lipsum" {
+	if name == lipsum {
 		return &py.Func{Name: "generate_lorem_ipsum", Type: "function", Fn: s.loremIpsum}, true
 	}
 	value, found = builtinGlobals[name]

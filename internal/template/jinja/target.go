@@ -17,9 +17,11 @@ func (c *compiler) target(node syntax.Expr, f *frame) (target, error) {
 	switch t := node.(type) {
 	case *syntax.Name:
 		id, _ := f.symbols.find(t.Name)
+		c.notes.variable(t, id, f)
 		return variable{ref: f.reference(id), name: t.Name, toplevel: f.toplevel && t.Use == syntax.Store}, nil
 	case *syntax.NamespaceRef:
 		id, _ := f.symbols.find(t.Name)
+		c.notes.variable(t, id, f)
 		return member{f.reference(id), t.Attribute}, nil
 	case *syntax.Tuple:
 		parts := make(unpacking, len(t.Items))

@@ -26,6 +26,15 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
+// FuzzSurvey looks at any source at all.
+func FuzzSurvey(f *testing.F) {
+	environment, q := template.NewEnvironment(template.DefaultLimits()), asked(variables(f))
+	seed(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		bounded(t, func() { environment.Survey(source, q) })
+	})
+}
+
 // FuzzRender renders any source at all, twice, with the same result.
 func FuzzRender(f *testing.F) {
 	context := variables(f)

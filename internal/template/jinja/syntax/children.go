@@ -122,7 +122,7 @@ func (n *For) Children() []Node {
 func (n *If) Children() []Node {
 	nodes := children(exprs(n.Branches[0].Test), stmts(n.Branches[0].Body))
 	for _, branch := range n.Branches[1:] {
-		nodes = append(children(nodes, exprs(branch.Test)), stmts(branch.Body)...)
+		nodes = append(append(nodes, exprs(branch.Test)...), stmts(branch.Body)...)
 	}
 	return append(nodes, stmts(n.Else)...)
 }

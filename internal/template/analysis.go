@@ -1,0 +1,97 @@
+package template
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template/jinja"
+)
+
+// Analysis is what can be known of one template without evaluating it. Lines and columns are those of the
+// template's text, from one.
+type Analysis struct {
+	// Plain says that nothing in it is evaluated: its value is its text, but for one line break at its end.
+	Plain bool
+
+	// YAML says that it may set yaml, so that its value may be of any type.
+	YAML bool
+
+	// Errors are what a render fails of, or what cannot be meant: a syntax error, filters and tests that do not exist,
+	// statements that need other templates, and names that nothing gives a value.
+	Errors []*jinja.Error
+
+	// Warnings are names that nothing gives a value where that does not make a render fail: x|default('…'), x is
+	// defined, {% if x %}.
+	Warnings []*jinja.Error
+
+	// Paths are what is read of variables that are Kubernetes objects, and of the claims that get_pvc returns.
+	Paths []Path
+
+	// Flows are the values chosen by tenants that reach the output.
+	Flows []Flow
+}
+
+// Path is a chain of attributes that is read of a Kubernetes object: pvc.metadata.labels.
+type Path struct {
+	// Root is the variable, or "get_pvc()", and Type the kind of the object.
+	Root, Type string
+
+	// Keys are attributes and constant keys, up to where the chain ends or becomes dynamic.
+	Keys []string
+
+	// Line and Column are where the chain begins.
+	Line, Column int
+
+	// Guarded says that it may be missing: x|default('…'), x is defined, x.get('key').
+	Guarded bool
+}
+
+// Flow is a value chosen by a tenant that reaches the output.
+type Flow struct {
+	// Source is where the value comes from, such as "pvc.metadata.annotations"; Keys is the same without
+	// the variable.
+	Source string
+	Keys   []string
+
+	// Line and Column are where it is read, or, where that is in another statement, where it is printed.
+	Line, Column int
+
+	// Shell says that |tobash was the last thing that happened to it, so that it is a part of one word of a shell.
+	Shell bool
+
+	// Safe says that Kubernetes does not let the tenant choose anything there that has a meaning to a shell.
+	Safe bool
+}
+
+// Analyze says what can be known of a template in a section, such as "volumeCreation".
+func (e *Evaluator) Analyze(section, source string) Analysis {
+	return analyze(e.environment, newNames(section), source)
+}
+
+// analyze says what can be known of a template that is evaluated with names.
+func analyze(environment *jinja.Environment, n *names, source string) Analysis {
+	if !strings.Contains(source, "{{") && !strings.Contains(source, "{%") && !strings.Contains(source, "{#") {
+		return Analysis{Plain: true}
+	}
+	survey := environment.Survey(source, n.question())
+	a := Analysis{YAML: survey.Sets["yaml"], Errors: survey.Problems}
+	for _, unknown := range survey.Unknown {
+		found := n.unknown(unknown)
+		if unknown.Harmless {
+			a.Warnings = append(a.Warnings, found)
+		} else {
+			a.Errors = append(a.Errors, found)
+		}
+	}
+	slices.SortStableFunc(a.Errors, func(x, y *jinja.Error) int { return cmp.Or(x.Line-y.Line, x.Column-y.Column) })
+	for _, path := range survey.Paths {
+		a.Paths = append(a.Paths, n.path(path))
+	}
+	for _, flow := range survey.Flows {
+		if n.chosenByTenant(flow.Root) {
+			a.Flows = append(a.Flows, n.flow(flow))
+		}
+	}
+	return a
+}

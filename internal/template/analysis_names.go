@@ -1,0 +1,134 @@
+package template
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/internal/template/jinja/py"
+)
+
+const (
+	functionGetPVC = "get_pvc"
+	returnedClaim  = "get_pvc()"
+)
+
+// names are what the templates of a section can use.
+type names struct {
+	section string
+	vars    []Variable
+}
+
+func newNames(section string) *names {
+	vars, _ := Context(section)
+	return &names{section, vars}
+}
+
+func (n *names) question() jinja.Question {
+	q := jinja.Question{
+		Names: map[string]bool{functionGetPVC: true}, Objects: map[string]bool{},
+		Functions: map[string]bool{functionGetPVC: true}, Words: map[string]bool{"tobash": true},
+	}
+	for _, v := range n.vars {
+		q.Names[v.Name] = true
+		q.Objects[v.Name] = isObject(v.Type)
+	}
+	return q
+}
+
+func isObject(kind string) bool {
+	switch kind {
+	case typeClaim, typeClass, typeVolume, typeNode:
+		return true
+	default:
+		return false
+	}
+}
+
+func (n *names) variable(name string) (Variable, bool) {
+	if name == returnedClaim {
+		return Variable{Name: name, Type: typeClaim, Trust: TrustTenant}, true
+	}
+	i := slices.IndexFunc(n.vars, func(v Variable) bool { return v.Name == name })
+	if i < 0 {
+		return Variable{}, false
+	}
+	return n.vars[i], true
+}
+
+// unknown is the message about a name that nothing gives a value.
+func (n *names) unknown(u jinja.Unknown) *jinja.Error {
+	found := &jinja.Error{Kind: py.UndefinedUse, Line: u.Line, Column: u.Column, Message: "'" + u.Name + "' is not known here"}
+	elsewhere := sectionsWith(u.Name)
+	if len(elsewhere) > 0 {
+		found.Message += "; it is known in " + enumerate(elsewhere)
+	}
+	if similar := n.counterpart(u.Name); similar != "" && len(elsewhere) > 0 {
+		found.Message += "; did you mean '" + similar + "'?"
+	} else {
+		found.Message += u.Hint
+	}
+	return found
+}
+
+func sectionsWith(name string) []string {
+	return slices.DeleteFunc(slices.Clone(sections), func(section string) bool {
+		vars, _ := Context(section)
+		return !slices.ContainsFunc(vars, func(v Variable) bool { return v.Name == name })
+	})
+}
+
+func enumerate(items []string) string {
+	last := len(items) - 1
+	if last == 0 {
+		return items[0]
+	}
+	return strings.Join(items[:last], ", ") + " and " + items[last]
+}
+
+// counterpart returns what is known here and the end of whose name is the name of what is known in another section, or
+// the other way round: selectedNode for node, capacity for requestedMinCapacity.
+func (n *names) counterpart(name string) string {
+	nearest, lower := "", strings.ToLower(name)
+	for _, v := range n.vars {
+		own := strings.ToLower(v.Name)
+		related := strings.HasSuffix(own, lower) || strings.HasSuffix(lower, own)
+		if related && (nearest == "" || len(own) < len(nearest)) {
+			nearest = v.Name
+		}
+	}
+	return nearest
+}
+
+func (n *names) path(p jinja.Path) Path {
+	v, _ := n.variable(p.Root)
+	return Path{Root: p.Root, Type: v.Type, Keys: p.Keys, Line: p.Line, Column: p.Column, Guarded: p.Guarded}
+}
+
+func (n *names) chosenByTenant(root string) bool {
+	v, ok := n.variable(root)
+	return ok && v.Trust == TrustTenant
+}
+
+func (n *names) flow(f jinja.Flow) Flow {
+	return Flow{
+		Source: strings.Join(append([]string{f.Root}, f.Keys...), "."), Keys: f.Keys,
+		Line: f.Line, Column: f.Column, Shell: f.Word, Safe: isSafe(f.Keys),
+	}
+}
+
+// safeKeys are the parts of a claim in which a tenant can write nothing that has a meaning to a shell: names of
+// Kubernetes, enumerations, quantities, and what only the cluster writes.
+var safeKeys = [][]string{
+	{"apiVersion"}, {"kind"},
+	{"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},
+	{"metadata", "resourceVersion"}, {"metadata", "generation"},
+	{"spec", "volumeMode"}, {"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "volumeName"}, {"spec", "resources"},
+	{"status"},
+}
+
+func isSafe(keys []string) bool {
+	return slices.ContainsFunc(safeKeys, func(safe []string) bool {
+		return len(keys) >= len(safe) && slices.Equal(keys[:len(safe)], safe)
+	})
+}

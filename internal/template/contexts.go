@@ -1,0 +1,118 @@
+package template
+
+// Trust says who chooses what a variable holds.
+type Trust int
+
+// Who chooses a value.
+const (
+	// TrustCluster: Kubernetes or PaV does, of a set or an alphabet that is safe anywhere: a mode, a number, a UID.
+	TrustCluster Trust = iota
+	// TrustAdministrator: whoever may write StorageClasses, PersistentVolumes and Nodes, or the provisioner's own pods.
+	TrustAdministrator
+	// TrustTenant: whoever may write claims.
+	TrustTenant
+)
+
+// The types of variables that are Kubernetes objects.
+const (
+	typeClaim  = "PersistentVolumeClaim"
+	typeClass  = "StorageClass"
+	typeVolume = "PersistentVolume"
+	typeNode   = "Node"
+)
+
+// Variable is a name that the templates of a section can use.
+type Variable struct {
+	Name string
+
+	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", or the kind of a Kubernetes object.
+	Type string
+
+	// Optional is empty for what is always there, or else says when it is: "only for claims".
+	Optional string
+
+	// Doc says in one sentence what it is.
+	Doc string
+
+	// Trust says who chooses its value.
+	Trust Trust
+}
+
+// sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
+var sections = []string{"volumeValidation", "volumeCreation", "volumeDeletion", "volumeStaging", "volumeUnstaging"}
+
+// Context returns the variables that the templates of a section, such as "volumeCreation", can use, and
+// whether there is such a section. There is also the function get_pvc, in each of them.
+func Context(section string) ([]Variable, bool) {
+	switch section {
+	case "volumeValidation":
+		return validationContext(), true
+	case "volumeCreation":
+		return creationContext(), true
+	case "volumeDeletion":
+		return append(creationContext(), Variable{
+			Name: "volumeHandle", Type: "string", Optional: "only where the volume has been created", Trust: TrustAdministrator,
+			Doc: "The volume's handle.",
+		}), true
+	case "volumeStaging", "volumeUnstaging":
+		return stagingContext(), true
+	default:
+		return nil, false
+	}
+}
+
+const (
+	onlyClaims   = "only for claims"
+	onlyStatic   = "only for PersistentVolumes that somebody wrote"
+	onlySelected = "only where the scheduler has chosen a node for the claim's first consumer"
+)
+
+func validationContext() []Variable {
+	return []Variable{
+		{Name: "requestedVolumeMode", Type: "string", Doc: "The mode that is asked for, Filesystem or Block."},
+		{Name: "requestedAccessModes", Type: "list of string", Doc: "The access modes that are asked for."},
+		{Name: "requestedMinCapacity", Type: "integer", Doc: "The least capacity that is asked for, in bytes."},
+		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The most capacity that is asked for, in bytes, or none."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass, or the volumeAttributes of the PersistentVolume."},
+		{Name: "handle", Type: "string", Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The volume's handle."},
+		{Name: "sc", Type: typeClass, Optional: onlyClaims, Trust: TrustAdministrator, Doc: "The claim's StorageClass, as it was when provisioning began."},
+		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that asks for the volume."},
+		{Name: "pv", Type: typeVolume, Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
+		selectedNode,
+	}
+}
+
+var selectedNode = Variable{
+	Name: "selectedNode", Type: typeNode, Optional: onlySelected, Trust: TrustAdministrator,
+	Doc: "The Node that the claim's first consumer will run on.",
+}
+
+func creationContext() []Variable {
+	var vars []Variable
+	for _, v := range validationContext() {
+		switch v.Optional {
+		case onlyStatic:
+			continue
+		case onlyClaims:
+			v.Optional = ""
+		}
+		vars = append(vars, v)
+	}
+	return append(vars, Variable{Name: "defaultHandle", Type: "string", Doc: "The handle that the volume has if nothing else is said: pvc- and the claim's UID."})
+}
+
+func stagingContext() []Variable {
+	return []Variable{
+		{Name: "volumeMode", Type: "string", Doc: "The volume's mode, Filesystem or Block."},
+		{Name: "accessModes", Type: "list of string", Doc: "The access modes of the claim, of which the volume may have more."},
+		{Name: "capacity", Type: "integer", Doc: "The volume's capacity, in bytes."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The volumeAttributes of the PersistentVolume, which for a claim's volume are the parameters of its StorageClass."},
+		{Name: "handle", Type: "string", Trust: TrustAdministrator, Doc: "The volume's handle."},
+		{Name: "readOnly", Type: "boolean", Doc: "Whether the volume is to be made available for reading only."},
+		{Name: "fsType", Type: "string", Trust: TrustAdministrator, Doc: "The file system that the PersistentVolume names, or an empty string."},
+		{Name: "mountOptions", Type: "list of string", Trust: TrustAdministrator, Doc: "The mount options of the PersistentVolume."},
+		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that the volume is used through."},
+		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
+		{Name: "node", Type: typeNode, Trust: TrustAdministrator, Doc: "The Node on which the volume is made available."},
+	}
+}
