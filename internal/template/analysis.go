@@ -18,11 +18,12 @@ type Analysis struct {
 	YAML bool
 
 	// Errors are what a render fails of, or what cannot be meant: a syntax error, filters and tests that do not exist,
-	// statements that need other templates, and names that nothing gives a value.
+	// statements that need other templates, names that nothing gives a value, and yaml that is no boolean.
 	Errors []*jinja.Error
 
-	// Warnings are names that nothing gives a value where that does not make a render fail: x|default('…'), x is
-	// defined, {% if x %}.
+	// Warnings are names that nothing gives a value where that does not make a render fail, or a render may never get
+	// to: x|default('…'), {% if x %}, [x], in macros, and where it depends on what is defined. There are none of names of
+	// other sections that the template expects to be missing, so that sections can share a text.
 	Warnings []*jinja.Error
 
 	// Paths are what is read of variables that are Kubernetes objects, and of the claims that get_pvc returns.
@@ -43,8 +44,11 @@ type Path struct {
 	// Line and Column are where the chain begins.
 	Line, Column int
 
-	// Guarded says that it may be missing: x|default('…'), x is defined, x.get('key').
+	// Guarded says that the last of Keys may be missing: x|default('…'), x is defined, x.get('key'), [x].
 	Guarded bool
+
+	// Tested is how many of Keys the template asks for somewhere, or gives a default: any of them may be missing.
+	Tested int
 }
 
 // Flow is a value chosen by a tenant that reaches the output.
@@ -76,14 +80,7 @@ func analyze(environment *jinja.Environment, n *names, source string) Analysis {
 	}
 	survey := environment.Survey(source, n.question())
 	a := Analysis{YAML: survey.Sets["yaml"], Errors: survey.Problems}
-	for _, unknown := range survey.Unknown {
-		found := n.unknown(unknown)
-		if unknown.Harmless {
-			a.Warnings = append(a.Warnings, found)
-		} else {
-			a.Errors = append(a.Errors, found)
-		}
-	}
+	a.unknown(survey.Unknown, n)
 	slices.SortStableFunc(a.Errors, func(x, y *jinja.Error) int { return cmp.Or(x.Line-y.Line, x.Column-y.Column) })
 	for _, path := range survey.Paths {
 		a.Paths = append(a.Paths, n.path(path))
@@ -94,4 +91,18 @@ func analyze(environment *jinja.Environment, n *names, source string) Analysis {
 		}
 	}
 	return a
+}
+
+// unknown adds what is to be said of names that nothing gives a value.
+func (a *Analysis) unknown(all []jinja.Unknown, n *names) {
+	for _, unknown := range all {
+		elsewhere := len(sectionsWith(unknown.Name)) > 0
+		switch {
+		case unknown.Expected && elsewhere:
+		case unknown.Harmless || unknown.Conditional && elsewhere:
+			a.Warnings = append(a.Warnings, n.unknown(unknown))
+		default:
+			a.Errors = append(a.Errors, n.unknown(unknown))
+		}
+	}
 }

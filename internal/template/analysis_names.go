@@ -3,6 +3,7 @@ package template
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/albertofaria/pav/internal/template/jinja"
 	"github.com/albertofaria/pav/internal/template/jinja/py"
@@ -28,6 +29,7 @@ func (n *names) question() jinja.Question {
 	q := jinja.Question{
 		Names: map[string]bool{functionGetPVC: true}, Objects: map[string]bool{},
 		Functions: map[string]bool{functionGetPVC: true}, Words: map[string]bool{"tobash": true},
+		Booleans: map[string]bool{"yaml": true},
 	}
 	for _, v := range n.vars {
 		q.Names[v.Name] = true
@@ -71,12 +73,19 @@ func (n *names) unknown(u jinja.Unknown) *jinja.Error {
 	return found
 }
 
-func sectionsWith(name string) []string {
-	return slices.DeleteFunc(slices.Clone(sections), func(section string) bool {
+// sectionsWith returns the sections whose templates can use a name. It must not be changed.
+func sectionsWith(name string) []string { return sectionsByName()[name] }
+
+var sectionsByName = sync.OnceValue(func() map[string][]string {
+	byName := map[string][]string{}
+	for _, section := range sections {
 		vars, _ := Context(section)
-		return !slices.ContainsFunc(vars, func(v Variable) bool { return v.Name == name })
-	})
-}
+		for _, v := range vars {
+			byName[v.Name] = append(byName[v.Name], section)
+		}
+	}
+	return byName
+})
 
 func enumerate(items []string) string {
 	last := len(items) - 1
@@ -102,7 +111,7 @@ func (n *names) counterpart(name string) string {
 
 func (n *names) path(p jinja.Path) Path {
 	v, _ := n.variable(p.Root)
-	return Path{Root: p.Root, Type: v.Type, Keys: p.Keys, Line: p.Line, Column: p.Column, Guarded: p.Guarded}
+	return Path{Root: p.Root, Type: v.Type, Keys: p.Keys, Line: p.Line, Column: p.Column, Guarded: p.Guarded, Tested: p.Tested}
 }
 
 func (n *names) chosenByTenant(root string) bool {

@@ -68,6 +68,70 @@ func TestAnalyze_Mistakes(t *testing.T) {
 	}
 }
 
+// Each of these evaluates today, in volumeCreation, with some claim or with any.
+func TestAnalyze_RefusesNothingThatEvaluates(t *testing.T) {
+	tests := map[string]struct {
+		template string
+		warnings int
+	}{
+		"a text for two sections":           {"{% if volumeMode is defined %}{{ node.metadata.name }}{% else %}{{ defaultHandle }}{% endif %}", 0},
+		"one with not":                      {"{% if node is not defined %}{{ defaultHandle }}{% else %}{{ capacity }}{% endif %}", 0},
+		"one that is in a branch":           {"{% if node is defined %}{% if params.x %}{{ capacity }}{{ fsType.x }}{% endif %}{% endif %}", 0},
+		"one with elif":                     {"{% if not params %}{% elif node is defined %}{{ capacity }}{% endif %}", 0},
+		"one of an expression":              {"{{ capacity if volumeMode is defined else requestedMinCapacity }}", 0},
+		"one with and":                      {"{{ volumeMode is defined and node.metadata.name == 'x' }}", 0},
+		"one that notes the answer":         {"{% set staging = node is defined %}{% if staging %}{{ node.metadata.name }}{% endif %}", 0},
+		"one with a default":                {"{{ handle | default(defaultHandle) }}", 0},
+		"one that asks for what is there":   {"{% if node %}{{ capacity }}{% endif %}", 2},
+		"one that asks for an object":       {"{% if pvc %}{{ defaultHandle }}{% else %}{{ handle }}{% endif %}", 1},
+		"a misspelt name where it is asked": {"{% if node is defined %}{{ nope }}{% endif %}", 1},
+		"an argument":                       {"{% macro q(v, d) %}{{ v | default(d) | tobash }}{% endmacro %}{{ q(nope, 'none') }}", 1},
+		"a macro that is not called":        {"{% macro m() %}{{ nope }}{{ nope.x }}{% endmacro %}", 2},
+		"a list":                            {"{% set l = [nope] %}{% set m = {'a': nope} %}", 2},
+		"a variable":                        {"{% set y = nope %}{% with z = nope %}{% endwith %}", 2},
+		"what is put together":              {"{{ 'a' ~ nope }}", 1},
+		"filters of what is empty":          {"{{ nope | string }}{{ nope | join }}{{ nope | length }}{{ nope | upper }}", 4},
+		"the first of nothing":              {"{{ nope | first | default('x') }}{{ params[nope] | default('x') }}", 2},
+		"tests":                             {"{{ nope is none }}{{ nope is string }}{{ nope == 1 }}{{ 1 in nope }}", 4},
+		"a format":                          {"{{ 'a %s' % nope }}", 1},
+		"a filter that may be there":        {"{% if 'foo' is filter %}{{ 'a' | foo }}{% endif %}{{ ('a' | foo) if 'foo' is filter else 'a' }}", 0},
+		"a test that may be there":          {"{% if 'foo' is test %}{{ 'a' is foo }}{% endif %}", 0},
+		"yaml in time":                      {"{% set yaml = 1 %}{% if params.x %}{% set yaml = true %}{% else %}{% set yaml = false %}{% endif %}", 0},
+	}
+	e := NewEvaluator(DefaultLimits())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := e.Analyze("volumeCreation", test.template)
+			if len(a.Errors) > 0 {
+				t.Errorf("errors: %q", texts(a.Errors))
+			}
+			if warnings := texts(a.Warnings); len(warnings) != test.warnings || slices.ContainsFunc(warnings, func(w string) bool { return !strings.Contains(w, "is not known here") }) {
+				t.Errorf("warnings: %q, want %d", warnings, test.warnings)
+			}
+		})
+	}
+}
+
+// None of these evaluates, whatever the volume is, if it gets to the place.
+func TestAnalyze_RefusesWhatFails(t *testing.T) {
+	for _, template := range []string{
+		"{{ nope }}", "{{ nope.x | default('x') }}", "{{ nope['x'] }}", "{{ nope() }}", "{{ nope | tobash }}", "{{ nope | tojson }}",
+		"{{ nope | int }}", "{{ nope | first }}", "{{ nope + 1 }}", "{{ nope * 2 }}", "{{ -nope }}", "{{ nope < 1 }}", "{{ 1 < nope }}",
+		"{{ params[nope] }}", "{{ 'abc'[:nope] }}", "{{ range(nope) }}", "{{ get_pvc(nope, 'x') }}", "{{ nope is even }}",
+		"{% set x = nope | int %}", "{% set x = nope.y %}", "{% set a, b = nope %}", "{% set yaml = nope %}", "{{ nope | indent }}",
+		"{% if params.x %}{{ nope }}{% endif %}", "{% if pvc %}{{ nope }}{% endif %}", "{{ nope | default('x') }}{{ nope }}",
+		"{% for x in params %}{{ nope }}{% endfor %}", "{{ dict(**nope) }}", "{{ nope if params.x else 'y' }}",
+		"{% if node is defined %}{% endif %}{{ capacity }}", "{% if params.x %}{{ 'a' | foo }}{% endif %}",
+		"{% set yaml = 1 %}", "{% set yaml = 'true' %}", "{% set yaml = none %}", "{% set yaml = [] %}", "{% set yaml %}true{% endset %}",
+		"{% macro yaml() %}{% endmacro %}", "{% set yaml = true %}{% set yaml = 1 %}", "{% if params.x %}{% set yaml = 'yes' %}{% endif %}",
+	} {
+		a := NewEvaluator(DefaultLimits()).Analyze("volumeCreation", template)
+		if len(a.Errors) != 1 {
+			t.Errorf("%s: errors %q, want one", template, texts(a.Errors))
+		}
+	}
+}
+
 func TestAnalyze_PlainAndYAML(t *testing.T) {
 	tests := map[string]struct {
 		template    string
@@ -98,21 +162,26 @@ func TestAnalyze_Paths(t *testing.T) {
 		template string
 		want     []string
 	}{
-		"attributes":          {"{{ pvc.metadata.labels.app }}", []string{"1:4 pvc.metadata.labels.app"}},
-		"constant keys":       {"{{ node['metadata'].labels['a.b/c'] }}", []string{"1:4 node.metadata.labels.a.b/c"}},
-		"a dynamic key":       {"{{ pvc.metadata.labels[params.x].y }}", []string{"1:4 pvc.metadata.labels"}},
-		"an element":          {"{{ node.status.addresses[0].address }}", []string{"1:4 node.status.addresses"}},
-		"a method":            {"{{ pvc.metadata.labels.items() | list }}{{ pvc.metadata.name.split('-') }}", []string{"1:4 pvc.metadata.labels", "1:44 pvc.metadata.name"}},
-		"get":                 {"{{ pvc.metadata.labels.get('x') }}", []string{"1:4 pvc.metadata.labels", "1:4 pvc.metadata.labels.x guarded"}},
-		"a default":           {"{{ pvc.metadata.labels.x | default('y') }}", []string{"1:4 pvc.metadata.labels.x guarded"}},
-		"a test":              {"{% if pv.spec.x is defined %}{{ pv.spec.x }}{% endif %}", []string{"1:7 pv.spec.x guarded", "1:33 pv.spec.x guarded"}},
-		"a condition":         {"{% if pv.spec.x %}{% endif %}", []string{"1:7 pv.spec.x guarded"}},
-		"a variable":          {"{% set m = pvc.metadata %}\n{{ m.name }}", []string{"1:12 pvc.metadata", "1:12 pvc.metadata.name"}},
-		"another claim":       {"{{ get_pvc('a', 'b').spec.volumeName }}", []string{"1:4 get_pvc().spec.volumeName"}},
-		"the object itself":   {"{{ pvc | tojson }}", nil},
-		"what is no object":   {"{{ params.x.y }}", nil},
-		"in an inner scope":   {"{% for x in [1] %}{{ pvc.spec.a }}{% endfor %}{% macro m() %}{{ pvc.spec.b }}{% endmacro %}{{ m() }}", []string{"1:22 pvc.spec.a", "1:65 pvc.spec.b"}},
-		"in another variable": {"{{ get_pvc(pvc.metadata.name, params.x).metadata.uid }}", []string{"1:4 get_pvc().metadata.uid", "1:12 pvc.metadata.name"}},
+		"attributes":           {"{{ pvc.metadata.labels.app }}", []string{"1:4 pvc.metadata.labels.app"}},
+		"constant keys":        {"{{ node['metadata'].labels['a.b/c'] }}", []string{"1:4 node.metadata.labels.a.b/c"}},
+		"a dynamic key":        {"{{ pvc.metadata.labels[params.x].y }}", []string{"1:4 pvc.metadata.labels"}},
+		"an element":           {"{{ node.status.addresses[0].address }}", []string{"1:4 node.status.addresses"}},
+		"a method":             {"{{ pvc.metadata.labels.items() | list }}{{ pvc.metadata.name.split('-') }}", []string{"1:4 pvc.metadata.labels", "1:44 pvc.metadata.name"}},
+		"get":                  {"{{ pvc.metadata.labels.get('x') }}", []string{"1:4 pvc.metadata.labels", "1:4 pvc.metadata.labels.x guarded"}},
+		"a default":            {"{{ pvc.metadata.labels.x | default('y') }}", []string{"1:4 pvc.metadata.labels.x guarded"}},
+		"a test":               {"{% if pv.spec.x is defined %}{{ pv.spec.x.y }}{% endif %}", []string{"1:7 pv.spec.x guarded tested 2", "1:33 pv.spec.x.y tested 2"}},
+		"a condition":          {"{% if pv.spec.x %}{{ pv.spec.x }}{% endif %}", []string{"1:7 pv.spec.x guarded tested 2", "1:22 pv.spec.x guarded tested 2"}},
+		"a key looked for":     {"{% if 'x' in pv.spec %}{{ pv.spec.x }}{{ pv.spec.y }}{% endif %}", []string{"1:14 pv.spec guarded", "1:27 pv.spec.x guarded tested 2", "1:42 pv.spec.y"}},
+		"of a default":         {"{{ (pv.spec.x | default({})).y }}{{ pv.spec.x }}", []string{"1:5 pv.spec.x guarded", "1:5 pv.spec.x.y tested 2", "1:37 pv.spec.x"}},
+		"of what get returns":  {"{{ pv.spec.get('x', {}).y }}", []string{"1:4 pv.spec", "1:4 pv.spec.x guarded", "1:4 pv.spec.x.y tested 2"}},
+		"a default, later":     {"{% set f = pv.spec.x %}{{ f | default('a') }}", []string{"1:12 pv.spec.x guarded"}},
+		"what ~ puts together": {"{{ 'a' ~ pv.spec.x }}", []string{"1:10 pv.spec.x guarded"}},
+		"a variable":           {"{% set m = pvc.metadata %}\n{{ m.name }}", []string{"1:12 pvc.metadata guarded", "1:12 pvc.metadata.name"}},
+		"another claim":        {"{{ get_pvc('a', 'b').spec.volumeName }}", []string{"1:4 get_pvc().spec.volumeName"}},
+		"the object itself":    {"{{ pvc | tojson }}", nil},
+		"what is no object":    {"{{ params.x.y }}", nil},
+		"in an inner scope":    {"{% for x in [1] %}{{ pvc.spec.a }}{% endfor %}{% macro m() %}{{ pvc.spec.b }}{% endmacro %}{{ m() }}", []string{"1:22 pvc.spec.a", "1:65 pvc.spec.b"}},
+		"in another variable":  {"{{ get_pvc(pvc.metadata.name, params.x).metadata.uid }}", []string{"1:4 get_pvc().metadata.uid", "1:12 pvc.metadata.name"}},
 	}
 	e := NewEvaluator(DefaultLimits())
 	for name, test := range tests {
@@ -122,6 +191,9 @@ func TestAnalyze_Paths(t *testing.T) {
 				text := fmt.Sprintf("%d:%d %s", p.Line, p.Column, strings.Join(append([]string{p.Root}, p.Keys...), "."))
 				if p.Guarded {
 					text += " guarded"
+				}
+				if p.Tested > 0 {
+					text += fmt.Sprintf(" tested %d", p.Tested)
 				}
 				got = append(got, text)
 				if p.Type == "" {

@@ -3,12 +3,9 @@ package workflow
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +16,11 @@ import (
 // DefaultNamespace is where workflow pods run whose template names no namespace.
 const DefaultNamespace = "pav-pods"
 
+// PavVolume is the name of the volume that every workflow pod has at /pav.
+const PavVolume = "pav"
+
 const (
-	pavVolume = "pav"
-	pavPath   = "/pav"
+	pavPath = "/pav"
 
 	// nodeCritical is the priority class of staging and unstaging pods whose template names none:
 	// a client's volume must not lose its staging pod to a pod that matters less.
@@ -56,9 +55,6 @@ type Fence struct {
 // maxTerms is how many alternatives a template's node affinity and Fence.Within may make together.
 const maxTerms = 100
 
-// errClash is wrapped by errors about templates that set what is PaV's.
-var errClash = errors.New("is set by PaV and must not be in the template")
-
 // Build returns the pod for an evaluated pod template, inside its fence. Field is the template's
 // path, which errors begin with.
 func Build(field string, rendered map[string]any, fence Fence) (*corev1.Pod, error) {
@@ -66,7 +62,7 @@ func Build(field string, rendered map[string]any, fence Fence) (*corev1.Pod, err
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseClashes(field, template, fence); err != nil {
+	if err := refuse(field, template, fence); err != nil {
 		return nil, err
 	}
 
@@ -109,80 +105,6 @@ func decodeTemplate(field string, rendered map[string]any) (*corev1.PodTemplateS
 		return nil, fmt.Errorf("%s: the evaluated template is no pod template: %w", field, err)
 	}
 	return template, nil
-}
-
-func refuseClashes(field string, template *corev1.PodTemplateSpec, fence Fence) error {
-	if len(template.Spec.Containers) == 0 {
-		return fmt.Errorf("%s.spec.containers: a pod needs at least one container", field)
-	}
-	if len(template.OwnerReferences) > 0 {
-		return fmt.Errorf("%s.metadata.ownerReferences: %w", field, errClash)
-	}
-	if len(template.Finalizers) > 0 {
-		return fmt.Errorf("%s.metadata.finalizers: %w", field, errClash)
-	}
-	if err := refuseKeys(field+".metadata.labels", template.Labels); err != nil {
-		return err
-	}
-	if err := refuseKeys(field+".metadata.annotations", template.Annotations); err != nil {
-		return err
-	}
-	if size := sizeOf(template.Annotations); size > maxAnnotations {
-		return fmt.Errorf("%s.metadata.annotations: they have %d bytes, and may have %d", field, size, maxAnnotations)
-	}
-	if name := template.Spec.NodeName; fence.Node != "" && name != "" && name != fence.Node {
-		return fmt.Errorf("%s.spec.nodeName: the pod runs on node %q, not on %q: %w", field, fence.Node, name, errClash)
-	}
-	if fence.Workflow != pavv1.WorkflowStaging && template.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		return fmt.Errorf("%s.spec.restartPolicy: must be Never or OnFailure, as a pod that is always restarted never completes", field)
-	}
-	return refusePavClashes(field, &template.Spec)
-}
-
-// maxAnnotations leaves room, of the 256 KiB that the API server takes, for what PaV has to write.
-const maxAnnotations = 192 << 10
-
-func sizeOf(values map[string]string) int {
-	size := 0
-	for key, value := range values {
-		size += len(key) + len(value)
-	}
-	return size
-}
-
-func refuseKeys(field string, values map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if prefix, _, _ := strings.Cut(key, "/"); prefix == pavv1.Group || strings.HasSuffix(prefix, "."+pavv1.Group) {
-			return fmt.Errorf("%s[%s]: %w", field, key, errClash)
-		}
-	}
-	return nil
-}
-
-func refusePavClashes(field string, spec *corev1.PodSpec) error {
-	for i, volume := range spec.Volumes {
-		if volume.Name == pavVolume {
-			return fmt.Errorf("%s.spec.volumes[%d].name: %q %w", field, i, pavVolume, errClash)
-		}
-		if volume.CSI != nil && volume.CSI.Driver == pavv1.Driver {
-			return fmt.Errorf("%s.spec.volumes[%d].csi.driver: a volume of %q %w", field, i, pavv1.Driver, errClash)
-		}
-	}
-	if err := refuseMounts(field+".spec.initContainers", spec.InitContainers); err != nil {
-		return err
-	}
-	return refuseMounts(field+".spec.containers", spec.Containers)
-}
-
-func refuseMounts(field string, containers []corev1.Container) error {
-	for i, container := range containers {
-		for j, mount := range container.VolumeMounts {
-			if path.Clean("/"+mount.MountPath) == pavPath {
-				return fmt.Errorf("%s[%d].volumeMounts[%d].mountPath: %s %w", field, i, j, pavPath, errClash)
-			}
-		}
-	}
-	return nil
 }
 
 func setDefaults(spec *corev1.PodSpec) {
@@ -284,12 +206,12 @@ func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 // addPav gives every container /pav.
 func addPav(spec *corev1.PodSpec, workflow string) {
 	spec.Volumes = append(slices.Clone(spec.Volumes), corev1.Volume{
-		Name:         pavVolume,
+		Name:         PavVolume,
 		VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: pavv1.Driver}},
 	})
 	eachContainer(spec, func(container *corev1.Container) {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
-			Name: pavVolume, MountPath: pavPath, MountPropagation: propagation(workflow, container),
+			Name: PavVolume, MountPath: pavPath, MountPropagation: propagation(workflow, container),
 		})
 	})
 }

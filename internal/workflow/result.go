@@ -2,8 +2,11 @@ package workflow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,6 +38,21 @@ type Result struct {
 	// Unreadable says, by name of file, why one that is there could not be read: it is no regular
 	// file, too large, or not valid UTF-8.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
+}
+
+// CheckHandle says why text cannot be the handle of a volume, if so.
+func CheckHandle(text string) error {
+	switch {
+	case text == "":
+		return errors.New("the handle is empty")
+	case len(text) > MaxHandle:
+		return fmt.Errorf("the handle is %d bytes long, and may have %d at most", len(text), MaxHandle)
+	case !utf8.ValidString(text):
+		return errors.New("the handle is not valid UTF-8")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Errorf("the handle %q has control characters", text)
+	}
+	return nil
 }
 
 // Encode returns the value of the annotation.

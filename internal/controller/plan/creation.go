@@ -3,9 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -91,15 +88,8 @@ func (r Request) handle(ctx context.Context, c *pavv1.VolumeCreation, vars templ
 
 // checkHandle says whether text can be a volume handle.
 func checkHandle(source, text string) error {
-	switch {
-	case text == "":
-		return refuse("%s: the handle is empty", source)
-	case len(text) > workflow.MaxHandle:
-		return refuse("%s: the handle is %d bytes long, and may have %d at most", source, len(text), workflow.MaxHandle)
-	case !utf8.ValidString(text):
-		return refuse("%s: the handle is not valid UTF-8", source)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return refuse("%s: the handle %q has control characters", source, text)
+	if err := workflow.CheckHandle(text); err != nil {
+		return refuse("%s: %w", source, err)
 	}
 	return nil
 }

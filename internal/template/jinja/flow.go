@@ -31,10 +31,11 @@ type tracer struct {
 	left int
 
 	paths map[readAt]*Path
-	// tested are the parts of objects of which the template asks somewhere whether they are defined.
-	tested map[string]bool
-	flows  map[reached]bool
-	found  []Flow
+	// tested are the parts of objects of which the template asks somewhere whether they are there, and defaulted those with
+	// a default, so that what is read of them may be read of that.
+	tested, defaulted map[string]bool
+	flows             map[reached]bool
+	found             []Flow
 }
 
 // holder is a variable of a scope or a member of a namespace.
@@ -62,7 +63,8 @@ func trace(tree *syntax.Template, n *notes, absent *absence, q Question) ([]Path
 	}
 	t := &tracer{
 		notes: n, question: q, absent: absent, blocks: map[string]*syntax.Block{}, callees: map[syntax.Node]*callee{},
-		values: map[holder]*tracked{}, left: maxTraced, paths: map[readAt]*Path{}, tested: map[string]bool{}, flows: map[reached]bool{},
+		values: map[holder]*tracked{}, left: maxTraced, paths: map[readAt]*Path{}, tested: map[string]bool{},
+		defaulted: map[string]bool{}, flows: map[reached]bool{},
 	}
 	for _, block := range tree.Blocks {
 		t.blocks[block.Name] = block

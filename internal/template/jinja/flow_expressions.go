@@ -12,7 +12,9 @@ func (t *tracer) eval(node syntax.Expr) *tracked {
 	v := t.access(node)
 	if v != nil && isChain(node) {
 		for _, object := range v.objects {
-			t.path(object, t.absent.harmless[node])
+			t.path(object, t.absent.soft[node])
+			t.tested[object.id] = t.tested[object.id] || t.absent.asked[node]
+			t.defaulted[object.id] = t.defaulted[object.id] || t.absent.defaulted[node]
 		}
 	}
 	return v
@@ -66,8 +68,10 @@ func (t *tracer) access(node syntax.Expr) *tracked { //nolint:gocyclo // one cas
 		return t.filter(e)
 	case *syntax.Test:
 		t.test(e)
+	case *syntax.Compare:
+		t.compare(e)
 	case *syntax.Data, *syntax.Const:
-	default: // Not, Compare, Unary, Slice: they yield no text.
+	default: // Not, Unary, Slice: they yield no text.
 		for _, child := range node.Children() {
 			if operand, ok := child.(syntax.Expr); ok {
 				t.eval(operand)
@@ -78,11 +82,21 @@ func (t *tracer) access(node syntax.Expr) *tracked { //nolint:gocyclo // one cas
 }
 
 func (t *tracer) test(e *syntax.Test) {
-	v := t.eval(e.Input)
+	t.eval(e.Input)
 	t.args(e.Args)
-	if v != nil && asksForAbsence(e) {
-		for _, object := range v.objects {
-			t.tested[object.id] = true
+}
+
+// compare notes which keys are looked for: 'key' in object.
+func (t *tracer) compare(e *syntax.Compare) {
+	operands := append([]syntax.Expr{e.First}, e.Rest...)
+	values := t.evalAll(operands)
+	for i, op := range e.Ops {
+		key, ok := constantString(operands[i])
+		if !ok || !op.In && !op.NotIn || values[i+1] == nil {
+			continue
+		}
+		for _, object := range values[i+1].objects {
+			t.tested[object.key(key).id] = true
 		}
 	}
 }

@@ -86,6 +86,7 @@ func (t *tracer) got(e *syntax.Call, object *tracked) *tracked {
 	if v != nil {
 		for _, o := range v.objects {
 			t.path(o, true)
+			t.defaulted[o.id] = true
 		}
 	}
 	return v

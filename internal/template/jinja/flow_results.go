@@ -42,11 +42,24 @@ func (t *tracer) path(o *origin, guarded bool) {
 // results returns what has been found, in the order of the source.
 func (t *tracer) results() ([]Path, []Flow) {
 	var paths []Path
-	for key, path := range t.paths {
-		path.Guarded = path.Guarded || t.tested[key.id]
+	for _, path := range t.paths {
+		path.Tested = t.testedOf(path)
+		path.Guarded = path.Guarded || path.Tested == len(path.Keys)
 		paths = append(paths, *path)
 	}
 	return inOrder(paths, t.found)
+}
+
+// testedOf returns how many keys the longest part of a path has that may be missing.
+func (t *tracer) testedOf(path *Path) int {
+	longest := 0
+	o := &origin{root: path.Root, id: path.Root}
+	for i, key := range path.Keys {
+		if o = o.key(key); t.tested[o.id] || t.defaulted[o.id] && i < len(path.Keys)-1 {
+			longest = i + 1
+		}
+	}
+	return longest
 }
 
 func inOrder(paths []Path, flows []Flow) ([]Path, []Flow) {
@@ -106,7 +119,7 @@ func traceCoarsely(tree *syntax.Template, n *notes, q Question) ([]Path, []Flow)
 	visit = func(node syntax.Node) {
 		if o := n.chain(node, q); o != nil {
 			if len(o.keys) > 0 {
-				paths = append(paths, Path{Pos: o.pos, Root: o.root, Keys: o.keys, Guarded: true})
+				paths = append(paths, Path{Pos: o.pos, Root: o.root, Keys: o.keys, Guarded: true, Tested: len(o.keys)})
 			}
 			flows = append(flows, Flow{Pos: o.pos, Root: o.root, Keys: o.keys})
 			return

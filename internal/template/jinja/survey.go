@@ -18,12 +18,16 @@ type Question struct {
 	Functions map[string]bool
 	// Words are the filters that make any text one word of a shell.
 	Words map[string]bool
+	// Booleans are variables that a host reads when a template has been rendered, and that must be true or false if
+	// the template sets them outside of inner scopes.
+	Booleans map[string]bool
 }
 
 // Survey is what can be known of a template without rendering it.
 type Survey struct {
 	// Problems are mistakes: what makes the source no template; and filters and tests that do not exist and statements that
-	// need other templates, which Jinja only reports when, and if, a render meets them.
+	// need other templates, which Jinja only reports when, and if, a render meets them; and Booleans that are set to
+	// something else.
 	Problems []*Error
 	// Unknown are the places where a name is read that neither the render nor the template gives a value.
 	Unknown []Unknown
@@ -39,8 +43,14 @@ type Survey struct {
 type Unknown struct {
 	syntax.Pos
 	Name string
-	// Harmless says that a render does not fail of it: its absence is asked for, or it has a default.
+	// Harmless says that a render does not fail of it, or may never meet it: its absence is asked for, or it has a
+	// default, it is only passed on, or it is in a macro, or where it depends on what is defined.
 	Harmless bool
+	// Conditional says that it depends on an object, or on a name that may not be known, whether a render gets there.
+	Conditional bool
+	// Expected says that the name has a default, or that the template asks whether it, or what its reading depends on, is
+	// defined: it is written for several kinds of renders.
+	Expected bool
 	// Hint is empty, or what to add to a message: the nearest name that is known.
 	Hint string
 }
@@ -50,8 +60,10 @@ type Path struct {
 	syntax.Pos
 	Root string
 	Keys []string
-	// Guarded says that the template provides for its absence.
+	// Guarded says that the last of Keys may be missing without a failure.
 	Guarded bool
+	// Tested is how many of Keys the template asks for somewhere, or gives a default: they may be missing.
+	Tested int
 }
 
 // Flow is a part of an object that reaches the output. Pos is where it is read, or, if that was in another statement,
@@ -80,7 +92,11 @@ func (env *Environment) Survey(source string, question Question) *Survey {
 		return surveyed
 	}
 	surveyed.Sets = setsOutside(tree.Body)
-	absent := lookForAbsence(tree.Body)
+	surveyed.Problems = append(surveyed.Problems, question.noBooleans(tree.Body)...)
+	absent := lookForAbsence(tree.Body, unknownReads(n, question), question)
+	surveyed.Problems = slices.DeleteFunc(surveyed.Problems, func(e *Error) bool {
+		return absent.optional[syntax.Pos{Line: e.Line, Column: e.Column}]
+	})
 	surveyed.Unknown = unknownNames(n, absent, question)
 	surveyed.Paths, surveyed.Flows = trace(tree, n, absent, question)
 	return surveyed

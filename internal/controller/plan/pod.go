@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// PodField returns the field of the template of the pods of a workflow, for errors.
+func PodField(kind string) string {
+	switch kind {
+	case pavv1.WorkflowValidation:
+		return ValidationPod
+	case pavv1.WorkflowCreation:
+		return CreationPod
+	default:
+		return DeletionPod
+	}
+}
+
+// Pod returns a pod of a volume, as its template says, inside its fence and confined to the nodes of within;
+// nil for all. Number tells it from all other pods of the volume.
+func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, within *corev1.NodeSelector, number int32) (*corev1.Pod, error) {
+	attempt := strconv.Itoa(int(number))
+	fence := workflow.Fence{
+		Workflow: kind,
+		Name:     workflow.Name(kind, string(volume.UID), attempt),
+		Owner: metav1.OwnerReference{
+			APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
+		},
+		Labels: map[string]string{
+			pavv1.ProvisionerLabel: volume.Spec.Provisioner,
+			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
+		},
+		Annotations: map[string]string{
+			pavv1.VolumeAnnotation:  volume.Name,
+			pavv1.AttemptAnnotation: attempt,
+		},
+		Within: within,
+	}
+	if volume.Status.Handle != "" {
+		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle
+	}
+	pod, err := workflow.Build(PodField(kind), rendered, fence)
+	if err != nil {
+		return nil, &Error{Err: err}
+	}
+	return pod, nil
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/topology"
+)
+
+// Source is what the ledger kept of the objects that a volume was made from.
+type Source struct {
+	Claim corev1.PersistentVolumeClaim
+	Class storagev1.StorageClass
+}
+
+// SourceOf returns what the volume was made from.
+func SourceOf(volume *pavv1.PavVolume) (Source, error) {
+	s := Source{}
+	if err := json.Unmarshal(volume.Spec.Claim.Raw, &s.Claim); err != nil {
+		return s, fmt.Errorf("spec.claim of PavVolume %q: %w", volume.Name, err)
+	}
+	if err := json.Unmarshal(volume.Spec.StorageClass.Raw, &s.Class); err != nil {
+		return s, fmt.Errorf("spec.storageClass of PavVolume %q: %w", volume.Name, err)
+	}
+	return s, nil
+}
+
+// Parameters splits a StorageClass's parameters into those that reach the volume and the file
+// system type.
+//
+// Protocol: a provisioner that "encounters unknown parameters … SHOULD report an error and it MUST NOT provision a volume".
+// PaV's own parameters are the definition's to judge; reserved ones never reach a volume.
+func Parameters(class *storagev1.StorageClass) (attributes map[string]string, fsType string, err error) {
+	attributes = map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
+		value := class.Parameters[key]
+		switch {
+		case key == protocol.FSType:
+			fsType = value
+		case strings.HasPrefix(key, protocol.Reserved):
+			return nil, "", fmt.Errorf("StorageClass %q: parameters[%s]: PaV does not support this reserved parameter", class.Name, key)
+		default:
+			attributes[key] = value
+		}
+	}
+	return attributes, fsType, nil
+}
+
+// PersistentVolume returns the PersistentVolume of a volume whose handle and capacity are recorded.
+func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error) {
+	s, err := SourceOf(volume)
+	if err != nil {
+		return nil, err
+	}
+	attributes, fsType, err := Parameters(&s.Class)
+	if err != nil {
+		return nil, err
+	}
+	ref := volume.Spec.ClaimRef
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: volume.Name,
+			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external provisioner".
+			Annotations: map[string]string{protocol.ProvisionedBy: volume.Spec.Provisioner},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: *volume.Status.Capacity},
+			AccessModes:                   s.Claim.Spec.AccessModes,
+			VolumeMode:                    s.Claim.Spec.VolumeMode,
+			MountOptions:                  s.Class.MountOptions,
+			StorageClassName:              s.Class.Name,
+			NodeAffinity:                  topology.NodeAffinity(volume.Status.AccessibleTopology),
+			PersistentVolumeReclaimPolicy: volume.Spec.ReclaimPolicy,
+			// Protocol: "pv.Spec.ClaimRef MUST point to the claim that led to its creation (including the claim UID)".
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver:           volume.Spec.Provisioner,
+				VolumeHandle:     volume.Status.Handle,
+				FSType:           fsType,
+				VolumeAttributes: attributes,
+			}},
+		},
+	}
+	if volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		pv.Finalizers = []string{pavv1.PVFinalizer}
+	}
+	return pv, nil
+}

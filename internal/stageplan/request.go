@@ -1,0 +1,123 @@
+package stageplan
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/validation"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Error is why a volume cannot be staged until somebody changes something: the volume or the definition.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// IsRefusal says whether err is about the volume or its definition, and not about how they were looked at.
+func IsRefusal(err error) bool {
+	var refusal *Error
+	var mistake *template.Error
+	return errors.As(err, &refusal) || errors.As(err, &mistake)
+}
+
+// The fields of pod templates, for errors.
+const (
+	ValidationPod = validation.PodTemplate
+	StagingPod    = "spec.volumeStaging.podTemplate"
+	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
+)
+
+// Request evaluates a definition.
+type Request struct {
+	// Provisioner has the definition.
+	Provisioner *pavv1.PavProvisioner
+
+	// Templates and GetPVC evaluate it.
+	Templates *template.Evaluator
+	GetPVC    template.GetPVC
+}
+
+// Objects are what the templates of staging and unstaging see, as the API server returned them.
+type Objects struct {
+	Volume, Claim, Node map[string]any
+}
+
+// Validate checks what of a statically provisioned volume needs no pod.
+func (r Request) Validate(ctx context.Context, volume map[string]any) error {
+	vars, err := template.StaticValidationVariables(volume)
+	if err != nil {
+		return &Error{err}
+	}
+	err = validation.Check(ctx, r.evaluate, r.Provisioner.Spec.VolumeValidation, vars, validation.PersistentVolume)
+	if errors.Is(err, validation.ErrRefused) {
+		return &Error{err}
+	}
+	return err
+}
+
+// Validation returns the validation pod of a statically provisioned volume, or nil where there is none.
+func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume map[string]any) (*corev1.Pod, error) {
+	v := r.Provisioner.Spec.VolumeValidation
+	if v == nil || v.PodTemplate == nil {
+		return nil, nil
+	}
+	vars, err := template.StaticValidationVariables(volume)
+	if err != nil {
+		return nil, &Error{err}
+	}
+	value, err := r.evaluate(ctx, ValidationPod, v.PodTemplate, vars)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return build(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
+}
+
+// Staging returns the staging pod.
+func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
+	return r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
+}
+
+// Unstaging returns an unstaging pod, or nil where there is none.
+func (r Request) Unstaging(ctx context.Context, stage *pavv1.PavStage, o Objects, attempt int32) (*corev1.Pod, error) {
+	u := r.Provisioner.Spec.VolumeUnstaging
+	if u == nil || u.PodTemplate == nil {
+		return nil, nil
+	}
+	return r.pod(ctx, stage, pavv1.WorkflowUnstaging, UnstagingPod, u.PodTemplate, o, attempt)
+}
+
+func (r Request) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o Objects, attempt int32) (*corev1.Pod, error) {
+	vars, err := template.StagingVariables(o.Volume, o.Claim, o.Node, stage.Spec.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	value, err := r.evaluate(ctx, field, definition, vars)
+	if err != nil {
+		return nil, err
+	}
+	return build(stage, kind, field, value, attempt)
+}
+
+// evaluate returns the value of a field, which the definition has.
+func (r Request) evaluate(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
+	field := template.Field{Object: r.Provisioner.UID, Generation: r.Provisioner.Generation, Path: path}
+	return r.Templates.Evaluate(ctx, field, *definition, vars, r.GetPVC)
+}
+
+// build returns the pod of an evaluated template inside its fence.
+func build(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
+	rendered, err := template.Object(field, value)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := workflow.Build(field, rendered, fence(stage, kind, attempt))
+	if err != nil {
+		return nil, &Error{err}
+	}
+	return pod, nil
+}

@@ -1,0 +1,95 @@
+package stageplan
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Names returns the names that the PavStage of a volume on a node can have: that of a volume that any node
+// may have, and that of one that one node may have at a time, which is the same on all nodes, so that the
+// API server lets only one of them create it.
+func Names(driver, handle, node string) (shared, exclusive string) {
+	return "stage-" + workflow.Hash(driver, handle, node), "stage-" + workflow.Hash(driver, handle)
+}
+
+// ClientName returns the name of the PavStage of a client pod, whose volume is to appear at target.
+func ClientName(driver, handle, node, target string) string {
+	return "stage-" + workflow.Hash(driver, handle, node, target)
+}
+
+// Name returns the name of the PavStage of a bound volume on a node.
+func Name(volume *corev1.PersistentVolume, node string) string {
+	shared, exclusive := Names(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node)
+	if IsExclusive(volume.Spec.AccessModes) {
+		return exclusive
+	}
+	return shared
+}
+
+// IsExclusive says whether one node may have a volume at a time. With attachRequired: false, nothing else in
+// Kubernetes sees to that.
+func IsExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
+	return len(modes) > 0 && !slices.ContainsFunc(modes, func(mode corev1.PersistentVolumeAccessMode) bool {
+		return mode != corev1.ReadWriteOnce && mode != corev1.ReadWriteOncePod
+	})
+}
+
+// Mode returns the volume's mode.
+func Mode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
+	if mode := volume.Spec.VolumeMode; mode != nil {
+		return *mode
+	}
+	return corev1.PersistentVolumeFilesystem
+}
+
+// IsReadOnly says whether a volume is staged for reading only, whatever its client asks for.
+func IsReadOnly(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
+}
+
+// Spec returns what a PavStage says of a volume that is bound to a claim; its Scope, Volume and Claim are
+// to be filled in, and, for a client pod's, its Client.
+func Spec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, node string) pavv1.PavStageSpec {
+	return pavv1.PavStageSpec{
+		Provisioner:  volume.Spec.CSI.Driver,
+		VolumeName:   volume.Name,
+		VolumeHandle: volume.Spec.CSI.VolumeHandle,
+		NodeName:     node,
+		ClaimRef:     pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		VolumeMode:   Mode(volume),
+		ReadOnly:     IsReadOnly(volume, claim),
+		Exclusive:    IsExclusive(volume.Spec.AccessModes),
+	}
+}
+
+// fence is what PaV decides about a pod of a PavStage.
+func fence(stage *pavv1.PavStage, kind string, attempt int32) workflow.Fence {
+	spec := &stage.Spec
+	number := strconv.Itoa(int(attempt))
+	return workflow.Fence{
+		Workflow: kind,
+		Name:     workflow.Name(kind, string(stage.UID), number),
+		Owner: metav1.OwnerReference{
+			APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: stage.Name, UID: stage.UID, Controller: new(true),
+		},
+		Labels: map[string]string{
+			pavv1.ProvisionerLabel: spec.Provisioner,
+			pavv1.VolumeLabel:      workflow.Hash(spec.VolumeName),
+			pavv1.NodeLabel:        workflow.Hash(spec.NodeName),
+			pavv1.StageLabel:       stage.Name,
+		},
+		Annotations: map[string]string{
+			pavv1.VolumeAnnotation:  spec.VolumeName,
+			pavv1.HandleAnnotation:  spec.VolumeHandle,
+			pavv1.NodeAnnotation:    spec.NodeName,
+			pavv1.AttemptAnnotation: number,
+		},
+		Node: spec.NodeName,
+	}
+}

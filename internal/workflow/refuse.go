@@ -1,0 +1,116 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// errClash is wrapped by errors about templates that set what is PaV's.
+var errClash = errors.New("is set by PaV and must not be in the template")
+
+// ProblemError is one thing in a pod template for which no pod is made of it.
+type ProblemError struct {
+	// Field is the path of the field that is wrong.
+	Field string
+
+	// Err says what is wrong.
+	Err error
+}
+
+// Error implements error.
+func (p *ProblemError) Error() string { return p.Field + ": " + p.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (p *ProblemError) Unwrap() error { return p.Err }
+
+// Problems returns all that is wrong with a pod template of a workflow, wherever its pod is to run. Field
+// is the template's path.
+func Problems(field string, template *corev1.PodTemplateSpec, workflow string) []*ProblemError {
+	r := &refusals{}
+	if len(template.Spec.Containers) == 0 {
+		r.add(field+".spec.containers", errors.New("a pod needs at least one container"))
+	}
+	if len(template.OwnerReferences) > 0 {
+		r.add(field+".metadata.ownerReferences", errClash)
+	}
+	if len(template.Finalizers) > 0 {
+		r.add(field+".metadata.finalizers", errClash)
+	}
+	r.keys(field+".metadata.labels", template.Labels)
+	r.keys(field+".metadata.annotations", template.Annotations)
+	if size := sizeOf(template.Annotations); size > maxAnnotations {
+		r.add(field+".metadata.annotations", fmt.Errorf("they have %d bytes, and may have %d", size, maxAnnotations))
+	}
+	if workflow != pavv1.WorkflowStaging && template.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+		r.add(field+".spec.restartPolicy", errors.New("must be Never or OnFailure, as a pod that is always restarted never completes"))
+	}
+	r.volumes(field+".spec.volumes", template.Spec.Volumes)
+	r.mounts(field+".spec.initContainers", template.Spec.InitContainers)
+	r.mounts(field+".spec.containers", template.Spec.Containers)
+	return r.problems
+}
+
+// refuse returns why no pod is made of the template on the fence's node, if so.
+func refuse(field string, template *corev1.PodTemplateSpec, fence Fence) error {
+	if problems := Problems(field, template, fence.Workflow); len(problems) > 0 {
+		return problems[0]
+	}
+	if name := template.Spec.NodeName; fence.Node != "" && name != "" && name != fence.Node {
+		return fmt.Errorf("%s.spec.nodeName: the pod runs on node %q, not on %q: %w", field, fence.Node, name, errClash)
+	}
+	return nil
+}
+
+type refusals struct{ problems []*ProblemError }
+
+func (r *refusals) add(field string, err error) {
+	r.problems = append(r.problems, &ProblemError{Field: field, Err: err})
+}
+
+// maxAnnotations leaves room, of the 256 KiB that the API server takes, for what PaV has to write.
+const maxAnnotations = 192 << 10
+
+func sizeOf(values map[string]string) int {
+	size := 0
+	for key, value := range values {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+func (r *refusals) keys(field string, values map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if prefix, _, _ := strings.Cut(key, "/"); prefix == pavv1.Group || strings.HasSuffix(prefix, "."+pavv1.Group) {
+			r.add(field+"["+key+"]", errClash)
+		}
+	}
+}
+
+func (r *refusals) volumes(field string, volumes []corev1.Volume) {
+	for i, volume := range volumes {
+		if volume.Name == PavVolume {
+			r.add(fmt.Sprintf("%s[%d].name", field, i), fmt.Errorf("%q %w", PavVolume, errClash))
+		}
+		if volume.CSI != nil && volume.CSI.Driver == pavv1.Driver {
+			r.add(fmt.Sprintf("%s[%d].csi.driver", field, i), fmt.Errorf("a volume of %q %w", pavv1.Driver, errClash))
+		}
+	}
+}
+
+func (r *refusals) mounts(field string, containers []corev1.Container) {
+	for i, container := range containers {
+		for j, mount := range container.VolumeMounts {
+			if path.Clean("/"+mount.MountPath) == pavPath {
+				r.add(fmt.Sprintf("%s[%d].volumeMounts[%d].mountPath", field, i, j), fmt.Errorf("%s %w", pavPath, errClash))
+			}
+		}
+	}
+}
