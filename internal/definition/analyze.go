@@ -1,0 +1,96 @@
+package definition
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// analyze tells what is wrong with a template, whatever its field is, and returns what is known of it.
+func (c *check) analyze(section, field, source string) *template.Analysis {
+	if known := c.analyses[field]; known != nil {
+		return known
+	}
+	analysis := c.checker.templates.Analyze(section, source)
+	c.analyses[field] = &analysis
+	for _, found := range analysis.Errors {
+		c.add(Finding{Severity: Error, Field: field, Line: found.Line, Column: found.Column, Message: found.Message})
+	}
+	for _, found := range analysis.Warnings {
+		c.add(Finding{Severity: Warning, Field: field, Line: found.Line, Column: found.Column, Message: found.Message})
+	}
+	for _, path := range analysis.Paths {
+		c.path(field, path)
+	}
+	return &analysis
+}
+
+// kinds are the types of the objects that templates read.
+var kinds = map[string]reflect.Type{
+	"PersistentVolumeClaim": reflect.TypeFor[corev1.PersistentVolumeClaim](),
+	"PersistentVolume":      reflect.TypeFor[corev1.PersistentVolume](),
+	"StorageClass":          reflect.TypeFor[storagev1.StorageClass](),
+	"Node":                  reflect.TypeFor[corev1.Node](),
+}
+
+// path holds what a template reads of an object against the object's type.
+func (c *check) path(field string, path template.Path) {
+	typ := kinds[path.Type]
+	read := path.Root
+	for i, key := range path.Keys {
+		if typ == nil {
+			return
+		}
+		if typ = bare(typ); typ.Kind() == reflect.Slice && !isScalar(typ) {
+			if _, err := strconv.Atoi(key); err != nil {
+				return // a method of the list
+			}
+			typ = typ.Elem()
+			read += "[" + key + "]"
+			continue
+		}
+		if typ.Kind() != reflect.Struct || isScalar(typ) || slices.Contains(methods, key) {
+			return // a mapping with any keys, or a method of a string or a mapping
+		}
+		fields := schemaOf(typ)
+		if fields.types[key] == nil {
+			c.unknownPath(field, path, i, read, fields.names)
+			return
+		}
+		typ = fields.types[key]
+		read = child(read, key)
+	}
+}
+
+// methods are those of mappings, which templates can call.
+var methods = []string{"clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"}
+
+// unknownPath tells of the first key of a path that its object has no field for; read is the path before it. It is an
+// error where it can only be a mistake: clusters may be newer than the types are, but to an object as a whole, and with
+// names that are almost those of other fields, Kubernetes adds nothing.
+func (c *check) unknownPath(field string, path template.Path, i int, read string, names []string) {
+	key := path.Keys[i]
+	near := nearest(key, names)
+	whole := i == 0 && slices.Contains(names, "spec")
+	provided := i < path.Tested || path.Guarded && i == len(path.Keys)-1
+	found := Finding{Severity: Warning, Field: field, Line: path.Line, Column: path.Column}
+	if (near != "" || whole) && !provided {
+		found.Severity = Error
+	}
+	of := ""
+	if read == path.Root && !strings.EqualFold(path.Root, path.Type) {
+		of = ", a " + path.Type + ","
+	}
+	found.Message = fmt.Sprintf("%s%s has no field %s", read, of, quote(key))
+	if near != "" {
+		found.Message += fmt.Sprintf("; did you mean %q?", near)
+	}
+	c.add(found)
+}

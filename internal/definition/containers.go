@@ -1,0 +1,171 @@
+package definition
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func isLabel(text string) bool     { return len(validation.IsDNS1123Label(text)) == 0 }
+func isSubdomain(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
+
+const noLabel = "%s must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
+
+// containers checks what a type cannot say about containers. Their lists may be templates.
+func (p *pod) containers() {
+	names := map[string]bool{}
+	volumes, known := p.volumeNames()
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, container := range p.spec.key(list).items() {
+			if p.over(container.field) {
+				return
+			}
+			if !container.isMapping() && container.value != nil {
+				continue // a template, or of the wrong type
+			}
+			p.name(container.key("name"), names)
+			p.image(container.key("image"))
+			p.environment(container)
+			p.mounts(container, volumes, known)
+			p.resources(container.key("resources"))
+			p.commands(container)
+		}
+	}
+}
+
+// name checks the name of a container or a volume, which no other one may have.
+func (p *pod) name(name node, taken map[string]bool) {
+	text, isPlain := name.text()
+	switch {
+	case name.value == nil:
+		p.errorf(name.field, "is missing")
+	case !isPlain:
+	case !isLabel(text):
+		p.errorf(name.field, noLabel, quote(text))
+	case taken[text]:
+		p.errorf(name.field, "%s is there twice", quote(text))
+	default:
+		taken[text] = true
+	}
+}
+
+func (p *pod) image(image node) {
+	text, isPlain := image.text()
+	switch {
+	case image.value == nil:
+		p.errorf(image.field, "is missing")
+	case !isPlain:
+	case strings.TrimSpace(text) == "":
+		p.errorf(image.field, "is empty")
+	case text != strings.TrimSpace(text):
+		p.errorf(image.field, "has white space before or behind it")
+	case !isPinned(text):
+		p.warnf(image.field, "%s may be another image tomorrow; add a tag that is a version, or a digest", quote(text))
+	}
+}
+
+// isPinned says whether an image has a tag that is not "latest", or a digest.
+func isPinned(image string) bool {
+	if strings.Contains(image, "@") {
+		return true
+	}
+	_, tag, tagged := strings.Cut(path.Base(image), ":")
+	return tagged && tag != "latest"
+}
+
+func (p *pod) environment(container node) {
+	names := map[string]bool{}
+	for _, variable := range container.key("env").items() {
+		if p.over(variable.field) {
+			return
+		}
+		name := variable.key("name")
+		text, isPlain := name.text()
+		switch {
+		case !variable.isMapping():
+		case name.value == nil:
+			p.errorf(name.field, "is missing")
+		case !isPlain:
+		case len(validation.IsRelaxedEnvVarName(text)) > 0:
+			p.errorf(name.field, "%s is no name of a variable: it may have any printable ASCII characters but '='", quote(text))
+		case names[text]:
+			p.warnf(name.field, "%s is there twice, and the last one counts", quote(text))
+		default:
+			names[text] = true
+		}
+		if value := variable.key("value"); value.value != "" && value.isThere() && variable.key("valueFrom").isThere() {
+			p.errorf(variable.field, "has a value and a valueFrom; leave one of them out")
+		}
+	}
+}
+
+func (p *pod) mounts(container node, volumes map[string]bool, known bool) {
+	paths := map[string]bool{}
+	for _, kind := range []struct{ list, path string }{{"volumeMounts", "mountPath"}, {"volumeDevices", "devicePath"}} {
+		for _, mount := range container.key(kind.list).items() {
+			if p.over(mount.field) {
+				return
+			}
+			if mount.isMapping() {
+				p.mounted(mount.key("name"), volumes, known)
+				p.mountPath(mount.key(kind.path), paths)
+			}
+		}
+	}
+}
+
+// maxCompared is how many names one that is misspelt is held against.
+const maxCompared = 100
+
+// mounted checks the name of a volume that is mounted.
+func (p *pod) mounted(name node, volumes map[string]bool, known bool) {
+	text, isPlain := name.text()
+	switch {
+	case name.value == nil:
+		p.errorf(name.field, "is missing")
+	case isPlain && known && !volumes[text]:
+		hint := "; there is none in spec.volumes"
+		if len(volumes) <= maxCompared {
+			if near := nearest(text, slices.Sorted(maps.Keys(volumes))); near != "" {
+				hint = "; did you mean " + quote(near) + "?"
+			}
+		}
+		p.errorf(name.field, "no volume is called %s%s", quote(text), hint)
+	}
+}
+
+func (p *pod) mountPath(field node, taken map[string]bool) {
+	text, isPlain := field.text()
+	switch {
+	case field.value == nil:
+		p.errorf(field.field, "is missing")
+	case !isPlain:
+	case text == "":
+		p.errorf(field.field, "is empty")
+	case strings.Contains(text, ":"):
+		p.errorf(field.field, "must not contain ':'")
+	case taken[text]:
+		p.errorf(field.field, "%s is mounted at twice", quote(text))
+	default:
+		taken[text] = true
+		if !path.IsAbs(text) {
+			p.warnf(field.field, "%s is no absolute path; it is taken for %s", quote(text), quote("/"+text))
+		}
+	}
+}
+
+// resources holds requests, which are checked already, against limits.
+func (p *pod) resources(resources node) {
+	requests, _ := resources.key("requests").value.(map[string]any)
+	for name := range requests {
+		request, limit := resources.key("requests").key(name), resources.key("limits").key(name)
+		low, lowErr := quantityOf(request)
+		high, highErr := quantityOf(limit)
+		if lowErr == nil && highErr == nil && low.Cmp(high) > 0 {
+			p.errorf(request.field, "is above the limit")
+		}
+	}
+}

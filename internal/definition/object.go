@@ -1,0 +1,147 @@
+package definition
+
+import (
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// root is the object as its author writes it: the status is PaV's.
+type root struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              pavv1.PavProvisionerSpec `json:"spec"`
+	Status            any                      `json:"status,omitempty"`
+}
+
+func (c *check) object(object map[string]any) {
+	(&walker{check: c}).value("", reflect.TypeFor[root](), object)
+	c.kind(object)
+	c.metadata(object["metadata"])
+	switch spec := object["spec"].(type) {
+	case nil:
+		c.errorf("spec", "is missing")
+	case map[string]any:
+		c.modes(spec)
+		c.capacities(spec)
+		c.complete(spec)
+	}
+}
+
+func (c *check) kind(object map[string]any) {
+	for _, want := range []struct{ field, value string }{
+		{"apiVersion", pavv1.GroupVersion.String()}, {"kind", "PavProvisioner"},
+	} {
+		switch got := object[want.field].(type) {
+		case nil:
+			c.errorf(want.field, "is missing; it must be %q", want.value)
+		case string:
+			if got != want.value {
+				c.errorf(want.field, "must be %q, not %s", want.value, quote(got))
+			}
+		}
+	}
+}
+
+func (c *check) metadata(value any) {
+	metadata, isMapping := value.(map[string]any)
+	if !isMapping && value != nil {
+		return
+	}
+	const field = "metadata.name"
+	switch name := metadata["name"].(type) {
+	case nil:
+		if metadata["generateName"] == nil {
+			c.errorf(field, "is missing; it is what StorageClasses name as their provisioner")
+		}
+	case string:
+		if name == pavv1.Driver {
+			c.errorf(field, "%q is PaV's own CSI driver; choose another name", name)
+		} else if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			c.errorf(field, "%s must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last", quote(name))
+		}
+	}
+	if namespace, _ := metadata["namespace"].(string); namespace != "" {
+		c.warnf("metadata.namespace", "has no effect, as PavProvisioners belong to no namespace; leave it out")
+	}
+}
+
+// modes holds the sections against the provisioning modes.
+func (c *check) modes(spec map[string]any) {
+	const field = "spec.provisioningModes"
+	modes, isList := spec["provisioningModes"].([]any)
+	switch {
+	case spec["provisioningModes"] == nil:
+		c.errorf(field, "is missing; list Dynamic, Static or both")
+		return
+	case !isList:
+		return
+	case len(modes) == 0:
+		c.errorf(field, "is empty; list Dynamic, Static or both")
+		return
+	}
+	for _, twice := range repeated(node{field, modes}) {
+		c.errorf(twice.field, "is there twice")
+	}
+	if slices.Contains(modes, any("Dynamic")) {
+		c.created(spec)
+		return
+	}
+	for _, name := range []string{"volumeCreation", "volumeDeletion"} {
+		if spec[name] != nil {
+			c.errorf("spec."+name, "may only be there if provisioningModes contains Dynamic: add Dynamic, or leave this out")
+		}
+	}
+}
+
+// created says whether volumes that are provisioned dynamically can get a capacity.
+func (c *check) created(spec map[string]any) {
+	creation, isMapping := spec["volumeCreation"].(map[string]any)
+	if !isMapping && spec["volumeCreation"] != nil || creation["capacity"] != nil || creation["podTemplate"] != nil {
+		return
+	}
+	const (
+		field = "spec.volumeCreation.capacity"
+		words = `is missing, and there is no creation pod that could write /pav/capacity, so that no claim ever gets a volume; for most provisioners it is "{{ requestedMinCapacity }}"`
+	)
+	if len(spec["provisioningModes"].([]any)) == 1 {
+		c.errorf(field, words)
+	} else {
+		c.warnf(field, words) // which does what it is for as long as nobody makes a claim of it
+	}
+}
+
+// complete says which parts are missing that a definition must have, or had better have.
+func (c *check) complete(spec map[string]any) {
+	staging, isMapping := spec["volumeStaging"].(map[string]any)
+	switch {
+	case spec["volumeStaging"] == nil:
+		c.errorf("spec.volumeStaging", "is missing; its podTemplate makes a volume available on a node")
+	case isMapping && staging["podTemplate"] == nil:
+		c.errorf("spec.volumeStaging.podTemplate", "is missing; it makes a volume available on a node")
+	}
+	if spec["volumeUnstaging"] == nil && isPrivileged(staging["podTemplate"]) {
+		c.warnf("spec.volumeUnstaging", "is missing, though the staging pod is privileged: what it mounts or sets up on the node has to be undone; if there is nothing to undo, write volumeUnstaging: {}")
+	}
+	creation, _ := spec["volumeCreation"].(map[string]any)
+	if spec["volumeDeletion"] == nil && creation["podTemplate"] != nil {
+		c.warnf("spec.volumeDeletion", "is missing, though there is a creation pod: what it creates is never deleted; if there is nothing to delete, write volumeDeletion: {}")
+	}
+}
+
+// isPrivileged says whether a container of a pod template is surely privileged.
+func isPrivileged(pod any) bool {
+	spec := node{value: pod}.key("spec")
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, container := range spec.key(list).items() {
+			if container.key("securityContext").key("privileged").value == true {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package definition
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// pod is a pod template that is being checked.
+type pod struct {
+	*check
+	workflow string
+	template node
+	spec     node
+}
+
+// pod checks a pod template.
+func (c *check) pod(w *walker, field string, value any) {
+	known, _ := w.value(field, podType, value)
+	p := &pod{check: c, workflow: workflowOf(w.section), template: node{field, value}}
+	if !p.template.isMapping() {
+		return
+	}
+	p.spec = p.template.key("spec")
+	steps := []func(){func() { p.fence(node{field, known}) }, p.metadata, p.placement, p.volumes, p.containers, p.sinks}
+	for _, step := range steps {
+		if p.over(field) {
+			return
+		}
+		step()
+	}
+}
+
+func workflowOf(name string) string {
+	return sections[slices.IndexFunc(sections, func(s section) bool { return s.name == name })].workflow
+}
+
+// fence tells what no pod is made of, by the part of the template that is known.
+func (p *pod) fence(known node) {
+	if p.spec.value != nil && !p.spec.isMapping() || !p.spec.key("containers").isKnownList() {
+		// A template may yield any containers.
+		entries := known.value.(map[string]any)
+		spec, _ := entries["spec"].(map[string]any)
+		if spec == nil {
+			spec = map[string]any{}
+			entries["spec"] = spec
+		}
+		spec["containers"] = []any{nil}
+	}
+	raw, err := json.Marshal(known.value)
+	if err == nil {
+		template := &corev1.PodTemplateSpec{}
+		if err = json.Unmarshal(raw, template); err == nil {
+			for _, problem := range workflow.Problems(known.field, template, p.workflow) {
+				p.errorf(problem.Field, "%s", problem.Err)
+			}
+			return
+		}
+	}
+	p.errorf(known.field, "is no pod template: %s", err)
+}
+
+func (p *pod) metadata() {
+	metadata := p.template.key("metadata")
+	for _, unused := range []string{"name", "generateName"} {
+		if name := metadata.key(unused); name.value != nil {
+			p.warnf(name.field, "has no effect, as PaV names the pod; leave it out")
+		}
+	}
+	if namespace, ok := metadata.key("namespace").text(); ok && namespace != "" && !isLabel(namespace) {
+		p.errorf(metadata.key("namespace").field, "%s is no name of a namespace, which is a DNS label", quote(namespace))
+	}
+	p.labels(metadata.key("labels"))
+	p.keys(metadata.key("annotations"))
+}
+
+// placement checks what the pod says about where it runs, and how.
+func (p *pod) placement() {
+	onNode := p.workflow == pavv1.WorkflowStaging || p.workflow == pavv1.WorkflowUnstaging
+	if name := p.spec.key("nodeName"); onNode && name.value != nil {
+		if text, ok := name.text(); ok && text != "" {
+			p.warnf(name.field, "the pod runs on its client's node, and fails on any other than %s; leave it out", quote(text))
+		}
+	}
+	if list := p.spec.key("ephemeralContainers"); len(list.items()) > 0 {
+		p.errorf(list.field, "no pod can be created with these; use containers")
+	}
+	for _, name := range []string{"serviceAccountName", "priorityClassName", "runtimeClassName"} {
+		field := p.spec.key(name)
+		if text, ok := field.text(); ok && text != "" && !isSubdomain(text) {
+			p.errorf(field.field, "%s is no name of an object: at most 253 lower-case letters, digits, '-' and '.'", quote(text))
+		}
+	}
+	p.labels(p.spec.key("nodeSelector"))
+}
+
+// quiet says whether the pod runs in the claim's own namespace, so that what it names there is the tenant's anyway.
+func (p *pod) quiet() bool {
+	text, _ := p.template.key("metadata").key("namespace").value.(string)
+	return strings.Join(strings.Fields(text), "") == "{{pvc.metadata.namespace}}"
+}

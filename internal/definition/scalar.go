@@ -1,0 +1,277 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+var (
+	quantityType = reflect.TypeFor[resource.Quantity]()
+	portType     = reflect.TypeFor[intstr.IntOrString]()
+	timeType     = reflect.TypeFor[metav1.Time]()
+	fieldsType   = reflect.TypeFor[metav1.FieldsV1]()
+)
+
+// enums are the values of types of strings that are nothing but these.
+var enums = map[reflect.Type][]string{
+	reflect.TypeFor[pavv1.ProvisioningMode]():            texts(pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic),
+	reflect.TypeFor[pavv1.StagingScope]():                texts(pavv1.StagingScopeNode, pavv1.StagingScopePod),
+	reflect.TypeFor[pavv1.StagingRecovery]():             texts(pavv1.StagingRecoveryRestage, pavv1.StagingRecoveryNone),
+	reflect.TypeFor[storagev1.FSGroupPolicy]():           texts(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy),
+	reflect.TypeFor[corev1.RestartPolicy]():              texts(corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways),
+	reflect.TypeFor[corev1.PullPolicy]():                 texts(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
+	reflect.TypeFor[corev1.DNSPolicy]():                  texts(corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone),
+	reflect.TypeFor[corev1.TerminationMessagePolicy]():   texts(corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError),
+	reflect.TypeFor[corev1.MountPropagationMode]():       texts(corev1.MountPropagationNone, corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional),
+	reflect.TypeFor[corev1.Protocol]():                   texts(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
+	reflect.TypeFor[corev1.TolerationOperator]():         texts(corev1.TolerationOpExists, corev1.TolerationOpEqual, corev1.TolerationOpLt, corev1.TolerationOpGt),
+	reflect.TypeFor[corev1.TaintEffect]():                texts(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute),
+	reflect.TypeFor[corev1.NodeSelectorOperator]():       texts(corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt),
+	reflect.TypeFor[corev1.PersistentVolumeMode]():       texts(corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock),
+	reflect.TypeFor[corev1.PersistentVolumeAccessMode](): texts(corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod),
+	reflect.TypeFor[corev1.HostPathType](): texts(corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory, corev1.HostPathFileOrCreate,
+		corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev),
+}
+
+func texts[T ~string](values ...T) []string {
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = string(value)
+	}
+	return list
+}
+
+// isScalar says whether values of a type are single ones, whatever Go makes of them.
+func isScalar(typ reflect.Type) bool {
+	switch typ {
+	case quantityType, portType, timeType:
+		return true
+	case fieldsType:
+		return false
+	}
+	switch typ.Kind() {
+	case reflect.Slice:
+		return typ.Elem().Kind() == reflect.Uint8
+	case reflect.Map, reflect.Struct, reflect.Interface:
+		return false
+	default:
+		return true
+	}
+}
+
+// takesText says whether a text is a value of the type.
+func takesText(typ reflect.Type) bool {
+	switch {
+	case typ == quantityType, typ == portType, typ == timeType, typ == templateType:
+		return true
+	case typ.Kind() == reflect.Slice:
+		return isScalar(typ)
+	default:
+		return typ.Kind() == reflect.String || typ.Kind() == reflect.Interface
+	}
+}
+
+// scalar holds a value, which is no template, against a type for which isScalar holds.
+func (w *walker) scalar(field string, typ reflect.Type, value any) (any, bool) {
+	if !fits(typ, value) {
+		w.wrongType(field, typ, value)
+		return nil, false
+	}
+	text, isText := value.(string)
+	switch known := enums[typ]; {
+	case typ == quantityType:
+		if !w.quantity(field, value) {
+			return nil, false
+		}
+	case known != nil && text != "" && !slices.Contains(known, text):
+		w.notOneOf(field, text, known)
+		return nil, false
+	case typ == timeType && isText:
+		if json.Unmarshal([]byte(fmt.Sprintf("%q", text)), &metav1.Time{}) != nil {
+			w.check.errorf(field, "must be a time such as 2006-01-02T15:04:05Z")
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// notOneOf says that a text is none of those that it must be one of.
+func (w *walker) notOneOf(field, text string, known []string) {
+	var hint string
+	if near := nearest(text, known); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	} else if hasTemplate(text) {
+		hint = "; this field is no template"
+	}
+	w.check.errorf(field, "%s is none of %s%s", quote(text), strings.Join(known, ", "), hint)
+}
+
+// fits says whether a value is of the kind that a type is of.
+func fits(typ reflect.Type, value any) bool {
+	_, isText := value.(string)
+	_, isInteger := integer(value)
+	switch kind := typ.Kind(); {
+	case typ == portType:
+		return isText || isInteger && inRange(reflect.TypeFor[int32](), value)
+	case typ == quantityType:
+		return isText || isNumber(value)
+	case takesText(typ):
+		return isText
+	case kind == reflect.Bool:
+		_, isBool := value.(bool)
+		return isBool
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return isNumber(value)
+	default:
+		return isInteger && inRange(typ, value)
+	}
+}
+
+func isNumber(value any) bool {
+	switch value.(type) {
+	case int64, float64:
+		return true
+	default:
+		return false
+	}
+}
+
+// integer returns the integer that a number is.
+func integer(value any) (int64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<63
+	default:
+		return 0, false
+	}
+}
+
+func inRange(typ reflect.Type, value any) bool {
+	number, _ := integer(value)
+	switch typ.Kind() {
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return number >= 0
+	default:
+		return !reflect.Zero(typ).OverflowInt(number)
+	}
+}
+
+// hugeExponent is what makes arithmetics of a quantity take forever.
+var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
+
+// quantity says whether a text or a number is a quantity.
+func (w *walker) quantity(field string, value any) bool {
+	text := fmt.Sprint(value)
+	const longest = 64
+	if len(text) <= longest && !hugeExponent.MatchString(text) {
+		if _, err := resource.ParseQuantity(text); err == nil {
+			return true
+		}
+	}
+	w.check.errorf(field, "%s is no quantity such as 10Gi, 500m or 2", quote(text))
+	return false
+}
+
+// wrongType says that a value, which is no template, is not of the type of its field.
+func (w *walker) wrongType(field string, typ reflect.Type, value any) {
+	w.check.errorf(field, "must be %s, not %s%s", noun(typ), describe(value), remedy(typ, value))
+}
+
+// remedy says what is to be done about a value that is not of a type, if it is one of the usual mistakes.
+func remedy(typ reflect.Type, value any) string {
+	want := noun(typ)
+	switch v := value.(type) {
+	case string:
+		if parsed := parseScalar(v); isScalar(typ) && parsed != nil && fits(typ, parsed) {
+			return ": leave out the quotes"
+		}
+	case map[string]any:
+		if want == "a list" {
+			return `: begin each item with "- "`
+		}
+	case []any:
+		if want == "a mapping" {
+			return `: leave out the "- "`
+		}
+	default:
+		if want == "a string" {
+			return ": put it in quotes"
+		}
+		if want == "an integer" && isNumber(value) {
+			return fmt.Sprintf(" of %d bits", typ.Bits())
+		}
+	}
+	return ""
+}
+
+func parseScalar(text string) any {
+	var value any
+	if json.Unmarshal([]byte(text), &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// noun names a type.
+func noun(typ reflect.Type) string {
+	switch kind := typ.Kind(); {
+	case typ == portType:
+		return "an integer or a string"
+	case typ == quantityType:
+		return "a quantity such as 10Gi"
+	case takesText(typ):
+		return "a string"
+	case kind == reflect.Slice:
+		return "a list"
+	case kind == reflect.Map, kind == reflect.Struct:
+		return "a mapping"
+	case kind == reflect.Bool:
+		return "true or false"
+	case kind == reflect.Float32, kind == reflect.Float64:
+		return "a number"
+	default:
+		return "an integer"
+	}
+}
+
+// describe names a value. Numbers and booleans are so short that they can be told.
+func describe(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return fmt.Sprintf("the boolean %t", v)
+	case int64, float64:
+		return fmt.Sprintf("the number %v", v)
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	default:
+		return "a mapping"
+	}
+}
+
+// quote returns a text in quotes, as much of it as a message can have.
+func quote(text string) string {
+	const longest = 64
+	if len(text) > longest {
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(text[:longest], ""))
+	}
+	return fmt.Sprintf("%q", text)
+}

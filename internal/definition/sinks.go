@@ -1,0 +1,75 @@
+package definition
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// sink is a place where a tenant's choice of a value may give away what is not the tenant's.
+type sink struct {
+	// place is what the path of a field ends in, within a pod template.
+	place *regexp.Regexp
+
+	// what it is that the value chooses.
+	what string
+
+	// names says that the value is the name of an object, so that the name of a claim matters too; own that
+	// the object is in the pod's namespace.
+	names, own bool
+}
+
+var sinks = []sink{
+	{regexp.MustCompile(`^\.metadata\.namespace$`), "the namespace that the pod runs in", true, false},
+	{regexp.MustCompile(`\.image$`), "the image that is run", true, false},
+	{regexp.MustCompile(`^\.spec\.serviceAccount(Name)?$`), "the service account that the pod has", true, true},
+	{regexp.MustCompile(`\.(secretKeyRef|secretRef|nodePublishSecretRef|secret|imagePullSecrets\[\d+\])\.name$|\.secretName$`), "the secret that the pod gets", true, true},
+	{regexp.MustCompile(`\.hostPath\.path$`), "the path on the node that the pod gets", false, false},
+}
+
+// sinks warns of values chosen by tenants that reach places where they are dangerous.
+func (p *pod) sinks() {
+	for _, field := range slices.Sorted(maps.Keys(p.analyses)) {
+		place, inside := strings.CutPrefix(field, p.template.field)
+		if !inside {
+			continue
+		}
+		for _, s := range sinks {
+			if s.place.MatchString(place) && (!s.own || !p.quiet()) {
+				p.reached(field, s, p.analyses[field].Flows)
+			}
+		}
+	}
+}
+
+func (p *pod) reached(field string, s sink, flows []template.Flow) {
+	for _, flow := range flows {
+		if !mayChoose(s, flow) {
+			continue
+		}
+		p.add(Finding{
+			Severity: Warning, Field: field, Line: flow.Line, Column: flow.Column,
+			Message: "whoever creates the claim chooses " + flow.Source + ", and so " + s.what + "; choose it by params or a constant",
+		})
+	}
+}
+
+// mayChoose says whether a tenant can choose something by a value. Names that tenants give their claims, and
+// names of objects in claims, are safe for shells but choose among the names of other objects.
+func mayChoose(s sink, flow template.Flow) bool {
+	if !flow.Safe {
+		return true
+	}
+	return s.names && slices.ContainsFunc(chosenNames, func(name string) bool {
+		// The API server vouches for the namespace of a claim that is being provisioned, but get_pvc is told one.
+		return flow.Source == name
+	})
+}
+
+var chosenNames = []string{
+	"pvc.metadata.name", "pvc.spec.volumeName", "pvc.spec.storageClassName",
+	"get_pvc().metadata.name", "get_pvc().metadata.namespace", "get_pvc().spec.volumeName", "get_pvc().spec.storageClassName",
+}

@@ -1,0 +1,105 @@
+package definition
+
+import (
+	"strings"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// StaticPod is a pod template of a definition that has no template in it, so that it is known what
+// becomes of it.
+type StaticPod struct {
+	// Field is the path of the pod template from the root of the object.
+	Field string
+
+	// Workflow is what the pod is for: one of pavv1's Workflow constants.
+	Workflow string
+
+	// Template is the PodTemplateSpec, as plain data, and as evaluation makes it of the object's.
+	Template map[string]any
+}
+
+// section is a part of a definition that is evaluated as a whole, and has a pod template.
+type section struct{ name, workflow string }
+
+// sections are in the order of a volume's life.
+var sections = []section{
+	{"volumeValidation", pavv1.WorkflowValidation},
+	{"volumeCreation", pavv1.WorkflowCreation},
+	{"volumeDeletion", pavv1.WorkflowDeletion},
+	{"volumeStaging", pavv1.WorkflowStaging},
+	{"volumeUnstaging", pavv1.WorkflowUnstaging},
+}
+
+// Pods returns the pod templates of a definition that have no template in them.
+func Pods(object map[string]any) []StaticPod {
+	var pods []StaticPod
+	spec, _ := object["spec"].(map[string]any)
+	for _, s := range sections {
+		content, _ := spec[s.name].(map[string]any)
+		pod, ok := content["podTemplate"].(map[string]any)
+		if ok && isStatic(pod, maxDepth) {
+			pods = append(pods, StaticPod{Field: "spec." + s.name + ".podTemplate", Workflow: s.workflow, Template: evaluated(pod).(map[string]any)})
+		}
+	}
+	return pods
+}
+
+// maxDepth is how deep a pod template may nest whose strings are looked at: no pod's nests half as deep.
+const maxDepth = 50
+
+func isStatic(value any, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	switch v := value.(type) {
+	case string:
+		return !hasTemplate(v)
+	case []any:
+		for _, item := range v {
+			if !isStatic(item, depth-1) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if !isStatic(item, depth-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// evaluated returns a copy of plain data with its texts as evaluation makes them, but for those that are
+// templates: Jinja knows no line break but the line feed, and leaves out one at the end.
+func evaluated(value any) any {
+	switch v := value.(type) {
+	case string:
+		if hasTemplate(v) {
+			return v
+		}
+		v = strings.ReplaceAll(strings.ReplaceAll(v, "\r\n", "\n"), "\r", "\n")
+		return strings.TrimSuffix(v, "\n")
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = evaluated(item)
+		}
+		return items
+	case map[string]any:
+		entries := make(map[string]any, len(v))
+		for key, entry := range v {
+			entries[key] = evaluated(entry)
+		}
+		return entries
+	default:
+		return value
+	}
+}
+
+// hasTemplate says whether Jinja evaluates anything in the text. Line breaks, of which [evaluated] tells,
+// do not count.
+func hasTemplate(text string) bool {
+	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
+}

@@ -1,0 +1,202 @@
+package definition
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// walker holds plain data against Go types, by the names of their JSON.
+type walker struct {
+	check *check
+
+	// section is the one that the data is in, so that its strings are templates; "" where they are none.
+	section string
+
+	// inside are the mappings around the value that is being looked at, the outermost first.
+	inside []level
+}
+
+// level is a mapping and what it may have.
+type level struct {
+	field   string
+	typ     reflect.Type
+	entries map[string]any
+}
+
+// value holds a value against a type and tells of all that does not fit. Known is the part of the value that
+// is known and fits: items of lists that are not known are nil, and other values that are not are absent,
+// for which ok is false.
+func (w *walker) value(field string, typ reflect.Type, value any) (known any, ok bool) {
+	typ = bare(typ)
+	if value == nil || w.check.over(field) {
+		return nil, true // null, which Kubernetes takes for a field that is absent
+	}
+	if text, isText := value.(string); isText && w.section != "" && hasTemplate(text) {
+		w.template(field, typ, text)
+		return nil, false
+	}
+	switch {
+	case typ == templateType:
+		w.field(field, value)
+		return nil, false
+	case typ == reflect.TypeFor[metav1.FieldsV1]():
+		return value, true // an API server's notes of who set which field
+	case isScalar(typ):
+		return w.scalar(field, typ, value)
+	case typ.Kind() == reflect.Slice:
+		return w.list(field, typ, value)
+	case typ.Kind() == reflect.Map:
+		return w.mapping(field, typ, value)
+	case typ.Kind() == reflect.Struct:
+		return w.object(field, typ, value)
+	default:
+		return value, true
+	}
+}
+
+var (
+	templateType = reflect.TypeFor[pavv1.Template]()
+	podType      = reflect.TypeFor[corev1.PodTemplateSpec]()
+)
+
+// template is a string that is a template; its value is never known.
+func (w *walker) template(field string, typ reflect.Type, source string) {
+	analysis := w.check.analyze(w.section, field, source)
+	if analysis.YAML || takesText(typ) || len(analysis.Errors) > 0 {
+		return
+	}
+	w.check.errorf(field, "evaluates to text, but must be %s: write it plain, or begin the template with {%% set yaml = true %%}", noun(typ))
+}
+
+// maxItems is how many items a list may have: more than any that an API server takes a pod with.
+const maxItems = 10_000
+
+func (w *walker) list(field string, typ reflect.Type, value any) (any, bool) {
+	items, isList := value.([]any)
+	if !isList {
+		w.wrongType(field, typ, value)
+		return nil, false
+	}
+	if len(items) > maxItems {
+		w.check.errorf(field, "has %d items, and may have %d at most", len(items), maxItems)
+		return nil, false
+	}
+	known := make([]any, len(items))
+	for i, item := range items {
+		if part, ok := w.value(field+"["+strconv.Itoa(i)+"]", typ.Elem(), item); ok {
+			known[i] = part
+		}
+	}
+	return known, true
+}
+
+func (w *walker) mapping(field string, typ reflect.Type, value any) (any, bool) {
+	entries, isMapping := value.(map[string]any)
+	if !isMapping {
+		w.wrongType(field, typ, value)
+		return nil, false
+	}
+	known := make(map[string]any, len(entries))
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		// A key is a key, also if its value is not known.
+		known[key], _ = w.value(child(field, key), typ.Elem(), entries[key])
+	}
+	return known, true
+}
+
+func (w *walker) object(field string, typ reflect.Type, value any) (any, bool) {
+	entries, isMapping := value.(map[string]any)
+	if !isMapping {
+		w.wrongType(field, typ, value)
+		return nil, false
+	}
+	w.inside = append(w.inside, level{field, typ, entries})
+	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
+
+	types := schemaOf(typ).types
+	known := make(map[string]any, len(entries))
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		name := child(field, key)
+		fieldType, exists := types[key]
+		if !exists && w.check.over(name) {
+			return nil, false
+		}
+		if !exists {
+			w.check.add(Finding{Severity: Error, Field: name, Key: true, Message: w.unknown(key)})
+			continue
+		}
+		if part, ok := w.value(name, fieldType, entries[key]); ok {
+			known[key] = part
+		}
+	}
+	return known, true
+}
+
+// unknown says what to do about a key of the innermost mapping that is no field of it.
+func (w *walker) unknown(key string) string {
+	if hasTemplate(key) {
+		return "unknown field; keys are not templates, only values are"
+	}
+	here := w.inside[len(w.inside)-1]
+	names := schemaOf(here.typ).names
+	if near := nearest(key, names); strings.EqualFold(near, key) {
+		return fmt.Sprintf("unknown field; did you mean %q?", near)
+	}
+	if place := w.elsewhere(key); place != "" {
+		return "unknown field; it belongs " + place
+	}
+	if near := nearest(key, names); near != "" {
+		return fmt.Sprintf("unknown field; did you mean %q?", near)
+	}
+	const few = 10
+	if len(names) <= few {
+		return "unknown field; there are " + strings.Join(names, ", ")
+	}
+	return "unknown field"
+}
+
+// elsewhere says where a key belongs that is no field of the innermost mapping: in one of the mappings in it,
+// or around it, which do not have it yet; or nothing.
+func (w *walker) elsewhere(key string) string {
+	here := schemaOf(w.inside[len(w.inside)-1].typ)
+	for _, name := range here.names {
+		inner := element(here.types[name])
+		if name == "podTemplate" {
+			inner = podType
+		}
+		if inner != nil && schemaOf(inner).types[key] != nil {
+			return fmt.Sprintf("under %q", name)
+		}
+	}
+	for _, outer := range slices.Backward(w.inside[:len(w.inside)-1]) {
+		if schemaOf(outer.typ).types[key] == nil || outer.entries[key] != nil {
+			continue
+		}
+		if outer.field == "" {
+			return "at the top, beside spec"
+		}
+		return "in " + outer.field + ": check the indentation"
+	}
+	return ""
+}
+
+// child returns the path of a key of a mapping, as the template evaluator does.
+func child(field, key string) string {
+	switch {
+	case strings.ContainsAny(key, "./[]"):
+		return field + "[" + key + "]"
+	case field == "":
+		return key
+	default:
+		return field + "." + key
+	}
+}
