@@ -2,9 +2,11 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,6 +17,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protection"
 	"github.com/albertofaria/pav/internal/controller/protocol"
@@ -23,7 +26,7 @@ import (
 // cacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
 // volumes and nodes than PaV has business with. What is patched is patched by difference, so that
 // a field missing here is never missing there.
-func cacheOptions() (cache.Options, error) {
+func cacheOptions(o Options) (cache.Options, error) {
 	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
 		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
 	if err != nil {
@@ -33,18 +36,20 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
 	}
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
-			&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
-			&corev1.Node{}:                  {Transform: keep(trimNode)},
-			&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours, *notOfStages), Transform: keep(trimPod)},
-			&pavv1.PavStage{}:               {Transform: keep(trimStage)},
-			&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
-			&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protection.Name)},
-		},
-	}, nil
+	byObject := map[client.Object]cache.ByObject{
+		&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
+		&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
+		&corev1.Node{}:                  {Transform: keep(trimNode)},
+		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours, *notOfStages), Transform: keep(trimPod)},
+		&pavv1.PavStage{}:               {Transform: keep(trimStage)},
+		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
+		&storagev1.CSINode{}:            {Transform: keep(trimCSINode)},
+		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protection.Name)},
+	}
+	if o.serves() {
+		maps.Copy(byObject, admission.CacheOptions(o.Namespace))
+	}
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject}, nil
 }
 
 // keep makes a transform of a function that trims objects of one type.
@@ -84,6 +89,15 @@ func trimNode(node *corev1.Node) {
 	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
 	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
 	node.Status = corev1.NodeStatus{}
+}
+
+func trimCSINode(node *storagev1.CSINode) {
+	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
+	drivers := make([]storagev1.CSINodeDriver, len(node.Spec.Drivers))
+	for i := range node.Spec.Drivers {
+		drivers[i].Name = node.Spec.Drivers[i].Name
+	}
+	node.Spec = storagev1.CSINodeSpec{Drivers: drivers}
 }
 
 func trimPod(pod *corev1.Pod) {

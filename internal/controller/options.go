@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/albertofaria/pav/internal/admission"
 	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -26,6 +28,15 @@ type Options struct {
 
 	// MetricsAddress and ProbeAddress are where to serve metrics and health probes; "0" for nowhere.
 	MetricsAddress, ProbeAddress string
+
+	// ProfilingAddress is where to serve profiles; empty for nowhere.
+	ProfilingAddress string
+
+	// WebhookAddress is where to serve the webhook that judges PavProvisioners; "0" for nowhere.
+	WebhookAddress string
+
+	// Certificates says how long those of the webhook are good for. No flag sets it.
+	Certificates admission.Lifetimes
 
 	// Workers is how many objects of a kind are reconciled at once.
 	Workers int
@@ -49,6 +60,8 @@ func DefaultOptions() Options {
 		LeaseDuration:  15 * time.Second,
 		MetricsAddress: ":8080",
 		ProbeAddress:   ":8081",
+		WebhookAddress: ":9443",
+		Certificates:   admission.DefaultLifetimes(),
 		Workers:        20,
 		QPS:            100,
 		Burst:          200,
@@ -64,6 +77,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that is not heard of any more stays one; at least 2s")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
+	flags.StringVar(&o.WebhookAddress, "webhook-address", o.WebhookAddress, "where to serve the webhook that judges PavProvisioners, with the certificate of the Secret "+admission.SecretName+"; 0 for nowhere")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
@@ -77,6 +92,9 @@ func (o *Options) Validate() error {
 	var problems []error
 	if o.LeaderElect && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
 		problems = append(problems, fmt.Errorf("--namespace (or $POD_NAMESPACE): must name the agent's namespace, not %q", o.Namespace))
+	}
+	if problem := o.checkWebhook(); problem != nil {
+		problems = append(problems, problem)
 	}
 	if o.LeaseDuration < 2*time.Second {
 		problems = append(problems, fmt.Errorf("--lease-duration: must be 2s or more, not %s", o.LeaseDuration))
@@ -93,5 +111,23 @@ func (o *Options) Validate() error {
 	if o.Pods.Overall < 1 || o.Pods.PerProvisioner < 1 {
 		problems = append(problems, errors.New("--max-pods and --max-pods-per-provisioner: must be 1 or more"))
 	}
-	return errors.Join(append(problems, o.Templates.Validate())...)
+	return errors.Join(append(problems, observe.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
+}
+
+// serves says whether the agent serves the webhook.
+func (o *Options) serves() bool {
+	return o.WebhookAddress != "0"
+}
+
+func (o *Options) checkWebhook() error {
+	if !o.serves() {
+		return nil
+	}
+	if err := admission.CheckAddress(o.WebhookAddress); err != nil {
+		return fmt.Errorf("--webhook-address: %w, or 0 for nowhere", err)
+	}
+	if !o.LeaderElect && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		return fmt.Errorf("--namespace (or $POD_NAMESPACE): must name the namespace of the webhook's Secret, not %q", o.Namespace)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attachment"
 	"github.com/albertofaria/pav/internal/controller/claim"
@@ -22,6 +24,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/controller/stage"
 	"github.com/albertofaria/pav/internal/controller/volume"
+	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -61,7 +64,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	caching, err := cacheOptions()
+	caching, err := cacheOptions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +93,14 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	filled := &observe.Filled{}
+	if err := errors.Join(mgr.Add(filled), mgr.AddReadyzCheck("caches", filled.Check)); err != nil {
 		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if o.ProfilingAddress != "" {
+		if err := mgr.Add(observe.Profiling(o.ProfilingAddress)); err != nil {
+			return nil, fmt.Errorf("adding the server of profiles: %w", err)
+		}
 	}
 	return mgr, nil
 }
@@ -107,15 +116,28 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making the client that runs pods: %w", err)
 	}
+	volumes := &volume.Reconciler{
+		Client: client, Live: live, Runner: &workflow.Runner{Client: direct}, Events: events,
+		Templates: template.NewEvaluator(o.Templates), Limits: o.Pods,
+	}
+	if volumes.Metrics, err = export(ctx, mgr, volumes.PodCounts); err != nil {
+		return err
+	}
+	definitions := definition.NewChecker(o.Templates)
+	if o.serves() {
+		hook := &admission.Webhook{
+			Definitions: definitions, Namespace: o.Namespace, Address: o.WebhookAddress, Lifetimes: o.Certificates,
+		}
+		if err := hook.Register(ctx, mgr); err != nil {
+			return fmt.Errorf("registering the webhook: %w", err)
+		}
+	}
 	reconcilers := []interface {
 		Register(mgr ctrl.Manager, workers int) error
 	}{
-		&provisioner.Reconciler{Client: client, Live: live},
+		&provisioner.Reconciler{Client: client, Live: live, Definitions: definitions},
 		&claim.Reconciler{Client: client, Live: live, Events: events},
-		&volume.Reconciler{
-			Client: client, Live: live, Runner: &workflow.Runner{Client: direct}, Events: events,
-			Templates: template.NewEvaluator(o.Templates), Limits: o.Pods,
-		},
+		volumes,
 		&stage.Reconciler{Client: client, Live: live},
 		&attachment.Reconciler{Client: client, Live: live, Events: events},
 		&protection.Reconciler{Client: client, Live: live},

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -53,6 +52,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 
+	log = log.WithValues(observe.Node, o.NodeName)
 	mgr, err := newManager(config, o, log)
 	if err != nil {
 		return err
@@ -96,6 +96,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 
 // setUp adds what watches the API server and the stages to the manager.
 func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, keeper *stage.Keeper, registry *register.Registry, live client.Reader) error {
+	if err := addProbes(ctx, mgr, registry); err != nil {
+		return err
+	}
 	if err := mgr.Add(keeper); err != nil {
 		return fmt.Errorf("setting up the keeper: %w", err)
 	}
@@ -103,6 +106,9 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, 
 		return err
 	}
 	if err := stage.WatchPods(ctx, mgr, hub, stager, keeper); err != nil {
+		return err
+	}
+	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
 		return err
 	}
 	services := func(name string, topologyKeys []string) csi.Services {
@@ -139,6 +145,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}:              {Label: ours},
+				&pavv1.PavStage{}:          {Label: ours},
 				&corev1.PersistentVolume{}: {Transform: stage.TrimVolume},
 				&storagev1.CSIDriver{}:     {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
 			},
@@ -147,13 +154,10 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	if err != nil {
 		return nil, fmt.Errorf("setting up the node agent: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
+	if o.ProfilingAddress != "" {
+		err = mgr.Add(observe.Profiling(o.ProfilingAddress))
 	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
-	}
-	return mgr, nil
+	return mgr, err
 }
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
@@ -166,6 +170,10 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 	if err != nil {
 		return nil, nil, err
 	}
+	workflows, calls, err := export(ctx, mgr)
+	if err != nil {
+		return nil, nil, err
+	}
 	stager := stage.New(stage.Config{
 		Client:    live,
 		Catalogue: stage.Cache{Reader: mgr.GetClient()},
@@ -174,6 +182,8 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Hub:       hub,
 		Events:    events,
 		Templates: template.NewEvaluator(o.Templates),
+		Workflows: workflows,
+		Calls:     calls,
 		Node:      o.NodeName,
 		BootID:    bootID,
 	})

@@ -34,7 +34,7 @@ func Options(namespace string) controller.Options {
 	o := controller.DefaultOptions()
 	o.Namespace = namespace
 	o.LeaderElect = false
-	o.MetricsAddress, o.ProbeAddress = "0", "0"
+	o.MetricsAddress, o.ProbeAddress, o.WebhookAddress = "0", "0", "0"
 	return o
 }
 

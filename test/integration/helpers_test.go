@@ -104,7 +104,7 @@ func provisionerOf(name string) *pavv1.PavProvisioner {
 		Spec: pavv1.PavProvisionerSpec{
 			ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic},
 			VolumeCreation:    &pavv1.VolumeCreation{Capacity: field(`"{{ requestedMinCapacity }}"`)},
-			VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *field(`{}`)},
+			VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *field(`{"spec": {"containers": [{"name": "stage", "image": "busybox:1.37.0"}]}}`)},
 		},
 	}
 }

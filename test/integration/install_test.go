@@ -26,6 +26,7 @@ const (
 	namespace      = "pav"
 	serviceAccount = "system:serviceaccount:" + namespace + ":"
 	kindCRD        = "CustomResourceDefinition"
+	kindWebhook    = "ValidatingWebhookConfiguration"
 )
 
 // manifests returns the objects of deployment.yaml, in its order.

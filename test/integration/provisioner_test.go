@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,62 @@ func TestProvisionerHasACSIDriver(t *testing.T) {
 	mustDelete(t, c, provisioner)
 	gone(t, c, provisioner)
 	gone(t, c, csi)
+}
+
+// A definition that came in past the webhook.
+func TestProvisionerWithMistakes_SaysSo_AndServes(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	provisioner := driver(t, c, "mistaken", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeUnstaging = &pavv1.VolumeUnstaging{PodTemplate: field(`{"spec": {"contaners": []}}`)}
+	})
+	exists(t, c, provisioner, "says so", func(p *pavv1.PavProvisioner) bool {
+		accepted := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted)
+		return accepted != nil && accepted.Reason == pavv1.ProvisionerInvalid && strings.Contains(accepted.Message, "spec.volumeUnstaging.podTemplate.spec.contaners: ") &&
+			meta.IsStatusConditionTrue(p.Status.Conditions, pavv1.ProvisionerReady)
+	})
+	bound(t, c, mustCreate(t, c, claimOf("mistaken", "data")))
+	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.VolumeUnstaging = nil })
+	exists(t, c, provisioner, "is accepted", func(p *pavv1.PavProvisioner) bool {
+		return meta.IsStatusConditionTrue(p.Status.Conditions, pavv1.ProvisionerAccepted)
+	})
+}
+
+func TestProvisionerCounts(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	provisioner := driver(t, c, "counting")
+	counts := func(what, nodes string, volumes int32) {
+		t.Helper()
+		exists(t, c, provisioner, what, func(p *pavv1.PavProvisioner) bool {
+			s := p.Status
+			return s.Nodes != nil && s.Nodes.Summary == nodes && *s.Volumes == pavv1.ProvisionerCount{Total: volumes} && s.Stages.Total == 0
+		})
+	}
+	counts("has nothing", "0/0", 0)
+	csiNode := func(name string, drivers ...string) *storagev1.CSINode {
+		node := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, driver := range drivers {
+			node.Spec.Drivers = append(node.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: name})
+		}
+		t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+		return mustCreate(t, c, node)
+	}
+	csiNode("other", "another.example.com")
+	first := csiNode("first", pavv1.Driver, "counting")
+	second := csiNode("second", pavv1.Driver)
+	counts("is on one of two nodes", "1/2", 0)
+	mustPatch(t, c, second, func(n *storagev1.CSINode) {
+		n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: "counting", NodeID: "second"})
+	})
+	counts("is on both", "2/2", 0)
+	mustDelete(t, c, first)
+	counts("is on the one that is left", "1/1", 0)
+	claim := mustCreate(t, c, claimOf("counting", "data"))
+	bound(t, c, claim)
+	counts("has a volume", "1/1", 1)
+	mustDelete(t, c, claim)
+	counts("has none", "1/1", 0)
 }
 
 func TestProvisionerDeletionWaitsForItsVolumes(t *testing.T) {

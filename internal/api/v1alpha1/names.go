@@ -68,6 +68,12 @@ const (
 	ResultAnnotation = Group + "/result"
 )
 
+// RetryAnnotation on a PavVolume or a PavStage asks for the next attempt now, where the last one has
+// failed and the next one would wait; the value is the time of that wish, as RFC 3339 with
+// microseconds. It is the wish of whoever may write the object, heeded by the agent that makes the
+// attempts, and removed by nobody; see RetryAsked.
+const RetryAnnotation = Group + "/retry"
+
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
 // agent runs the pods of the first three, a node agent those of the others and the validation pods that
 // have a StageLabel.

@@ -34,14 +34,25 @@ const (
 	ProvisionerDeleting = "Deleting"
 )
 
+// ProvisionerInvalid is the reason of the condition Accepted of a definition that has mistakes, and came
+// in past the webhook that would have refused it. It goes on being served as far as it can be.
+const ProvisionerInvalid = "Invalid"
+
 // PavProvisioner defines a volume provisioner by templates of pods. Its name is the provisioner of
 // StorageClasses and the CSI driver of PersistentVolumes.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:resource:scope=Cluster,shortName=pav,singular=pavprovisioner,path=pavprovisioners
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Modes",type=string,JSONPath=`.spec.provisioningModes`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,priority=1
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.total`
+// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.volumes.failing`,priority=1
+// +kubebuilder:printcolumn:name="Stages",type=integer,JSONPath=`.status.stages.total`,priority=1
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes whose kubelets know the driver, of those that PaV runs on."
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.stagingScope`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
 type PavProvisioner struct {
@@ -72,8 +83,10 @@ type PavProvisionerList struct {
 // Schema and value are checked when the workflow that the field belongs to is evaluated.
 type Template = apiextensionsv1.JSON
 
-// PavProvisionerSpec is the definition of a provisioner.
+// PavProvisionerSpec is the definition of a provisioner. Like all objects in it, it keeps fields that it does
+// not know, so that admission can refuse them and say what was meant.
 //
+// +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
 type PavProvisionerSpec struct {
@@ -104,6 +117,8 @@ type PavProvisionerSpec struct {
 
 // VolumeValidation says which volumes a provisioner can provision. It is evaluated whenever a
 // volume is being provisioned dynamically, or a statically provisioned one is being staged.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type VolumeValidation struct {
 	// VolumeModes is the list of supported volume modes, of Filesystem and Block. Default: [Filesystem].
 	// +optional
@@ -131,6 +146,8 @@ type VolumeValidation struct {
 }
 
 // VolumeCreation says how a volume is created. It is evaluated whenever a claim provisions a volume.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type VolumeCreation struct {
 	// Handle is the volume's handle, which must be valid as a PersistentVolume's spec.csi.volumeHandle.
 	// Default: what the creation pod wrote to /pav/handle, or else pvc-<uid of the claim>.
@@ -153,6 +170,8 @@ type VolumeCreation struct {
 }
 
 // VolumeDeletion says how a volume is deleted. It is evaluated whenever a volume is being deleted.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type VolumeDeletion struct {
 	// PodTemplate is the PodTemplateSpec of the deletion pod, which runs to completion.
 	// +optional
@@ -160,6 +179,8 @@ type VolumeDeletion struct {
 }
 
 // VolumeStaging says how a volume is made available on a node. It is evaluated whenever a volume is being staged.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type VolumeStaging struct {
 	// PodTemplate is the PodTemplateSpec of the staging pod, which runs on the client's node. It
 	// makes the volume available at /pav/volume, as a directory or a block special file, and then
@@ -215,6 +236,8 @@ const (
 )
 
 // VolumeUnstaging says how staging is reverted. It is evaluated whenever a volume is being unstaged.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
 type VolumeUnstaging struct {
 	// PodTemplate is the PodTemplateSpec of the unstaging pod, which runs to completion on the
 	// staging pod's node, after the staging pod has ended and with the same /pav.
@@ -233,11 +256,57 @@ type PavProvisionerStatus struct {
 	// +optional
 	StagingScope StagingScope `json:"stagingScope,omitempty"`
 
+	// Volumes counts the provisioner's PavVolumes, and so its dynamically provisioned volumes. Failing
+	// are those whose last attempt at creation or deletion failed.
+	// +optional
+	Volumes *ProvisionerCount `json:"volumes,omitempty"`
+
+	// Stages counts the provisioner's PavStages. Failing are those whose last attempt at staging or
+	// unstaging failed, or that are degraded.
+	// +optional
+	Stages *ProvisionerCount `json:"stages,omitempty"`
+
+	// Nodes counts the nodes whose kubelets know the provisioner's driver.
+	// +optional
+	Nodes *ProvisionerNodes `json:"nodes,omitempty"`
+
 	// Conditions are Accepted, Ready and Deleting.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ProvisionerCount counts objects of a provisioner, as they were a moment ago.
+type ProvisionerCount struct {
+	// Total is how many there are.
+	Total int32 `json:"total"`
+
+	// Failing is how many of them have failed and are tried again.
+	Failing int32 `json:"failing"`
+}
+
+// ProvisionerNodes counts the nodes that a provisioner is registered on.
+type ProvisionerNodes struct {
+	// Registered is how many kubelets know the provisioner's driver.
+	Registered int32 `json:"registered"`
+
+	// Wanted is how many nodes PaV's node agent has registered with their kubelets on.
+	Wanted int32 `json:"wanted"`
+
+	// Summary is both, for people: "2/3".
+	Summary string `json:"summary"`
+}
+
+// Refusal returns why the provisioner must not be used, or "". A definition with mistakes is used as
+// far as it goes: its volumes have to be unstaged and deleted.
+func (p *PavProvisioner) Refusal() string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == ProvisionerAccepted && c.Status == metav1.ConditionFalse && c.Reason != ProvisionerInvalid {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // Supports says whether the provisioner supports the mode.

@@ -17,6 +17,10 @@ type PodReference struct {
 	// its UID is recorded was removed by force, and may have done anything.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+
+	// Due is since when the pod of a PavVolume has been due: it is created as soon as there is a place for it.
+	// +optional
+	Due *metav1.Time `json:"due,omitempty"`
 }
 
 // WorkflowFailure is how a workflow failed.

@@ -21,6 +21,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Reconciler tells the pods that wait for a volume of a driver that does not exist.
@@ -46,6 +47,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Named("attachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(couldBeOurs)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "attachment", "attachment", nil)).
 		Complete(r)
 }
 

@@ -23,6 +23,8 @@ import (
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/watches"
 )
 
 // Reconciler turns claims into PavVolumes.
@@ -43,9 +45,10 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByClass))).
-		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByProvisioner))).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByProvisioner)), builder.WithPredicates(watches.MoreThanCounts)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "claim", observe.Claim, nil)).
 		Complete(r)
 }
 
@@ -66,7 +69,7 @@ func claimOf(_ context.Context, object client.Object) []reconcile.Request {
 func (r *Reconciler) claimsBy(name string) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		claims := &corev1.PersistentVolumeClaimList{}
-		if err := r.Client.List(ctx, claims, client.MatchingFields{name: object.GetName()}); err != nil {
+		if err := r.Client.List(ctx, claims, client.MatchingFields{name: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up", "index", name, "key", object.GetName())
 			return nil
 		}

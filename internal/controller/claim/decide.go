@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -113,8 +112,8 @@ func refuseProvisioner(o observed) string {
 	if !o.provisioner.Supports(pavv1.ProvisioningModeDynamic) {
 		return fmt.Sprintf("PavProvisioner %q does not provision dynamically: its spec.provisioningModes is %v, without Dynamic", name, o.provisioner.Spec.ProvisioningModes)
 	}
-	if c := meta.FindStatusCondition(o.provisioner.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return fmt.Sprintf("PavProvisioner %q cannot be used: %s", name, c.Message)
+	if message := o.provisioner.Refusal(); message != "" {
+		return fmt.Sprintf("PavProvisioner %q cannot be used: %s", name, message)
 	}
 	return ""
 }

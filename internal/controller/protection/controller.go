@@ -21,6 +21,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -47,6 +48,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(ofBudget), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(isPaVs)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "protection", observe.Namespace, nil)).
 		Complete(r)
 }
 

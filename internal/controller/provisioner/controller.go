@@ -3,25 +3,24 @@ package provisioner
 import (
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Reconciler turns PavProvisioners into CSIDrivers.
@@ -31,56 +30,56 @@ type Reconciler struct {
 
 	// Live reads from the API server, for decisions that cannot be taken back.
 	Live client.Reader
+
+	// Definitions checks definitions.
+	Definitions *definition.Checker
+
+	judged judgments
+	nodes  nodes
+	pace   pace
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	r.judged, r.pace = judgments{known: map[string]judgment{}, turns: make(chan struct{}, judgedAtOnce)}, pace{due: map[string]time.Time{}}
+	r.nodes = nodes{known: map[string]int32{}}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("provisioner").
 		For(&pavv1.PavProvisioner{}).
 		Watches(&storagev1.CSIDriver{}, &handler.EnqueueRequestForObject{}). // of the same name
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume), builder.WithPredicates(holdChanges)).
-		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(holdChanges)).
+		Watches(&pavv1.PavVolume{}, soon(ofHeld), builder.WithPredicates(countChanges)).
+		Watches(&pavv1.PavStage{}, soon(ofHeld), builder.WithPredicates(countChanges)).
+		Watches(&storagev1.CSINode{}, soon(r.ofNode)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "provisioner", observe.Provisioner, nil)).
 		Complete(r)
-}
-
-// holdChanges lets through what can change whether an object holds its provisioner.
-var holdChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
-}}
-
-func ofVolume(_ context.Context, object client.Object) []reconcile.Request {
-	volume, ok := object.(*pavv1.PavVolume)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: volume.Spec.Provisioner}}}
-}
-
-func ofStage(_ context.Context, object client.Object) []reconcile.Request {
-	stage, ok := object.(*pavv1.PavStage)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: stage.Spec.Provisioner}}}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	p := &pavv1.PavProvisioner{}
 	if err := r.Client.Get(ctx, request.NamespacedName, p); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.judged.forget(request.Name)
+			r.pace.settle(request.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	o, err := r.gather(ctx, p)
 	if err != nil {
-		return ctrl.Result{}, err
+		return retry.Result(err)
 	}
 	d := decide(o)
+	var result ctrl.Result
 	if d.action == nothing {
-		return retry.Result(r.report(ctx, p, d))
+		result, err = r.report(ctx, p, d)
+	} else {
+		result, err = retry.Result(r.act(ctx, o, d.action))
 	}
-	return retry.Result(r.act(ctx, o, d.action))
+	if err == nil && result.RequeueAfter == 0 && p.DeletionTimestamp == nil {
+		result.RequeueAfter = r.judged.wait(p.Name, time.Now())
+	}
+	return result, err
 }
 
 // gather collects from the cache what the decision depends on.
@@ -92,10 +91,18 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (obser
 	} else if !apierrors.IsNotFound(err) {
 		return o, fmt.Errorf("reading CSIDriver %q: %w", p.Name, err)
 	}
+	var err error
+	if o.counts, err = r.count(ctx, p.Name); err != nil {
+		return o, err
+	}
+	if p.DeletionTimestamp == nil {
+		if o.mistakes, err = r.judge(ctx, p); err != nil {
+			return o, err
+		}
+	}
 	if p.DeletionTimestamp == nil && wantedScope(p) == p.Scope() {
 		return o, nil
 	}
-	var err error
 	o.volumes, o.stages, err = holders(ctx, r.Client,
 		client.MatchingFields{index.VolumesByProvisioner: p.Name}, client.MatchingFields{index.StagesByProvisioner: p.Name})
 	return o, err
@@ -199,27 +206,36 @@ func (r *Reconciler) holdersNow(ctx context.Context, p *pavv1.PavProvisioner) (v
 	return holders(ctx, r.Live, selector, selector)
 }
 
-// report writes the conditions and the scope in force, if they have changed.
-func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d decision) error {
+// report writes the conditions, the scope in force and the counts, if they have changed. Counts that
+// alone have changed wait a moment, in which others may.
+func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d decision) (ctrl.Result, error) {
 	changed := p.DeepCopy()
-	dirty := false
+	urgent := false
 	for _, condition := range d.conditions {
 		condition.ObservedGeneration = p.Generation
-		dirty = meta.SetStatusCondition(&changed.Status.Conditions, condition) || dirty
+		urgent = meta.SetStatusCondition(&changed.Status.Conditions, condition) || urgent
 	}
 	if d.scope != "" && d.scope != p.Status.StagingScope {
 		if err := r.checkNoStages(ctx, p, d.scope); err != nil {
-			return err
+			return retry.Result(err)
 		}
 		changed.Status.StagingScope = d.scope
-		dirty = true
+		urgent = true
 	}
-	if !dirty {
-		return nil
+	if !d.counts.set(&changed.Status) && !urgent {
+		r.pace.settle(p.Name)
+		return ctrl.Result{}, nil
+	}
+	if wait := r.pace.wait(p.Name, time.Now()); wait > 0 && !urgent {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	changed.Status.ObservedGeneration = p.Generation
 	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{}))
-	return client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return retry.Result(err)
+	}
+	r.pace.settle(p.Name)
+	return ctrl.Result{}, nil
 }
 
 // checkNoStages returns ErrStale where the scope is to become another one, and there are stages that

@@ -20,6 +20,12 @@ type observed struct {
 
 	// volumes and stages are the names of the provisioner's PavVolumes and PavStages that have PaV's finalizer.
 	volumes, stages []string
+
+	// counts are those of the status.
+	counts counts
+
+	// mistakes are those of the definition, for people; empty where it has none.
+	mistakes string
 }
 
 // action is the one write that a pass makes, apart from conditions.
@@ -35,17 +41,24 @@ const (
 	release       action = "Release"
 )
 
-// decision is an action, and what to report if there is nothing to do: conditions, and the scope of
-// staging that is in force, where it is known. They speak of what was observed, so that the pass
+// decision is an action, and what to report if there is nothing to do: conditions, the scope of staging
+// that is in force, where it is known, and the counts. They speak of what was observed, so that the pass
 // after an action reports what the action brought about.
 type decision struct {
 	action     action
 	conditions []metav1.Condition
 	scope      pavv1.StagingScope
+	counts     counts
 }
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observed) decision {
+	d := decideAction(o)
+	d.counts = o.counts
+	return d
+}
+
+func decideAction(o observed) decision {
 	if o.provisioner.DeletionTimestamp != nil {
 		return decideDeletion(o)
 	}
@@ -128,6 +141,10 @@ func ready(o observed, status metav1.ConditionStatus, reason, message string) de
 		accepted.Message = fmt.Sprintf(
 			"the definition can be used; its spec.volumeStaging.scope %s comes into force when the last PavStage of the provisioner has gone, until then it is %s; to see them, run: kubectl get pavstages -l %s=%s",
 			wantedScope(o.provisioner), scope, pavv1.ProvisionerLabel, o.provisioner.Name)
+	}
+	if o.mistakes != "" {
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, pavv1.ProvisionerInvalid
+		accepted.Message = "the definition has mistakes, and is used as far as it goes: " + o.mistakes
 	}
 	return decision{action: nothing, scope: scope, conditions: []metav1.Condition{
 		accepted,

@@ -78,3 +78,9 @@ func originOf(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) origin {
 		return foreign
 	}
 }
+
+// IsForeign says whether a CSIDriver is no PavProvisioner's of its name, neither of one that exists nor of
+// one that is deleted: then nobody can have a PavProvisioner of that name.
+func IsForeign(driver *storagev1.CSIDriver) bool {
+	return originOf(driver, &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: driver.Name}}) == foreign
+}

@@ -44,3 +44,14 @@ func (q *Queue) Contended(provisioner string) bool {
 	l := q.lines[provisioner]
 	return l != nil && l.waiting.Len() > 0 && below(q.running, q.limits.Overall) && !below(l.places, q.limits.PerProvisioner)
 }
+
+// All returns the counts of all provisioners of which there are volumes, by name.
+func (q *Queue) All() map[string]Counts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := make(map[string]Counts, len(q.lines))
+	for name, l := range q.lines {
+		all[name] = Counts{Running: l.places - l.lent, Lent: l.lent, Waiting: l.waiting.Len()}
+	}
+	return all
+}

@@ -22,6 +22,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Reconciler lets go of the stages of nodes that are gone.
@@ -40,7 +41,19 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(nodeGoes)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "stage", observe.Stage, r.keys)).
 		Complete(r)
+}
+
+// keys returns what log lines say of a stage, besides its name.
+func (r *Reconciler) keys(name types.NamespacedName) []any {
+	stage := &pavv1.PavStage{}
+	if err := r.Client.Get(context.Background(), name, stage); err != nil { //nolint:forbidigo // it reads the cache
+		return nil
+	}
+	spec := &stage.Spec
+	return []any{observe.Volume, spec.VolumeName, observe.Claim, observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name),
+		observe.Node, spec.NodeName, observe.Provisioner, spec.Provisioner}
 }
 
 // nodeGoes lets through what can make a node gone.
@@ -128,7 +141,7 @@ func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage) error {
 	if err := r.removeFinalizer(ctx, stage, pavv1.StageFinalizer); err != nil {
 		return fmt.Errorf("releasing PavStage %q: %w", stage.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("let go of a stage, as its node is gone", "stage", stage.Name, "node", stage.Spec.NodeName, "volume", stage.Spec.VolumeName)
+	ctrl.LoggerFrom(ctx).Info("let go of a stage, as its node is gone")
 	return nil
 }
 

@@ -137,7 +137,7 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) 
 }
 
 func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (plan.Volume, error) {
-	s, err := sourceOf(o.volume)
+	s, err := plan.SourceOf(o.volume)
 	if err != nil {
 		return plan.Volume{}, err
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (pla
 	if err != nil {
 		return plan.Volume{}, &plan.Error{Err: err}
 	}
-	requested := s.claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	requested := s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	creation := &plan.Creation{DefaultHandle: protocol.VolumeName(o.volume.Spec.ClaimRef.UID), Requested: requested.Value()}
 	if p := o.volume.Status.Plan; p != nil {
 		creation.Handle = p.Handle

@@ -29,7 +29,10 @@ import (
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/watches"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -53,9 +56,13 @@ type Reconciler struct {
 	// Limits say how many pods run at once.
 	Limits queue.Limits
 
+	// Metrics counts the outcomes of pods; nil for nobody to.
+	Metrics *metrics.Workflows
+
 	queue   *queue.Queue
 	handles handles
 	written written
+	wishes  wishes
 	now     func() time.Time
 
 	mu      sync.Mutex
@@ -78,12 +85,25 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
-		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(watches.MoreThanCounts)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		WatchesRawSource(turns).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "volume", observe.Volume, r.keys)).
 		Complete(r)
 }
+
+// keys returns what log lines say of a volume, besides its name.
+func (r *Reconciler) keys(name types.NamespacedName) []any {
+	volume := &pavv1.PavVolume{}
+	if err := r.Client.Get(context.Background(), name, volume); err != nil { //nolint:forbidigo // it reads the cache
+		return nil
+	}
+	return []any{observe.Claim, claimKey(volume).String(), observe.Provisioner, volume.Spec.Provisioner}
+}
+
+// PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
+func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.queue.All() }
 
 // moreThanConditions lets through all updates but those of conditions: what the reconciler says of
 // a volume is no reason to look at it again.
@@ -130,8 +150,8 @@ func ofStage(_ context.Context, object client.Object) []reconcile.Request {
 // unsettled maps a PavProvisioner or its CSIDriver to the volumes that may wait for it.
 func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByProvisioner: object.GetName()}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "provisioner", object.GetName())
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByProvisioner: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observe.Provisioner, object.GetName())
 		return nil
 	}
 	var requests []reconcile.Request
@@ -175,6 +195,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return retry.Result(err)
 	}
+	if d.step.begins() {
+		r.wishes.grant(volume)
+	}
 	return ctrl.Result{RequeueAfter: d.after}, nil
 }
 
@@ -183,6 +206,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.handles.release(volume)
 	r.queue.Give(volume)
 	r.written.forget(volume)
+	r.wishes.forget(volume)
 	pods, err := r.podsOf(ctx, volume)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func deletionBackoff(o observed) time.Duration {
 	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}
-	return backoff(status.DeletionAttempt, status.DeletionFailure.Time.Time, o.now)
+	return o.backoff(status.DeletionAttempt, status.DeletionFailure)
 }
 
 // nodes names at most three nodes.

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -56,8 +55,8 @@ func unusable(p *pavv1.PavProvisioner) string {
 	if !p.Supports(pavv1.ProvisioningModeDynamic) {
 		return fmt.Sprintf("spec.provisioningModes: is %v, without Dynamic", p.Spec.ProvisioningModes)
 	}
-	if c := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return "it cannot be used: " + c.Message
+	if message := p.Refusal(); message != "" {
+		return "it cannot be used: " + message
 	}
 	return ""
 }
@@ -81,7 +80,7 @@ func provisioningBackoff(o observed) time.Duration {
 	if d := status.Definition; d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation) {
 		return 0
 	}
-	return backoff(status.Attempt, status.Failure.Time.Time, o.now)
+	return o.backoff(status.Attempt, status.Failure)
 }
 
 // The delay between attempts doubles with each from the first to the longest.
@@ -96,6 +95,15 @@ func delayAfter(attempt int32) time.Duration {
 		return longestDelay
 	}
 	return min(firstDelay<<max(attempt-1, 0), longestDelay)
+}
+
+// backoff returns how long to wait after the failure of an attempt: not at all where somebody has asked
+// for the next one since.
+func (o observed) backoff(attempt int32, failure *pavv1.WorkflowFailure) time.Duration {
+	if o.retry.After(failure.Time.Time) {
+		return 0
+	}
+	return backoff(attempt, failure.Time.Time, o.now)
 }
 
 // backoff returns what is left of the delay after an attempt that failed at some time. Clocks may

@@ -118,7 +118,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) e
 	}); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("reverted the creation of a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
+	ctrl.LoggerFrom(ctx).Info("reverted the creation of a volume")
 	return nil
 }
 
@@ -226,6 +226,6 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
+	ctrl.LoggerFrom(ctx).Info("deleted a volume")
 	return nil
 }

@@ -43,6 +43,9 @@ type observed struct {
 	// pods are all pods of the volume, and orphans those of an earlier PavVolume of its name.
 	pods, orphans []corev1.Pod
 
+	// retry is when somebody asked for the next attempt, if none has begun since; else the zero time.
+	retry time.Time
+
 	// contended says that other volumes of the provisioner wait for this one's pod to end.
 	contended bool
 }

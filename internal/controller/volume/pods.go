@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,14 +35,11 @@ type intent struct {
 	change change
 }
 
-// workflows and fields are those of the pods of each step; words say what such a pod does.
+// workflows are those of the pods of each step; words say what such a pod does.
 var (
 	workflows = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: pavv1.WorkflowValidation, pavv1.StepCreating: pavv1.WorkflowCreation,
 		pavv1.StepReverting: pavv1.WorkflowDeletion, pavv1.StepDeleting: pavv1.WorkflowDeletion,
-	}
-	fields = map[string]string{
-		pavv1.WorkflowValidation: plan.ValidationPod, pavv1.WorkflowCreation: plan.CreationPod, pavv1.WorkflowDeletion: plan.DeletionPod,
 	}
 	words = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: "is validating the request", pavv1.StepCreating: "is creating the volume",
@@ -61,7 +57,7 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
-		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
+		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.now()))}
 		setCondition(o.volume, status, conditionOf(i.step), "Queued", fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
@@ -87,32 +83,7 @@ func conditionOf(step pavv1.VolumeStep) string {
 
 // build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
 func build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
-	kind := workflows[i.step]
-	attempt := strconv.Itoa(int(number))
-	fence := workflow.Fence{
-		Workflow: kind,
-		Name:     workflow.Name(kind, string(volume.UID), attempt),
-		Owner: metav1.OwnerReference{
-			APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
-		},
-		Labels: map[string]string{
-			pavv1.ProvisionerLabel: volume.Spec.Provisioner,
-			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
-		},
-		Annotations: map[string]string{
-			pavv1.VolumeAnnotation:  volume.Name,
-			pavv1.AttemptAnnotation: attempt,
-		},
-		Within: i.within,
-	}
-	if volume.Status.Handle != "" {
-		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle
-	}
-	pod, err := workflow.Build(fields[kind], i.pod, fence)
-	if err != nil {
-		return nil, &plan.Error{Err: err}
-	}
-	return pod, nil
+	return plan.Pod(volume, workflows[i.step], i.pod, i.within, number)
 }
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
@@ -209,7 +180,7 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 		err = i.create(ctx, request, definition.VolumeCreation)
 	}
 	if err == nil && i.pod == nil {
-		err = &plan.Error{Err: fmt.Errorf("%s: yields no pod any more", fields[workflows[i.step]])}
+		err = &plan.Error{Err: fmt.Errorf("%s: yields no pod any more", plan.PodField(workflows[i.step]))}
 	}
 	return i, err
 }

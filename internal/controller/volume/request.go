@@ -29,11 +29,11 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavV
 	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
 		return plan.Request{}, retry.ErrStale
 	}
-	s, err := sourceOf(volume)
+	s, err := plan.SourceOf(volume)
 	if err != nil {
 		return plan.Request{}, err
 	}
-	if _, _, err := parameters(&s.class); err != nil {
+	if _, _, err := plan.Parameters(&s.Class); err != nil {
 		return plan.Request{}, &plan.Error{Err: err}
 	}
 	request, err := r.requestOf(volume, claim.Object)

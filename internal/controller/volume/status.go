@@ -32,7 +32,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 		return fmt.Errorf("updating the status of PavVolume %q: %w", volume.Name, err)
 	}
 	r.written.replace(volume.Name, volume.ResourceVersion, changed.ResourceVersion)
+	before := volume.Status
 	*volume = *changed
+	r.measure(ctx, volume, &before)
 	return nil
 }
 

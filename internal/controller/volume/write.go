@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
 )
@@ -21,7 +22,7 @@ import (
 // Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried for as
 // long as the claim exists; when that goes, "it MUST delete the storage asset".
 func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error {
-	pv, err := persistentVolume(o.volume)
+	pv, err := plan.PersistentVolume(o.volume)
 	if err != nil {
 		return r.rejectPV(ctx, o, err)
 	}
@@ -69,7 +70,7 @@ func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) erro
 	})
 	if err == nil && pending {
 		r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.ProvisioningSucceeded, "Successfully provisioned volume %s", o.volume.Name)
-		ctrl.LoggerFrom(ctx).Info("provisioned a volume", "provisioner", o.volume.Spec.Provisioner, "claim", claimKey(o.volume))
+		ctrl.LoggerFrom(ctx).Info("provisioned a volume")
 	}
 	return err
 }

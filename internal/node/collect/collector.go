@@ -95,9 +95,9 @@ func (c *Collector) Sweep(ctx context.Context) error {
 		removed, err := c.sweep(ctx, id)
 		switch {
 		case err != nil:
-			c.log.Error(err, "the directory of a pod cannot be removed", "volume", id)
+			c.log.Error(err, "the directory of a pod cannot be removed", "directory", id)
 		case removed:
-			c.log.Info("the directory of a pod that is gone was removed", "volume", id)
+			c.log.Info("the directory of a pod that is gone was removed", "directory", id)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Directories are the /pav directories of the node that the pods of a stage share.
@@ -53,6 +54,10 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 		return nil, toStatus(err)
 	}
 	user, err := s.userOf(ctx, r.GetVolumeContext())
+	observe.Note(ctx, observe.Stage, user.stage)
+	if user.pod.Name != "" {
+		observe.Note(ctx, observe.Pod, observe.Name(user.pod.Namespace, user.pod.Name))
+	}
 	switch {
 	case err != nil:
 	case user.stage != "":

@@ -13,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. The CSIDriver goes
@@ -22,6 +23,7 @@ func WatchPavDriver(mgr manager.Manager, registry *Registry, services csi.Servic
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pav-driver").
 		For(&storagev1.CSIDriver{}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "pav-driver", observe.Provisioner, nil)).
 		Complete(&pavDriver{reader: mgr.GetClient(), registry: registry, services: services})
 }
 

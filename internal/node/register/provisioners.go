@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -16,6 +17,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/watches"
 )
 
 // WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
@@ -29,8 +32,9 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(na
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("driver").
-		For(&pavv1.PavProvisioner{}).
+		For(&pavv1.PavProvisioner{}, builder.WithPredicates(watches.MoreThanCounts)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "driver", observe.Provisioner, nil)).
 		Complete(p)
 }
 
@@ -53,10 +57,15 @@ func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
 	}
-	if !meta.IsStatusConditionTrue(provisioner.Status.Conditions, pavv1.ProvisionerAccepted) {
+	if !servable(provisioner) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, p.register(request.Name, provisioner.TopologyKeys())
+}
+
+// servable says whether the controller agent has looked at a provisioner, and let it have its name.
+func servable(p *pavv1.PavProvisioner) bool {
+	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
 }
 
 // register must not be called for one name at once, as a controller never does.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,6 +20,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -34,6 +36,7 @@ type Registry struct {
 type driver struct {
 	server *grpc.Server
 	served sync.WaitGroup
+	told   atomic.Int32 // what kubelet has said of it
 }
 
 // New returns a Registry without drivers, for the kubelet with the folder kubeletDir.
@@ -109,7 +112,7 @@ func (r *Registry) serve(name string, services csi.Services) error {
 		grpc.ConnectionTimeout(2*time.Second),
 	)}
 	services(d.server)
-	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name)})
+	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name), driver: d})
 	for _, path := range []string{r.socket(name), r.registration(name)} {
 		listener, err := listen(path)
 		if err != nil {
@@ -119,12 +122,12 @@ func (r *Registry) serve(name string, services csi.Services) error {
 		}
 		d.served.Go(func() {
 			if err := d.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-				r.log.Error(err, "a driver is not served any more", "driver", name)
+				r.log.Error(err, "a driver is not served any more", observe.Provisioner, name)
 			}
 		})
 	}
 	r.drivers[name] = d
-	r.log.Info("driver registered", "driver", name)
+	r.log.Info("driver registered", observe.Provisioner, name)
 	return nil
 }
 
@@ -163,7 +166,7 @@ func (r *Registry) Unregister(name string) error {
 	r.mu.Unlock()
 	if d != nil {
 		d.drain(callPatience)
-		r.log.Info("driver unregistered", "driver", name)
+		r.log.Info("driver unregistered", observe.Provisioner, name)
 	}
 	return err
 }
@@ -251,6 +254,7 @@ type registration struct {
 	registerapi.UnimplementedRegistrationServer
 	log            logr.Logger
 	name, endpoint string
+	driver         *driver
 }
 
 // GetInfo implements registerapi.RegistrationServer.
@@ -266,7 +270,10 @@ func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 // NotifyRegistrationStatus implements registerapi.RegistrationServer.
 func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !r.GetPluginRegistered() {
-		s.log.Info("kubelet refused the driver", "driver", s.name, "reason", r.GetError())
+		s.driver.told.Store(kubeletRefused)
+		s.log.Info("kubelet refused the driver", observe.Provisioner, s.name, "reason", r.GetError())
+		return &registerapi.RegistrationStatusResponse{}, nil
 	}
+	s.driver.told.Store(kubeletRegistered)
 	return &registerapi.RegistrationStatusResponse{}, nil
 }

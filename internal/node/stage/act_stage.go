@@ -16,6 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/stageplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -103,6 +104,7 @@ func (t *task) runStaging(ctx context.Context) error {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
 	if isDefinition(err) {
+		t.troubles.grant(t.stage)
 		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
 	}
 	if err != nil {
@@ -119,6 +121,7 @@ func (t *task) runStaging(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	t.troubles.grant(t.stage)
 	err = t.runner.Create(ctx, pod)
 	if errors.Is(err, workflow.ErrRefused) {
 		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
@@ -143,12 +146,20 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	vars, err := t.variables(ctx)
+	objects, err := t.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	field := fieldOf(provisioner, "spec.volumeStaging.podTemplate")
-	return t.build(ctx, pavv1.WorkflowStaging, field, provisioner.Spec.VolumeStaging.PodTemplate, vars, t.stage.Status.Attempt)
+	pod, err := t.definition(provisioner).Staging(ctx, t.stage, objects)
+	return pod, refusal(err)
+}
+
+// refusal makes an error about a definition an ErrRefused.
+func refusal(err error) error {
+	if wrong, ok := errors.AsType[*stageplan.Error](err); ok {
+		return fmt.Errorf("%w: %w", ErrRefused, wrong)
+	}
+	return err
 }
 
 // liveProvisioner returns the provisioner as the API server has it, after the PavStage was written: one
@@ -245,7 +256,7 @@ func (t *task) available(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.troubles.forget(t.stage.Name)
+	t.troubles.settle(t.stage.Name)
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
 	// are. That of one that has failed is for the keeper to tell first.
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
@@ -312,12 +323,14 @@ func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
 
 // update changes the status, and fails if somebody else has changed the object since it was read.
 func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) error {
+	before := t.stage.Status.DeepCopy()
 	change(&t.stage.Status)
 	// An agent that ended between the object and its first status has left it without.
 	t.stage.Status.Attempt = max(t.stage.Status.Attempt, 1)
 	if err := t.client.Status().Update(ctx, t.stage); err != nil {
 		return fmt.Errorf("writing the status of PavStage %q: %w", t.stage.Name, err)
 	}
+	t.measure(before)
 	return nil
 }
 

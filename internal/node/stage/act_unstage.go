@@ -64,18 +64,19 @@ func (t *task) runUnstaging(ctx context.Context) error {
 		err = t.createUnstaging(ctx, pod, attempt)
 	}
 	if isDefinition(err) {
+		t.troubles.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error(), Time: metav1.Now()})
 	}
 	return err
 }
 
 func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {
-	vars, err := t.variables(ctx)
+	objects, err := t.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	field := fieldOf(provisioner, "spec.volumeUnstaging.podTemplate")
-	return t.build(ctx, pavv1.WorkflowUnstaging, field, *provisioner.Spec.VolumeUnstaging.PodTemplate, vars, attempt)
+	pod, err := t.definition(provisioner).Unstaging(ctx, t.stage, objects, attempt)
+	return pod, refusal(err)
 }
 
 func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int32) error {
@@ -89,6 +90,7 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	}); err != nil {
 		return err
 	}
+	t.troubles.grant(t.stage)
 	return t.runner.Create(ctx, pod)
 }
 
@@ -166,6 +168,9 @@ func (t *task) forget(ctx context.Context) error {
 	if controllerutil.RemoveFinalizer(t.stage, pavv1.StageFinalizer) {
 		if err := t.client.Patch(ctx, t.stage, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing PavStage %q: %w", t.stage.Name, err)
+		}
+		if failure == nil {
+			t.countSuccess(pavv1.WorkflowUnstaging, before.Status.UnstagingPod, t.unstagingPod)
 		}
 	}
 	if failure != nil {

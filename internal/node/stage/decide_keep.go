@@ -29,6 +29,7 @@ type kept struct {
 	shutdown    bool // kubelet has ended the staging pod because the node goes down
 	confirmed   bool // the volume has been dead for a while
 
+	asked       bool // somebody has asked for the next attempt at an unstaging that has failed
 	early       bool // it was staged anew too short a while ago for another time
 	restageable bool // the provisioner wants volumes to be staged anew
 	degraded    loss // the loss on record
@@ -60,6 +61,7 @@ type verdict struct {
 	loss    loss // what is to be on record
 	release bool // let the staging pod go: what there is to say about it is on record
 	restage bool // stage the volume anew under its clients
+	unstage bool // go on with its unstaging
 }
 
 // decideKeep says what to do about a stage that no call works on. A volume is staged anew only where the
@@ -71,7 +73,7 @@ func decideKeep(o kept) verdict {
 		return verdict{loss: o.degraded, restage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
 		// A call is expected: kubelet's next one, or, if it never comes, that of the orphan's end.
-		return verdict{loss: o.degraded}
+		return verdict{loss: o.degraded, unstage: o.asked}
 	}
 	v := verdict{loss: lossOf(o)}
 	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed

@@ -18,6 +18,10 @@ func TestDecideKeep(t *testing.T) {
 		o    kept
 		want verdict
 	}{
+		"an unstaging that has failed waits for kubelet": {
+			o: kept{phase: pavv1.StageUnstaging, thisBoot: true}, want: verdict{}},
+		"unless somebody asks for its next attempt": {
+			o: kept{phase: pavv1.StageUnstaging, thisBoot: true, asked: true}, want: verdict{unstage: true}},
 		"all is well": {o: staged(func(*kept) {}), want: verdict{}},
 		"a staging pod that has completed is no fault, and goes": {
 			o: staged(func(o *kept) { o.stagingPod = workflow.Succeeded }), want: verdict{release: true}},

@@ -162,7 +162,7 @@ func (k *Keeper) handle(ctx context.Context, stage string) {
 		k.queue.AddAfter(stage, settle) // Somebody changed the object since it was read.
 	default:
 		if ctx.Err() == nil {
-			k.log.Error(err, "looking after a stage", "stage", stage)
+			k.log.Error(err, "looking after a stage", k.vitals.keys(stage)...)
 		}
 		k.queue.AddRateLimited(stage)
 	}
@@ -274,7 +274,7 @@ func (k *Keeper) begin(ctx context.Context, stage string, work func(ctx context.
 		defer cancel()
 		err := work(bounded)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrPending) {
-			k.log.Error(err, "working on a stage", "stage", stage)
+			k.log.Error(err, "working on a stage", k.vitals.keys(stage)...)
 		}
 		k.end(stage, err == nil)
 	})

@@ -29,6 +29,9 @@ func (k *Keeper) act(ctx context.Context, stage *pavv1.PavStage, is kept, pod *c
 			return err
 		}
 	}
+	if v.unstage {
+		k.unstageAsked(ctx, stage)
+	}
 	if v.restage {
 		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.restage(ctx, stage) })
 	}

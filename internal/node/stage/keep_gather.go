@@ -34,6 +34,7 @@ func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *core
 		restaging: status.Restaging,
 		claimOnly: stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil,
 		thisBoot:  status.BootID == k.stager.bootID,
+		asked:     k.asksToUnstage(stage),
 	}
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		is.degraded = loss(degraded.Reason)
@@ -150,6 +151,9 @@ func (k *Keeper) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	died := k.now()
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		died = degraded.LastTransitionTime.Time
+	}
+	if k.stager.troubles.asked(stage, k.now()).After(died) {
+		return 0
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

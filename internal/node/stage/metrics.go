@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
 )
 
 // vitals is what the agent knows of its stages without asking anybody: for metrics, and for answers
@@ -28,8 +30,11 @@ type vitals struct {
 // vital is one stage.
 type vital struct {
 	provisioner, volume string
+	claim               string // NAMESPACE/NAME
 	phase               pavv1.StagePhase
 	failingSince        time.Time // zero where unstaging does not fail
+	unready             time.Time // since when the volume has not been available; zero where it is, or that is not known
+	degraded            string    // the reason of the condition Degraded where that is true, or nothing
 	trouble             string    // what is wrong with the volume, or nothing
 }
 
@@ -41,7 +46,8 @@ func newVitals(prober Prober, looked func(stage string)) *vitals {
 func (v *vitals) note(stage *pavv1.PavStage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	is := vital{provisioner: stage.Spec.Provisioner, volume: stage.Spec.VolumeName, phase: stage.Status.Phase}
+	is := vital{provisioner: stage.Spec.Provisioner, volume: stage.Spec.VolumeName,
+		claim: observe.Name(stage.Spec.ClaimRef.Namespace, stage.Spec.ClaimRef.Name), phase: stage.Status.Phase}
 	if is.phase == pavv1.StageUnstaging && stage.Status.UnstagingFailure != nil {
 		is.failingSince = v.stages[stage.Name].failingSince
 		if is.failingSince.IsZero() {
@@ -49,7 +55,10 @@ func (v *vitals) note(stage *pavv1.PavStage) {
 		}
 	}
 	if degraded := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == "True" {
-		is.trouble = degraded.Message
+		is.trouble, is.degraded = degraded.Message, degraded.Reason
+	}
+	if ready := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageReady); is.phase != pavv1.StageStaged && ready != nil && ready.Status == "False" {
+		is.unready = ready.LastTransitionTime.Time
 	}
 	v.stages[stage.Name] = is
 }
@@ -79,6 +88,17 @@ func (v *vitals) knows(stage string) bool {
 	return known
 }
 
+// keys returns what log lines say of a stage.
+func (v *vitals) keys(stage string) []any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	is, known := v.stages[stage]
+	if !known {
+		return []any{observe.Stage, stage}
+	}
+	return []any{observe.Stage, stage, observe.Volume, is.volume, observe.Claim, is.claim, observe.Provisioner, is.provisioner}
+}
+
 // trouble returns what is wrong with the volume of a stage, or nothing.
 func (v *vitals) trouble(stage string) string {
 	v.mu.Lock()
@@ -87,55 +107,58 @@ func (v *vitals) trouble(stage string) string {
 }
 
 var (
-	stagesMetric = prometheus.NewDesc("pav_stages",
-		"Stages of the node: volumes that are, or are about to be, available on it, by phase.",
-		[]string{"provisioner", "phase"}, nil)
-	failingMetric = prometheus.NewDesc("pav_stage_unstaging_failing_seconds",
-		"How long the unstaging of a volume has been failing, since its first failure.",
-		[]string{"provisioner", "volume"}, nil)
-	degradedMetric = prometheus.NewDesc("pav_stage_degraded",
-		"1 for a volume on the node whose staging pod has ended, or that does not answer.",
-		[]string{"provisioner", "volume"}, nil)
+	stagesMetric   = metrics.Stages.Desc()
+	pendingMetric  = metrics.StagePending.Desc()
+	failingMetric  = metrics.StageUnstagingFailing.Desc()
+	degradedMetric = metrics.StageDegraded.Desc()
 )
 
 // Describe implements prometheus.Collector.
-func (v *vitals) Describe(metrics chan<- *prometheus.Desc) {
-	metrics <- stagesMetric
-	metrics <- failingMetric
-	metrics <- degradedMetric
+func (v *vitals) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{stagesMetric, pendingMetric, failingMetric, degradedMetric} {
+		descs <- desc
+	}
 }
 
 // Collect implements prometheus.Collector. Series are made from the stages there are, so that none stays.
-func (v *vitals) Collect(metrics chan<- prometheus.Metric) {
-	phases, failing, degraded := v.series()
-	for labels, value := range phases {
-		metrics <- prometheus.MustNewConstMetric(stagesMetric, prometheus.GaugeValue, value, labels[:]...)
-	}
-	for labels, value := range failing {
-		metrics <- prometheus.MustNewConstMetric(failingMetric, prometheus.GaugeValue, value, labels[:]...)
-	}
-	for labels, value := range degraded {
-		metrics <- prometheus.MustNewConstMetric(degradedMetric, prometheus.GaugeValue, value, labels[:]...)
+func (v *vitals) Collect(to chan<- prometheus.Metric) {
+	for desc, series := range v.series() {
+		for labels, value := range series {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels.values()...)
+		}
 	}
 }
 
-// labels are the values of a series' labels.
+// labels are the values of a series' labels: the provisioner, and another one if there is any.
 type labels [2]string
 
-// series returns the values by label. A volume may have several stages, one for each of its client pods: the worst counts.
-func (v *vitals) series() (phases, failing, degraded map[labels]float64) {
+func (l labels) values() []string {
+	if l[1] == "" {
+		return l[:1]
+	}
+	return l[:]
+}
+
+// series returns the values by metric and label. A volume may have several stages, one for each of its
+// client pods, and is degraded once.
+func (v *vitals) series() map[*prometheus.Desc]map[labels]float64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	phases, failing, degraded = map[labels]float64{}, map[labels]float64{}, map[labels]float64{}
+	phases, pending, failing, degraded := map[labels]float64{}, map[labels]float64{}, map[labels]float64{}, map[labels]float64{}
+	counted := map[[3]string]bool{}
 	for _, is := range v.stages {
-		phases[labels{is.provisioner, cmp.Or(string(is.phase), "New")}]++
-		volume := labels{is.provisioner, is.volume}
-		if !is.failingSince.IsZero() {
-			failing[volume] = max(failing[volume], v.now().Sub(is.failingSince).Seconds())
+		phase := labels{is.provisioner, cmp.Or(string(is.phase), "New")}
+		phases[phase]++
+		if !is.unready.IsZero() {
+			pending[phase] = max(pending[phase], v.now().Sub(is.unready).Seconds())
 		}
-		if is.trouble != "" {
-			degraded[volume] = 1
+		if all := (labels{is.provisioner}); !is.failingSince.IsZero() {
+			failing[all] = max(failing[all], v.now().Sub(is.failingSince).Seconds())
+		}
+		if volume := [3]string{is.provisioner, is.degraded, is.volume}; is.degraded != "" && !counted[volume] {
+			counted[volume] = true
+			degraded[labels{is.provisioner, is.degraded}]++
 		}
 	}
-	return phases, failing, degraded
+	return map[*prometheus.Desc]map[labels]float64{stagesMetric: phases, pendingMetric: pending, failingMetric: failing, degradedMetric: degraded}
 }

@@ -33,7 +33,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 		}
 	}
 	degraded := func(status *pavv1.PavStageStatus) {
-		status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Message: "bad"}}
+		status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "Bad", Message: "it is bad"}}
 	}
 	steps := []struct {
 		what string
@@ -46,19 +46,21 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 			stage("b", func(*pavv1.PavStageStatus) {})
 			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = "" })
 		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p New": 1}},
-		{"the worst of a volume's stages", func() {
+		{"the oldest failure, and each degraded volume once", func() {
 			stage("a", degraded)
+			stage("b", degraded)
 			stage("c", failing(2, time.Minute))
 		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-			"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 60}},
+			"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
 		{"the first failure counts, also after the second", func() { stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-				"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 60}},
+				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
 		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.forget("c"); stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-				"pav_stage_degraded p pv": 1, "pav_stage_unstaging_failing_seconds p pv": 3600}},
+				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 3600}},
 		{"what is mended is no more", func() {
 			stage("a", func(*pavv1.PavStageStatus) {})
+			stage("b", func(*pavv1.PavStageStatus) {})
 			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageStaging })
 		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Staging": 1}},
 		{"all series go with the stages", func() {
@@ -77,7 +79,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 	}
 }
 
-// gathered returns the values by metric and labels, those of a volume ordered as provisioner and volume.
+// gathered returns the values by metric and labels, the provisioner first.
 func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -89,7 +91,7 @@ func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 			for _, pair := range metric.GetLabel() {
 				values[pair.GetName()] = pair.GetValue()
 			}
-			series[family.GetName()+" "+values["provisioner"]+" "+values["phase"]+values["volume"]] = metric.GetGauge().GetValue()
+			series[family.GetName()+" "+values["provisioner"]+" "+values["phase"]+values["reason"]] = metric.GetGauge().GetValue()
 		}
 	}
 	return series

@@ -115,9 +115,10 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
 		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
-		o.backoff = restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.now())
+		wait := restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.now())
+		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
-		o.backoff = backoff(&t.stage.Status, t.now())
+		o.backoff = t.unlessAsked(backoff(&t.stage.Status, t.now()), t.stage.Status.UnstagingFailure)
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
 	}
 	return err

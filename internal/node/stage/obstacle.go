@@ -37,6 +37,8 @@ type trouble struct {
 	since time.Time       // since when it is known
 	told  map[string]bool // the causes that were told
 
+	granted string // the last wish for another attempt since which one has begun
+
 	failures int // attempts to stage the volume anew that have failed in a row
 }
 
@@ -57,6 +59,18 @@ func (t *troubles) forget(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, stage)
+}
+
+// settle drops what a stage has met, which is over. A wish that was granted stays on the stage, and granted: one
+// by a clock that is ahead of ours would count again otherwise.
+func (t *troubles) settle(stage string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.of[stage]; known == nil || known.granted == "" {
+		delete(t.of, stage)
+	} else {
+		t.of[stage] = &trouble{granted: known.granted}
+	}
 }
 
 // failures returns how many attempts to stage the volume anew have failed in a row.

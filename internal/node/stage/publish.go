@@ -10,6 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observe"
 )
 
 // Publication is what a client pod is to see of a staged volume.
@@ -35,8 +36,10 @@ type publication = pavdir.Publication
 
 // Publish makes a staged volume available to a client pod. It may be repeated. It needs no API server,
 // unless the scope is Pod: then the volume is staged for the pod first, as Stage says.
-func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) error {
-	err := s.publish(ctx, v, p)
+func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) (err error) {
+	began := s.now()
+	defer func() { s.calls.Published(v.Driver, s.now().Sub(began), err) }()
+	err = s.publish(ctx, v, p)
 	if !errors.Is(err, errOutlived) {
 		return err
 	}
@@ -60,6 +63,9 @@ func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 		return err
 	}
 	defer s.tell(name)
+	observe.Note(ctx, observe.Volume, record.VolumeName)
+	observe.Note(ctx, observe.Claim, observe.Name(record.ClaimNamespace, record.ClaimName))
+	observe.Note(ctx, observe.Pod, observe.Name(p.Client.Namespace, p.Client.Name))
 	if record.Mode != p.Mode {
 		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +16,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/stageplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -196,23 +196,9 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 		}
 		scope = holder.Spec.Scope
 	}
-	readOnly := volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
-	stage := &pavv1.PavStage{
-		ObjectMeta: t.metaOf(volume),
-		Spec: pavv1.PavStageSpec{
-			Provisioner:  t.Driver,
-			VolumeName:   volume.Name,
-			VolumeHandle: t.Handle,
-			NodeName:     t.node,
-			ClaimRef:     pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			VolumeMode:   modeOf(volume),
-			ReadOnly:     readOnly || t.ofClient() && t.readOnly,
-			Scope:        scope,
-			Exclusive:    isExclusive(volume.Spec.AccessModes),
-			Volume:       rawVolume,
-			Claim:        rawClaim,
-		},
-	}
+	stage := &pavv1.PavStage{ObjectMeta: t.metaOf(volume), Spec: stageplan.Spec(volume, claim, t.node)}
+	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim = scope, rawVolume, rawClaim
+	stage.Spec.ReadOnly = stage.Spec.ReadOnly || t.ofClient() && t.readOnly
 	if t.ofClient() {
 		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.target}
 	}
@@ -220,10 +206,9 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 }
 
 func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
-	names := t.namesOf(t.subject)
-	name := names[0]
-	if !t.ofClient() && isExclusive(volume.Spec.AccessModes) {
-		name = names[1]
+	name := stageplan.Name(volume, t.node)
+	if t.ofClient() {
+		name = t.clientName(t.Volume, t.target)
 	}
 	return metav1.ObjectMeta{
 		Name:       name,
@@ -264,13 +249,6 @@ func isOf(volume *corev1.PersistentVolume, v Volume) bool {
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == v.Driver && volume.Spec.CSI.VolumeHandle == v.Handle
 }
 
-func modeOf(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
-	if mode := volume.Spec.VolumeMode; mode != nil {
-		return *mode
-	}
-	return corev1.PersistentVolumeFilesystem
-}
-
 func isDynamic(volume *corev1.PersistentVolume, driver string) bool {
 	return volume.Annotations[provisionedBy] == driver
 }
@@ -309,12 +287,4 @@ func (s *Stager) read(ctx context.Context, kind string, key client.ObjectKey, in
 		return apiextensionsv1.JSON{}, fmt.Errorf("encoding %s %q: %w", kind, key, err)
 	}
 	return apiextensionsv1.JSON{Raw: raw}, nil
-}
-
-// isExclusive says whether a volume may be on one node at a time. With attachRequired: false, nothing
-// else in Kubernetes sees to that.
-func isExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
-	return len(modes) > 0 && !slices.ContainsFunc(modes, func(mode corev1.PersistentVolumeAccessMode) bool {
-		return mode != corev1.ReadWriteOnce && mode != corev1.ReadWriteOncePod
-	})
 }

@@ -97,6 +97,7 @@ func (t *task) beginRestaging(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	t.troubles.grant(t.stage)
 	t.eventf(corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
 	return nil
 }

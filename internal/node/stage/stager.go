@@ -13,6 +13,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -45,6 +47,8 @@ type Stager struct {
 	templates *template.Evaluator
 	inflight  *inflight
 	troubles  *troubles
+	workflows *metrics.Workflows
+	calls     *metrics.Calls
 	now       func() time.Time
 
 	// looked, if any, hears of the end of each call, with the name of its stage; vitals tell how volumes
@@ -64,6 +68,10 @@ type Config struct {
 	Events    EventRecorder
 	Templates *template.Evaluator
 
+	// Workflows and Calls count; nil for nobody to.
+	Workflows *metrics.Workflows
+	Calls     *metrics.Calls
+
 	// Node is the name of the node, and BootID tells its boots apart.
 	Node, BootID string
 }
@@ -73,7 +81,7 @@ func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
 		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, templates: c.Templates, inflight: newInflight(),
-		troubles: newTroubles(), now: time.Now,
+		troubles: newTroubles(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}
 }
 
@@ -192,6 +200,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 		if err != nil {
 			return t.interrupted(ctx, err)
 		}
+		t.note(ctx)
 		next := orTell(o, decide(o))
 		if next == stepDone {
 			return nil
@@ -209,6 +218,16 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			return t.interrupted(ctx, err)
 		}
 	}
+}
+
+// note has the call's log line say which volume it is about.
+func (t *task) note(ctx context.Context) {
+	if t.stage == nil {
+		return
+	}
+	spec := &t.stage.Spec
+	observe.Note(ctx, observe.Volume, spec.VolumeName)
+	observe.Note(ctx, observe.Claim, observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name))
 }
 
 // wait returns when something has changed, when it is time, or when ctx ends.

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"github.com/albertofaria/pav/internal/stageplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -26,16 +27,14 @@ type subject struct {
 // ofClient says whether the stage is for one client pod.
 func (s subject) ofClient() bool { return s.target != "" }
 
-// names returns the names that the PavStage of a volume on this node can have: that of a volume that
-// any node may have, and that of one that one node may have at a time, which is the same on all
-// nodes, so that the API server lets only one of them create it.
+// names returns the names that the PavStage of a volume on this node can have, as stageplan.Names does.
 func (s *Stager) names(v Volume) (shared, exclusive string) {
-	return "stage-" + workflow.Hash(v.Driver, v.Handle, s.node), "stage-" + workflow.Hash(v.Driver, v.Handle)
+	return stageplan.Names(v.Driver, v.Handle, s.node)
 }
 
 // clientName returns the name of the PavStage of a client pod, whose volume is to appear at target.
 func (s *Stager) clientName(v Volume, target string) string {
-	return "stage-" + workflow.Hash(v.Driver, v.Handle, s.node, target)
+	return stageplan.ClientName(v.Driver, v.Handle, s.node, target)
 }
 
 // namesOf returns the names that the PavStage of the subject can have.

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/validation"
+	"github.com/albertofaria/pav/internal/stageplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -26,7 +25,7 @@ func (t *task) checkVolume(ctx context.Context, raw apiextensionsv1.JSON, volume
 	if provisioner == nil {
 		return nil, refused("PavProvisioner %q does not exist", t.Driver)
 	}
-	if mode := modeOf(volume); t.mode != "" && mode != t.mode {
+	if mode := stageplan.Mode(volume); t.mode != "" && mode != t.mode {
 		return nil, refused("persistent volume %q has the volume mode %s, not %s", volume.Name, mode, t.mode)
 	}
 	if isDynamic(volume, t.Driver) {
@@ -44,15 +43,8 @@ func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisione
 	if err != nil {
 		return err
 	}
-	vars, err := template.StaticValidationVariables(volume)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	evaluate := func(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
-		return t.templates.Evaluate(ctx, fieldOf(provisioner, path), *definition, vars, t.getPVC)
-	}
-	err = validation.Check(ctx, evaluate, provisioner.Spec.VolumeValidation, vars, validation.PersistentVolume)
-	if isDefinition(err) || errors.Is(err, validation.ErrRefused) {
+	err = t.definition(provisioner).Validate(ctx, volume)
+	if stageplan.IsRefusal(err) {
 		return fmt.Errorf("%w: provisioner %q: %w", ErrRefused, t.Driver, err)
 	}
 	return err
@@ -118,12 +110,8 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	vars, err := template.StaticValidationVariables(volume)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	field := fieldOf(provisioner, validation.PodTemplate)
-	return t.build(ctx, pavv1.WorkflowValidation, field, *provisioner.Spec.VolumeValidation.PodTemplate, vars, t.stage.Status.Attempt)
+	pod, err := t.definition(provisioner).Validation(ctx, t.stage, volume)
+	return pod, refusal(err)
 }
 
 // admit records that the volume is valid, and lets the pod go that found it so.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -114,6 +115,7 @@ func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stage
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("outcome").
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(held)).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
 		Complete(&outcomes{stager})
 }
 

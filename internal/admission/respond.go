@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/observe"
+)
+
+const (
+	// maxWarning is how long a warning may be, in bytes: API servers cut those of more than 256 off.
+	maxWarning = 256
+
+	// maxWarnings is how many warnings are passed on: API servers take 4 KiB of them.
+	maxWarnings = 15
+
+	// maxCause is how long what is said of a mistake may be, in bytes.
+	maxCause = 2000
+)
+
+// respond makes an answer of findings: refused with all mistakes at once, or else allowed. In both cases
+// with warnings.
+func respond(name string, findings []definition.Finding) admission.Response {
+	var mistakes, warnings []string
+	var causes []metav1.StatusCause
+	for _, f := range findings {
+		if f.Severity != definition.Error {
+			warnings = append(warnings, observe.Clip(f.String(), maxWarning))
+			continue
+		}
+		message := observe.Clip(strings.TrimPrefix(f.String(), f.Field+": "), maxCause)
+		causes = append(causes, metav1.StatusCause{Type: causeType(f), Field: f.Field, Message: message})
+		mistakes = append(mistakes, f.Field+": "+message)
+	}
+	response := admission.Allowed("").WithWarnings(atMost(maxWarnings, distinct(warnings))...)
+	if len(causes) == 0 {
+		return response
+	}
+	response.Allowed = false
+	response.Result = &metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("PavProvisioner %q is invalid: %s", name, strings.Join(mistakes, "; ")),
+		Details: &metav1.StatusDetails{Name: name, Group: pavv1.Group, Kind: "PavProvisioner", Causes: causes},
+	}
+	return response
+}
+
+func causeType(f definition.Finding) metav1.CauseType {
+	if f.Key {
+		return "FieldValueForbidden" // as Kubernetes says of fields that must not be there
+	}
+	return metav1.CauseTypeFieldValueInvalid
+}
+
+// distinct leaves out what was said before.
+func distinct(texts []string) []string {
+	var kept []string
+	for _, text := range texts {
+		if !slices.Contains(kept, text) {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}
+
+func atMost(limit int, texts []string) []string {
+	if len(texts) <= limit {
+		return texts
+	}
+	return append(texts[:limit-1:limit-1], fmt.Sprintf("there are %d more warnings: kubectl pav lint shows them", len(texts)-limit+1))
+}

@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/gauges"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
+)
+
+// export has the agent's metrics exported until the context ends, and returns the counters of workflows.
+// Pods tells the counts of workflow pods, once the agent leads.
+func export(ctx context.Context, mgr ctrl.Manager, pods func() map[string]queue.Counts) (*metrics.Workflows, error) {
+	volumes, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavVolume{})
+	if err != nil {
+		return nil, err
+	}
+	provisioners, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
+	if err != nil {
+		return nil, err
+	}
+	workflows := metrics.NewWorkflows(metrics.In(provisioners))
+	leads := func() bool {
+		select {
+		case <-mgr.Elected():
+			return true
+		default:
+			return false
+		}
+	}
+	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &gauges.Collector{Volumes: volumes, Provisioners: provisioners, Pods: pods, Leads: leads})
+}

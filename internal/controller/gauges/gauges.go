@@ -1,0 +1,166 @@
+package gauges
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/observe/metrics"
+)
+
+// Store is a cache of objects of one kind. The objects are shared, and only read.
+type Store interface {
+	List() []any
+}
+
+// Collector is a prometheus.Collector of the gauges of the controller agent.
+type Collector struct {
+	// Volumes has PavVolumes, and Provisioners PavProvisioners.
+	Volumes, Provisioners Store
+
+	// Pods returns the counts of workflow pods, by provisioner.
+	Pods func() map[string]queue.Counts
+
+	// Leads says whether this replica is the leader: if not, it exports nothing, as the leader does.
+	Leads func() bool
+
+	// Now is the time; time.Now where it is nil.
+	Now func() time.Time
+}
+
+var (
+	volumes   = metrics.Volumes.Desc()
+	failing   = metrics.VolumeFailing.Desc()
+	pending   = metrics.VolumePending.Desc()
+	pods      = metrics.WorkflowPods.Desc()
+	condition = metrics.ProvisionerCondition.Desc()
+)
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{volumes, failing, pending, pods, condition} {
+		descs <- desc
+	}
+}
+
+// labels are the values of a series' labels.
+type labels [2]string
+
+// series are values by label.
+type series map[labels]float64
+
+// atLeast makes a value no less than seconds.
+func (s series) atLeast(provisioner, kind string, seconds float64) {
+	key := labels{provisioner, kind}
+	if old, ok := s[key]; !ok || old < seconds {
+		s[key] = max(seconds, 0)
+	}
+}
+
+func (s series) send(desc *prometheus.Desc, to chan<- prometheus.Metric) {
+	for labels, value := range s {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels[:]...)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	if !c.Leads() {
+		return
+	}
+	c.collectVolumes(to)
+	c.collectProvisioners(to)
+	for name, counts := range c.Pods() {
+		for state, count := range map[string]int{
+			metrics.PodsWaiting: counts.Waiting, metrics.PodsRunning: counts.Running, metrics.PodsBlocked: counts.Lent,
+		} {
+			to <- prometheus.MustNewConstMetric(pods, prometheus.GaugeValue, float64(count), name, state)
+		}
+	}
+}
+
+func (c *Collector) collectVolumes(to chan<- prometheus.Metric) {
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	phases, fails, pends, at := series{}, series{}, series{}, now()
+	for _, object := range c.Volumes.List() {
+		volume, ok := object.(*pavv1.PavVolume)
+		if !ok {
+			continue
+		}
+		name, phase := volume.Spec.Provisioner, string(cmp.Or(volume.Status.Phase, pavv1.VolumePending))
+		phases[labels{name, phase}]++
+		if step, since := failure(&volume.Status); step != "" {
+			fails.atLeast(name, step, at.Sub(since).Seconds())
+		}
+		if since := inTransit(volume); !since.IsZero() {
+			pends.atLeast(name, phase, at.Sub(since).Seconds())
+		}
+	}
+	phases.send(volumes, to)
+	fails.send(failing, to)
+	pends.send(pending, to)
+}
+
+// failure returns the step whose last attempt failed, or nothing, and since when what it is part of goes
+// on: the ledger has but the last failure's time.
+func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
+	making := status.Phase == "" || status.Phase == pavv1.VolumePending
+	switch {
+	case status.DeletionFailure != nil && making:
+		return metrics.StepRevert, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+	case status.DeletionFailure != nil:
+		return metrics.StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+	case status.Failure != nil && making:
+		return status.Failure.Workflow, began(status, pavv1.VolumeProvisioned, status.Failure.Time)
+	}
+	return "", time.Time{}
+}
+
+// began returns since when a condition has been false, or another time where it is not.
+func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) time.Time {
+	c := meta.FindStatusCondition(status.Conditions, kind)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return otherwise.Time
+	}
+	return c.LastTransitionTime.Time
+}
+
+// inTransit returns since when a volume is being made or deleted, or the zero time.
+func inTransit(volume *pavv1.PavVolume) time.Time {
+	switch volume.Status.Phase {
+	case pavv1.VolumeDeleting:
+		var asked metav1.Time
+		if volume.DeletionTimestamp != nil {
+			asked = *volume.DeletionTimestamp
+		}
+		return began(&volume.Status, pavv1.VolumeDeleted, asked)
+	case pavv1.VolumePending:
+		return began(&volume.Status, pavv1.VolumeProvisioned, metav1.Time{})
+	default:
+		return time.Time{}
+	}
+}
+
+func (c *Collector) collectProvisioners(to chan<- prometheus.Metric) {
+	for _, object := range c.Provisioners.List() {
+		p, ok := object.(*pavv1.PavProvisioner)
+		if !ok {
+			continue
+		}
+		for i := range p.Status.Conditions {
+			is, value := &p.Status.Conditions[i], 0.0
+			if is.Status == metav1.ConditionTrue {
+				value = 1
+			}
+			to <- prometheus.MustNewConstMetric(condition, prometheus.GaugeValue, value, p.Name, is.Type)
+		}
+	}
+}

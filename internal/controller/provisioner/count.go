@@ -1,0 +1,90 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+)
+
+// counts are how many volumes, stages and nodes a provisioner has.
+type counts struct {
+	volumes, stages pavv1.ProvisionerCount
+
+	// registered and wanted are numbers of nodes.
+	registered, wanted int32
+}
+
+// set writes the counts into a status, and says whether that changed it.
+func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
+	nodes := pavv1.ProvisionerNodes{
+		Registered: c.registered, Wanted: c.wanted, Summary: fmt.Sprintf("%d/%d", c.registered, c.wanted),
+	}
+	if v, s, n := status.Volumes, status.Stages, status.Nodes; v != nil && s != nil && n != nil && *v == c.volumes && *s == c.stages && *n == nodes {
+		return false
+	}
+	status.Volumes, status.Stages, status.Nodes = &c.volumes, &c.stages, &nodes
+	return true
+}
+
+// count counts what the agent has seen of a provisioner, and copies nothing of it.
+func (r *Reconciler) count(ctx context.Context, name string) (counts, error) {
+	var c counts
+	volumes := &pavv1.PavVolumeList{}
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return c, fmt.Errorf("counting PavVolumes: %w", err)
+	}
+	for i := range volumes.Items {
+		add(&c.volumes, &volumes.Items[i])
+	}
+	stages := &pavv1.PavStageList{}
+	if err := r.Client.List(ctx, stages, client.MatchingFields{index.StagesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return c, fmt.Errorf("counting PavStages: %w", err)
+	}
+	for i := range stages.Items {
+		add(&c.stages, &stages.Items[i])
+	}
+	c.registered, c.wanted = r.nodes.of(name), r.nodes.of(pavv1.Driver)
+	return c, nil
+}
+
+func add(count *pavv1.ProvisionerCount, object client.Object) {
+	count.Total++
+	if isFailing(object) {
+		count.Failing++
+	}
+}
+
+// countWithin is how long counts that have changed wait for more of that kind, and so how often at most
+// one provisioner's status is written for their sake.
+const countWithin = time.Second
+
+// pace says when counts that have changed are written.
+type pace struct {
+	mu  sync.Mutex
+	due map[string]time.Time // by provisioner, where a change waits
+}
+
+// wait returns how long a provisioner's counts have to wait, since the first call after settle.
+func (p *pace) wait(name string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due, waits := p.due[name]
+	if !waits {
+		due = now.Add(countWithin)
+		p.due[name] = due
+	}
+	return max(0, due.Sub(now))
+}
+
+// settle says that a provisioner's counts are written.
+func (p *pace) settle(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.due, name)
+}

@@ -1,0 +1,60 @@
+package volume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// measure counts what a write of the ledger has recorded: the outcome of a pod, when the pod goes off the
+// ledger, and a failure. The write took place once, and so does this.
+func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, before *pavv1.PavVolumeStatus) {
+	after := &volume.Status
+	failure := newest(before.Failure, after.Failure)
+	if failure == nil {
+		failure = newest(before.DeletionFailure, after.DeletionFailure)
+	}
+	over := before.Pod != nil && (after.Pod == nil || after.Pod.Name != before.Pod.Name)
+	if r.Metrics == nil || !over && failure == nil {
+		return
+	}
+	p := metrics.Pod{Provisioner: volume.Spec.Provisioner, Workflow: workflows[before.Step], Ref: before.Pod}
+	if over {
+		p.Pod = r.cachedPod(ctx, volume, p.Ref)
+	}
+	switch {
+	case failure != nil:
+		p.Workflow = failure.Workflow
+		r.Metrics.Failed(p, failure)
+	case workflow.Observe(p.Pod) == workflow.Succeeded:
+		r.Metrics.Succeeded(p)
+	}
+}
+
+// cachedPod returns a pod of the volume out of the cache, or nil.
+func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref *pavv1.PodReference) *corev1.Pod {
+	pod, err := optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot measure a pod", observe.Pod, observe.Name(ref.Namespace, ref.Name))
+	}
+	if pod == nil || !workflow.Belongs(pod, volume.UID) {
+		return nil
+	}
+	return pod
+}
+
+// newest returns a failure that was not recorded before, or nil.
+func newest(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
+	if after == nil || equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	return after
+}

@@ -1,0 +1,50 @@
+package volume
+
+import (
+	"sync"
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// wishes are the wishes for a next attempt now, by volume, that attempts have begun since: each counts
+// once, also where the clock that wrote it is ahead of ours. An agent that begins anew may heed one twice.
+type wishes struct {
+	mu      sync.Mutex
+	granted map[string]string // the last value of the annotation
+}
+
+// asked returns when somebody asked for the next attempt; the zero time where nobody did, or an attempt
+// has begun since.
+func (w *wishes) asked(volume *pavv1.PavVolume, now time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if value := volume.Annotations[pavv1.RetryAnnotation]; value == "" || w.granted[volume.Name] == value {
+		return time.Time{}
+	}
+	return pavv1.RetryAsked(volume, now)
+}
+
+// grant notes that an attempt has begun.
+func (w *wishes) grant(volume *pavv1.PavVolume) {
+	value := volume.Annotations[pavv1.RetryAnnotation]
+	if value == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.granted == nil {
+		w.granted = map[string]string{}
+	}
+	w.granted[volume.Name] = value
+}
+
+// forget forgets a volume that is gone.
+func (w *wishes) forget(volume string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.granted, volume)
+}
+
+// begins says whether a step is the beginning of an attempt.
+func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }

@@ -1,0 +1,73 @@
+package volume
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestDecide_RetryAsked(t *testing.T) {
+	failed := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Time: metav1.NewTime(noon.Add(-10 * time.Second))}
+	deleting := func(o *observed) {
+		withDeletionPod(o)
+		o.volume.Status.Step, o.volume.Status.DeletionAttempt, o.volume.Status.DeletionFailure = pavv1.StepDeleting, 9, failed
+		o.volume.Status.ProvisionerGeneration = o.provisioner.Generation
+	}
+	pending := func(o *observed) { o.volume.Status.Attempt, o.volume.Status.Failure = 9, failed }
+	asked := func(ago time.Duration) func(*observed) {
+		return func(o *observed) { o.retry = noon.Add(-ago) }
+	}
+	tests := map[string]struct {
+		state *state
+		want  step
+	}{
+		"a deletion waits":                             {state: without(pavv1.VolumeDeleting, deletePolicy).with(deleting), want: stepDone},
+		"but not when it is asked for":                 {state: without(pavv1.VolumeDeleting, deletePolicy).with(deleting).with(asked(time.Second)), want: stepDelete},
+		"unless an attempt has failed since":           {state: without(pavv1.VolumeDeleting, deletePolicy).with(deleting).with(asked(11 * time.Second)), want: stepDone},
+		"also a revert":                                {state: fresh().with(deleting).with(func(o *observed) { o.volume.Status.Step = pavv1.StepReverting }).with(asked(time.Second)), want: stepDelete},
+		"a deletion waits for a stage all the same":    {state: without(pavv1.VolumeDeleting, deletePolicy).with(deleting).with(asked(0)).with(func(o *observed) { o.holders = []string{"node"} }), want: stepWait},
+		"an attempt to provision waits":                {state: fresh().with(pending), want: stepDone},
+		"but not when it is asked for either":          {state: fresh().with(pending).with(asked(time.Second)), want: stepBegin},
+		"nothing is retried that has not failed":       {state: recorded().with(asked(0)), want: stepWritePV},
+		"a volume that was made is not made once more": {state: in(pavv1.VolumeReady, "Bound", deletePolicy).with(asked(0)), want: stepDone},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decide(test.state.o); got.step != test.want {
+				t.Errorf("got %s after %s, want %s", got.step, got.after, test.want)
+			}
+		})
+	}
+}
+
+func TestWishes_CountOnce(t *testing.T) {
+	w := &wishes{}
+	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1"}}
+	wish := func(at time.Time) {
+		volume.Annotations = map[string]string{pavv1.RetryAnnotation: at.Format(pavv1.RetryFormat)}
+	}
+	if got := w.asked(volume, noon); !got.IsZero() {
+		t.Errorf("nobody has asked, got %s", got)
+	}
+	// A clock that is ahead: no failure would ever be younger.
+	wish(noon.Add(time.Hour))
+	if got := w.asked(volume, noon); !got.Equal(noon) {
+		t.Errorf("a wish from the future was at %s, want %s", got, noon)
+	}
+	w.grant(volume)
+	if got := w.asked(volume, noon); !got.IsZero() {
+		t.Errorf("an attempt has begun since, got %s", got)
+	}
+	wish(noon)
+	if got := w.asked(volume, noon); !got.Equal(noon) {
+		t.Errorf("another wish was at %s, want %s", got, noon)
+	}
+	w.grant(volume)
+	w.forget(volume.Name)
+	if got := w.asked(volume, noon); got.IsZero() {
+		t.Error("another volume of the name has no wish")
+	}
+}

@@ -1,0 +1,42 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/register"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observe/metrics"
+)
+
+// export has what the agent counts exported until the context ends.
+func export(ctx context.Context, mgr manager.Manager) (*metrics.Workflows, *metrics.Calls, error) {
+	provisioners, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
+	if err != nil {
+		return nil, nil, err
+	}
+	workflows, calls := metrics.NewWorkflows(metrics.In(provisioners)), metrics.NewCalls(metrics.In(provisioners))
+	return workflows, calls, metrics.Register(ctx, ctrlmetrics.Registry, workflows, calls)
+}
+
+// addProbes has it told how the agent and its drivers are. It is alive while kubelet can find the sockets
+// of its drivers, which the next agent would make anew; it is ready when it serves all drivers.
+func addProbes(ctx context.Context, mgr manager.Manager, registry *register.Registry) error {
+	filled := &observe.Filled{}
+	readiness := &register.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}
+	if err := errors.Join(
+		mgr.Add(filled),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddHealthzCheck("sockets", registry.Alive),
+		mgr.AddReadyzCheck("drivers", readiness.Check),
+	); err != nil {
+		return fmt.Errorf("adding probes: %w", err)
+	}
+	return metrics.Register(ctx, ctrlmetrics.Registry, registry)
+}

@@ -1,0 +1,121 @@
+package register
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe/metrics"
+)
+
+// Alive is a healthz.Checker: the sockets of all drivers are where kubelet looks for them. If somebody has
+// removed one, the next agent makes it anew.
+func (r *Registry) Alive(*http.Request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.drivers {
+		for _, path := range []string{r.socket(name), r.registration(name)} {
+			if _, err := os.Lstat(path); err != nil {
+				return fmt.Errorf("a socket of driver %q: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Readiness says whether the drivers of all provisioners that were there when the agent began are served.
+// From then on it is ready, whatever becomes of later ones, and whether kubelet has called yet or not.
+type Readiness struct {
+	// Filled says whether the caches have filled.
+	Filled func(*http.Request) error
+
+	// Reader reads from the cache.
+	Reader client.Reader
+
+	// Registry serves the drivers.
+	Registry *Registry
+
+	reached atomic.Bool
+}
+
+// Check is a healthz.Checker.
+func (c *Readiness) Check(request *http.Request) error {
+	if c.reached.Load() {
+		return nil
+	}
+	if err := c.Filled(request); err != nil {
+		return err
+	}
+	missing, err := c.missing(request.Context())
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		return fmt.Errorf("%d drivers are not served yet", missing)
+	}
+	c.reached.Store(true)
+	return nil
+}
+
+// missing returns the number of provisioners that are to be served, and are not.
+func (c *Readiness) missing(ctx context.Context) (int, error) {
+	list := &pavv1.PavProvisionerList{}
+	if err := c.Reader.List(ctx, list); err != nil {
+		return 0, fmt.Errorf("listing the provisioners in the cache: %w", err)
+	}
+	c.Registry.mu.Lock()
+	defer c.Registry.mu.Unlock()
+	missing := 0
+	for i := range list.Items {
+		p := &list.Items[i]
+		if c.Registry.drivers[p.Name] == nil && servable(p) {
+			missing++
+		}
+	}
+	return missing, nil
+}
+
+var registeredMetric = metrics.RegisteredProvisioners.Desc()
+
+// Describe implements prometheus.Collector.
+func (*Registry) Describe(descs chan<- *prometheus.Desc) { descs <- registeredMetric }
+
+// Collect implements prometheus.Collector. The driver of /pav is no provisioner's.
+func (r *Registry) Collect(to chan<- prometheus.Metric) {
+	counts := map[string]float64{metrics.DriverRegistered: 0, metrics.DriverAwaited: 0, metrics.DriverRefused: 0}
+	r.mu.Lock()
+	for name, d := range r.drivers {
+		if name != pavv1.Driver {
+			counts[d.state()]++
+		}
+	}
+	r.mu.Unlock()
+	for state, count := range counts {
+		to <- prometheus.MustNewConstMetric(registeredMetric, prometheus.GaugeValue, count, state)
+	}
+}
+
+// What kubelet has said of a driver.
+const (
+	kubeletSilent int32 = iota
+	kubeletRegistered
+	kubeletRefused
+)
+
+// state returns what kubelet has said of the driver, as a value of the metric's label.
+func (d *driver) state() string {
+	switch d.told.Load() {
+	case kubeletRegistered:
+		return metrics.DriverRegistered
+	case kubeletRefused:
+		return metrics.DriverRefused
+	default:
+		return metrics.DriverAwaited
+	}
+}

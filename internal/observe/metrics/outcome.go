@@ -1,0 +1,140 @@
+package metrics
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Steps of volumes, values of the label step.
+const (
+	StepValidate = pavv1.WorkflowValidation
+	StepCreate   = pavv1.WorkflowCreation
+	StepRevert   = "revert"
+	StepDelete   = pavv1.WorkflowDeletion
+)
+
+// Reasons of failures, values of the label reason.
+const (
+	ReasonRefused     = "refused"
+	ReasonNotStarted  = "not_started"
+	ReasonExitCode    = "exit_code"
+	ReasonOutOfMemory = "out_of_memory"
+	ReasonEvicted     = "evicted"
+	ReasonDeadline    = "deadline"
+	ReasonStopped     = "stopped"
+	ReasonVanished    = "vanished"
+	ReasonResult      = "result"
+	ReasonOther       = "other"
+)
+
+var reasons = []string{
+	ReasonRefused, ReasonNotStarted, ReasonExitCode, ReasonOutOfMemory, ReasonEvicted, ReasonDeadline,
+	ReasonStopped, ReasonVanished, ReasonResult, ReasonOther,
+}
+
+// evictions are the reasons of kubelet, and of others who end pods, for a pod that had to make room.
+var evictions = map[string]bool{
+	"Evicted": true, "Preempting": true, "Terminated": true, "NodeShutdown": true, "NodeAffinity": true,
+	"UnexpectedAdmissionError": true, "OutOfcpu": true, "OutOfmemory": true, "OutOfpods": true, "NodeLost": true,
+}
+
+// ReasonOf returns the reason of a failure. Pod is the one that the failure names, or nil where it is
+// gone or there was none.
+func ReasonOf(failure *pavv1.WorkflowFailure, pod *corev1.Pod) string {
+	switch {
+	case failure.PodName == "":
+		return ReasonRefused
+	case pod == nil:
+		return ReasonVanished
+	case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil,
+		workflow.Observe(pod) == workflow.Running:
+		return ReasonResult
+	case pod.Status.Reason == "DeadlineExceeded":
+		return ReasonDeadline
+	case evictions[pod.Status.Reason]:
+		return ReasonEvicted
+	case !workflow.Started(pod):
+		return ReasonNotStarted
+	case pod.DeletionTimestamp != nil:
+		return ReasonStopped
+	}
+	return exitReason(pod)
+}
+
+// exitReason tells the reason of a pod's failure from how its containers ended.
+func exitReason(pod *corev1.Pod) string {
+	reason := ReasonOther
+	for ended := range terminations(pod) {
+		if ended.Reason == "OOMKilled" {
+			return ReasonOutOfMemory
+		}
+		if ended.ExitCode != 0 {
+			reason = ReasonExitCode
+		}
+	}
+	return reason
+}
+
+// times are the parts of a pod's life; zero where it is not known or did not come to that.
+type times struct {
+	due, created, began, ended time.Time
+}
+
+// timesOf reads them from the ledger and from what kubelet said.
+func timesOf(ref *pavv1.PodReference, pod *corev1.Pod) times {
+	is := times{created: pod.CreationTimestamp.Time}
+	if ref != nil && ref.Due != nil {
+		is.due = ref.Due.Time
+	}
+	for ended := range terminations(pod) {
+		is.saw(ended.StartedAt.Time)
+		if ended.FinishedAt.After(is.ended) {
+			is.ended = ended.FinishedAt.Time
+		}
+	}
+	for status := range statuses(pod) {
+		if running := status.State.Running; running != nil {
+			is.saw(running.StartedAt.Time)
+			is.ended = time.Time{}
+			break
+		}
+	}
+	return is
+}
+
+// saw takes note that a container ran from then on.
+func (t *times) saw(began time.Time) {
+	if !began.IsZero() && (t.began.IsZero() || began.Before(t.began)) {
+		t.began = began
+	}
+}
+
+// terminations returns how the pod's containers have ended, init containers first, and also how those
+// did that were started again.
+func terminations(pod *corev1.Pod) func(func(*corev1.ContainerStateTerminated) bool) {
+	return func(yield func(*corev1.ContainerStateTerminated) bool) {
+		for status := range statuses(pod) {
+			for _, state := range []*corev1.ContainerState{&status.LastTerminationState, &status.State} {
+				if state.Terminated != nil && !yield(state.Terminated) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func statuses(pod *corev1.Pod) func(func(*corev1.ContainerStatus) bool) {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range all {
+				if !yield(&all[i]) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// ProfilingHelp describes the flag --profiling-address, which both agents have.
+const ProfilingHelp = "where to serve /debug/pprof/, such as :6060, which is on the loopback interface only unless the address names another; empty for nowhere"
+
+// everywhere is a manager.Runnable of each replica, be it the leader or not.
+type everywhere func(ctx context.Context) error
+
+// Start implements manager.Runnable.
+func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// Profiling returns what serves Go's profiles until its context ends. An address without a host is one of
+// the loopback interface: profiles have what is in memory.
+func Profiling(address string) manager.Runnable {
+	return everywhere(func(ctx context.Context) error {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return fmt.Errorf("--profiling-address: %w", err)
+		}
+		if host == "" {
+			host = "127.0.0.1"
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+		if err != nil {
+			return fmt.Errorf("serving profiles: %w", err)
+		}
+		server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 10 * time.Second}
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serving profiles: %w", err)
+		}
+		return nil
+	})
+}
+
+// profiles is a mux of its own: what libraries add to Go's default one is served nowhere.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// ValidateProfiling says what is wrong with an address for Profiling; an empty one is for nowhere.
+func ValidateProfiling(address string) error {
+	if address == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("--profiling-address: must be HOST:PORT or :PORT, not %q", address)
+	}
+	return nil
+}
+
+// Filled tells whether an agent's caches have filled. It is a manager.Runnable, as a manager starts
+// these when the caches have.
+type Filled struct{ filled atomic.Bool }
+
+// Start implements manager.Runnable.
+func (f *Filled) Start(context.Context) error {
+	f.filled.Store(true)
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that waits is ready to take over.
+func (*Filled) NeedLeaderElection() bool { return false }
+
+// Check is a healthz.Checker.
+func (f *Filled) Check(*http.Request) error {
+	if !f.filled.Load() {
+		return errors.New("the caches are being filled")
+	}
+	return nil
+}

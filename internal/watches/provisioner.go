@@ -1,0 +1,29 @@
+package watches
+
+import (
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// MoreThanCounts lets through all events of PavProvisioners but updates of the counts in their status,
+// which come with every volume, stage and node, and on which nothing but people depends.
+var MoreThanCounts = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*pavv1.PavProvisioner)
+	after, also := e.ObjectNew.(*pavv1.PavProvisioner)
+	if !ok || !also || before.ResourceVersion == after.ResourceVersion { // equal ones are a resync's
+		return true
+	}
+	return !reflect.DeepEqual(withoutCounts(before), withoutCounts(after))
+}}
+
+// withoutCounts returns a shallow copy, as caches share their objects.
+func withoutCounts(p *pavv1.PavProvisioner) pavv1.PavProvisioner {
+	rest := *p
+	rest.ResourceVersion, rest.ManagedFields = "", nil // these change with every write
+	rest.Status.Volumes, rest.Status.Stages, rest.Status.Nodes = nil, nil, nil
+	return rest
+}
