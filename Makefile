@@ -21,10 +21,20 @@ help: ## Show this text
 ##@ Build
 
 .PHONY: build
-build: bin/pav $(CLUSTER) ## Build the programs into bin/
+build: bin/pav bin/kubectl-pav $(CLUSTER) ## Build the programs into bin/
 
 bin/pav: $(GO_FILES) go.mod go.sum
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/pav
+
+bin/kubectl-pav: $(GO_FILES) go.mod go.sum
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/kubectl-pav
+
+PREFIX ?= /usr/local
+
+.PHONY: install-plugin
+install-plugin: bin/kubectl-pav ## Install the plugin, "kubectl pav": make install-plugin PREFIX=~/.local
+	install -D bin/kubectl-pav $(PREFIX)/bin/kubectl-pav
+	install -D cmd/kubectl-pav/kubectl_complete-pav $(PREFIX)/bin/kubectl_complete-pav
 
 $(CLUSTER): $(shell find test/cluster -type f)
 	cd test/cluster && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
@@ -33,11 +43,15 @@ bin/pav.tar: bin/pav $(CLUSTER)
 	$(CLUSTER) image --ref $(IMAGE) --binary bin/pav --entrypoint /pav $@
 
 .PHONY: generate
-generate: deployment.yaml ## Generate CRDs, deep copies and deployment.yaml
+generate: deployment.yaml docs/reference.md ## Generate CRDs, deep copies, deployment.yaml and the reference
 
 .PHONY: crds
 crds: bin/controller-gen
 	bin/controller-gen object crd paths=./internal/api/... output:crd:dir=crds
+
+.PHONY: docs/reference.md
+docs/reference.md: crds
+	go run ./internal/reference
 
 MANIFESTS := $(wildcard internal/deployment/*.yaml)
 
@@ -52,6 +66,18 @@ bin/controller-gen: test/tools/controller-gen/go.mod
 bin/golangci-lint: test/tools/golangci-lint/go.mod
 	go -C test/tools/golangci-lint build -o ../../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# What the examples' tests load into the cluster: the image of examples/Containerfile, and an S3 server.
+EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar
+
+bin/example-tools.tar: $(CLUSTER)
+	$(CLUSTER) image examples $@
+
+bin/versitygw: test/tools/versitygw/go.mod
+	CGO_ENABLED=0 go -C test/tools/versitygw build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
+
+bin/versitygw.tar: bin/versitygw $(CLUSTER)
+	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+
 ##@ See it work
 
 .PHONY: demo
@@ -62,9 +88,13 @@ demo: $(CLUSTER) bin/pav.tar ## Boot a cluster, install PaV, and read a PaV volu
 demo-down: $(CLUSTER) ## Take the demo's cluster away
 	@$(CLUSTER) down
 
+.PHONY: transcripts
+transcripts: $(CLUSTER) bin/kubectl-pav ## Write docs/transcripts.md on the demo's cluster: run 'make demo' first
+	@test/demo/transcripts $(CLUSTER) docs/transcripts.md
+
 .PHONY: kubectl
-kubectl: $(CLUSTER) ## Run kubectl in the demo's cluster: make kubectl ARGS="get pods -A"
-	@$(CLUSTER) exec --network-only -- kubectl $(ARGS)
+kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make kubectl ARGS="get pods -A"
+	@PATH="$(CURDIR)/bin:$$PATH" $(CLUSTER) exec --network-only -- kubectl $(ARGS)
 
 ##@ Check
 
@@ -73,7 +103,7 @@ test: verify lint test-unit test-integration test-e2e ## Run every test that a c
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- crds deployment.yaml internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- crds deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
@@ -83,7 +113,8 @@ lint: bin/golangci-lint ## Run go vet and golangci-lint
 .PHONY: test-unit
 test-unit: ## Run the unit tests, those on real mounts, and those of the templates
 	go test -race -timeout 30m ./cmd/... ./internal/...
-	go test ./test/jinja/... ./test/bench/...
+	command -v shellcheck >/dev/null || apt-get install --yes --no-install-recommends shellcheck
+	go test ./test/jinja/... ./test/bench/... ./test/examples/...
 	go test -race -run Concurrently ./test/jinja/harmless
 	cd test/cluster && go test ./...
 
@@ -92,11 +123,11 @@ test-integration: $(CLUSTER) ## Run the controller against a real kube-apiserver
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
 
 .PHONY: test-e2e
-test-e2e: $(CLUSTER) bin/pav.tar ## Run the end-to-end tests on a real cluster
+test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
 	test/e2e/run $(CLUSTER) bin/pav.tar
 
 .PHONY: test-long
-test-long: $(CLUSTER) bin/pav.tar ## Run what takes longer: many repeats of the disturbances, with seeds
+test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
 	PAV_LONG=1 go test -count=1 -timeout 60m ./internal/mount
 	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run TestNode_ ./test/integration
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
@@ -113,7 +144,7 @@ fuzz-tobash: ## Give the words of tobash to real bash: make fuzz-tobash STRINGS=
 
 .PHONY: fuzz-native
 fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make fuzz-native FUZZTIME=20m
-	for target in FuzzRender FuzzCompile; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/harmless; done
+	for target in FuzzRender FuzzCompile FuzzSurvey; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/harmless; done
 
 .PHONY: bench
 bench: bench-jinja bench-node ## Measure what PaV costs, and floors to compare it with

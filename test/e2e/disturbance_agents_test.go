@@ -14,6 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // The components whose pods are agents, as their labels and containers say.
@@ -167,5 +170,15 @@ func agentsReady(ctx context.Context, ended string) error {
 	if at[controllerAgent] != 2 {
 		return fmt.Errorf("%d controller agents, want two", at[controllerAgent])
 	}
-	return nil
+	return definitionsAreJudged(ctx)
+}
+
+// definitionsAreJudged objects unless the API server reaches the webhook: without it, no PavProvisioner can
+// be written.
+func definitionsAreJudged(ctx context.Context) error {
+	probe := &pavv1.PavProvisioner{}
+	if err := yaml.UnmarshalStrict([]byte(provisioner("probe", "mkdir /pav/volume", "")), probe); err != nil {
+		return err
+	}
+	return kube.Create(ctx, probe, client.DryRunAll)
 }

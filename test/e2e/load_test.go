@@ -93,6 +93,10 @@ func testLoad(t *testing.T, namespace string, n int, floor times, mostRequests f
 func TestLoad_LimitsBind(t *testing.T) {
 	const each = 10
 	namespace := start(t)
+	provisioners := []string{"load-one", "load-two"}
+	for _, name := range provisioners {
+		newLoadProvisioner(t, name, truePod)
+	}
 	config := withoutController(t)
 	counter := &requestCounter{made: requests{}}
 	config.Wrap(counter.wrap)
@@ -100,10 +104,6 @@ func TestLoad_LimitsBind(t *testing.T) {
 	o.Pods = queue.Limits{Overall: 9, PerProvisioner: 6}
 	a := agent.Launch(t, config, o, &agent.Line{})
 	t.Cleanup(func() { a.Stop(t) })
-	provisioners := []string{"load-one", "load-two"}
-	for _, name := range provisioners {
-		newLoadProvisioner(t, name, truePod)
-	}
 	seen := watchPods(t)
 	before := counter.read()
 	took := load(t, namespace, each, provisioners...)

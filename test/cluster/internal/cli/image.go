@@ -27,7 +27,12 @@ func newImage() *cobra.Command {
 			panic(fmt.Sprintf("flag %q does not exist", flag)) // a mistake in this function
 		}
 	}
-	command.AddCommand(&cobra.Command{
+	command.AddCommand(newShellImage(), newExamplesImage())
+	return command
+}
+
+func newShellImage() *cobra.Command {
+	return &cobra.Command{
 		Use:   "shell OUT.tar [NAME...]",
 		Short: "Make an image of busybox and bash, named " + image.ShellName + " and further names",
 		Args:  cobra.MinimumNArgs(1),
@@ -40,6 +45,22 @@ func newImage() *cobra.Command {
 			}
 			return made.Write(arguments[0], append([]string{image.ShellName}, arguments[1:]...))
 		},
-	})
-	return command
+	}
+}
+
+func newExamplesImage() *cobra.Command {
+	return &cobra.Command{
+		Use:   "examples OUT.tar",
+		Short: "Make the image of examples/Containerfile, named " + image.ExamplesName,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(called *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible(called)
+			defer cancel()
+			made, err := image.Examples(ctx, called.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return made.Write(arguments[0], []string{image.ExamplesName})
+		},
+	}
 }

@@ -73,7 +73,30 @@ func Find(program string) (string, error) {
 
 // Ensure installs what is missing, or says what is missing and how to install it.
 func Ensure(ctx context.Context, progress io.Writer) error {
-	packages := Missing()
+	return ensure(ctx, progress, Missing())
+}
+
+// EnsurePackages is Ensure for packages that only some images need.
+func EnsurePackages(ctx context.Context, progress io.Writer, packages []string) error {
+	var missing []string
+	for _, name := range packages {
+		if _, err := Files(ctx, name); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	return ensure(ctx, progress, missing)
+}
+
+// Files returns the files and folders of a package that the machine has.
+func Files(ctx context.Context, name string) ([]string, error) {
+	listed, err := exec.CommandContext(ctx, "dpkg-query", "--listfiles", name).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the files of Debian package %s: %w", name, err)
+	}
+	return strings.Fields(string(listed)), nil
+}
+
+func ensure(ctx context.Context, progress io.Writer, packages []string) error {
 	if len(packages) == 0 {
 		return nil
 	}

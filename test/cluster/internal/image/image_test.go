@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -127,6 +129,35 @@ func TestToolsComeWithTheirLibrariesAndFolders(t *testing.T) {
 	wantNames := []string{"usr", "lib", "lib/libc.so.6", "lib64", "lib64/ld.so.2", "usr/lib", "usr/lib/x", "usr/lib/x/libx.so"}
 	if !slices.Equal(names, wantNames) {
 		t.Errorf("the image has %v, want %v", names, wantNames)
+	}
+}
+
+// The image that tests use instead of the one that users make has the same packages and name.
+func TestExamplesImageIsThatOfTheContainerfile(t *testing.T) {
+	examples := filepath.Join("..", "..", "..", "..", "examples")
+	text, err := os.ReadFile(filepath.Join(examples, "Containerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, installed, _ := strings.Cut(string(text), "--no-install-recommends")
+	installed, _, _ = strings.Cut(installed, "&&")
+	if got := strings.Fields(strings.ReplaceAll(installed, "\\", "")); !slices.Equal(got, ExamplesPackages) {
+		t.Errorf("the Containerfile installs %q, the image has %q", got, ExamplesPackages)
+	}
+	files, err := filepath.Glob(filepath.Join(examples, "*", "provisioner.yaml"))
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %q (%v)", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`image: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+			if full := FullName(name[1]); full != ExamplesName && full != ShellName {
+				t.Errorf("%s names the image %s", file, full)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,107 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/albertofaria/pav/test/cluster/internal/debian"
+)
+
+// ExamplesName is the name of the image that examples/Containerfile makes.
+const ExamplesName = "docker.io/albertofaria/pav-example-tools:0.2.0"
+
+// ExamplesPackages are the Debian packages that examples/Containerfile installs.
+var ExamplesPackages = []string{
+	"ca-certificates", "cryptsetup-bin", "e2fsprogs", "fuse", "gocryptfs", "mount", "s3cmd", "s3fs", "util-linux",
+}
+
+// base are those packages that the examples use of every Debian image, and that s3cmd needs.
+var base = []string{
+	"coreutils", "dash", "findutils", "grep",
+	"libpython3.11-minimal", "libpython3.11-stdlib", "python3-dateutil", "python3-magic", "python3-minimal", "python3-six", "python3.11-minimal",
+}
+
+// Examples is an image of what examples/Containerfile installs: the programs of these packages, their
+// configuration, and the shared libraries that they need, as the machine has them. The machine is
+// given the packages that it lacks.
+func Examples(ctx context.Context, progress io.Writer) (Image, error) {
+	packages := append(append([]string{}, base...), ExamplesPackages...)
+	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
+		return Image{}, err
+	}
+	entries := []Entry{
+		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		{Path: "etc", Mode: folderMode},
+		{Path: "etc/passwd", Mode: 0o644, Content: "root:x:0:0:root:/root:/bin/sh\n"},
+		{Path: "etc/group", Mode: 0o644, Content: "root:x:0:\n"},
+	}
+	var files []string
+	for _, name := range packages {
+		listed, err := debian.Files(ctx, name)
+		if err != nil {
+			return Image{}, err
+		}
+		files = append(files, needed(listed)...)
+	}
+	libraries, err := librariesOf(ctx, files)
+	if err != nil {
+		return Image{}, err
+	}
+	return Image{
+		Entries: withFiles(entries, append(files, libraries...)),
+		Config:  v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+	}, nil
+}
+
+// needed returns those files of a package that are programs, configuration or Python.
+func needed(files []string) []string {
+	var found []string
+	for _, file := range files {
+		for _, folder := range []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/etc/", "/usr/lib/python3"} {
+			info, err := os.Stat(file)
+			if strings.HasPrefix(file, folder) && err == nil && info.Mode().IsRegular() {
+				found = append(found, file)
+			}
+		}
+	}
+	return found
+}
+
+// librariesOf returns the shared libraries that programs need. Other files, such as scripts, need none.
+func librariesOf(ctx context.Context, files []string) ([]string, error) {
+	var found []string
+	for _, file := range files {
+		isProgram, err := isELF(file)
+		if err != nil {
+			return nil, err
+		}
+		if !isProgram {
+			continue
+		}
+		// Of a static program, ldd says that it is none that it knows.
+		listed, err := exec.CommandContext(ctx, "ldd", file).Output()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("listing the libraries of %s: %w", file, err)
+		}
+		found = append(found, paths(string(listed))...)
+	}
+	return found, nil
+}
+
+func isELF(path string) (bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("looking at a program: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(file, magic)
+	return err == nil && string(magic) == "\x7fELF", nil
+}

@@ -1,0 +1,164 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/albertofaria/pav/internal/kubectl"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// folders returns the folders of the examples.
+func folders(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../examples/*/provisioner.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %q (%v)", files, err)
+	}
+	for i := range files {
+		files[i] = filepath.Dir(files[i])
+	}
+	return files
+}
+
+// pav runs kubectl pav and returns what it printed.
+func pav(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	root := kubectl.Root(&cli.Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs},
+		Config:    genericclioptions.NewConfigFlags(false),
+	})
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
+	for _, folder := range folders(t) {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			file := filepath.Join(folder, "provisioner.yaml")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := bytes.Count(text, []byte("\n")); lines >= 80 {
+				t.Errorf("it has %d lines", lines)
+			}
+			if out, errs, err := pav(t, "lint", file); err != nil || out+errs != "" {
+				t.Errorf("lint: %v\n%s%s", err, out, errs)
+			}
+		})
+	}
+}
+
+// Every pod can be rendered, for volumes of both modes where the usage has both, also for reading only,
+// and shellcheck has nothing against its script.
+func TestScripts_PassShellcheck(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Fatal("the Debian package shellcheck is missing")
+	}
+	for _, folder := range folders(t) {
+		claims := []string{""}
+		if filepath.Base(folder) == "6-loop-device" {
+			claims = []string{"loop-files", "loop-block"}
+		}
+		for _, claim := range claims {
+			for _, flags := range [][]string{nil, {"--read-only"}} {
+				t.Run(strings.Join(append([]string{filepath.Base(folder), claim}, flags...), "/"), func(t *testing.T) {
+					args := append([]string{"render", filepath.Join(folder, "provisioner.yaml"), usageOf(t, folder, claim), "-o", "json"}, flags...)
+					out, errs, err := pav(t, args...)
+					if err != nil {
+						t.Fatalf("render: %v\n%s", err, errs)
+					}
+					for phase, script := range scripts(t, out) {
+						checkScript(t.Context(), t, phase, script)
+					}
+				})
+			}
+		}
+	}
+}
+
+// usageOf returns the file of an example's usage, or of a copy without other claims than the named one.
+func usageOf(t *testing.T, folder, claim string) string {
+	t.Helper()
+	path := filepath.Join(folder, "usage.yaml")
+	if claim == "" {
+		return path
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		if !strings.Contains(document, "kind: PersistentVolumeClaim\n") || strings.Contains(document, "\n  name: "+claim+"\n") {
+			kept = append(kept, document)
+		}
+	}
+	path = filepath.Join(t.TempDir(), "usage.yaml")
+	if err := os.WriteFile(path, []byte(strings.Join(kept, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// scripts returns the shell scripts of rendered pods by phase.
+func scripts(t *testing.T, rendered string) map[string]string {
+	t.Helper()
+	var result struct {
+		Phases []struct {
+			Phase string
+			Pod   *struct {
+				Spec struct {
+					Containers []struct{ Command, Args []string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(rendered), &result); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, phase := range result.Phases {
+		if phase.Pod == nil {
+			continue
+		}
+		for _, container := range phase.Pod.Spec.Containers {
+			words := slices.Concat(container.Command, container.Args)
+			if len(words) != 3 || words[0] != "sh" {
+				t.Errorf("the %s pod runs %q, and no script", phase.Phase, words)
+				continue
+			}
+			found[phase.Phase] = words[2]
+		}
+	}
+	if len(found) == 0 {
+		t.Errorf("there is no script in %s", rendered)
+	}
+	return found
+}
+
+func checkScript(ctx context.Context, t *testing.T, phase, script string) {
+	t.Helper()
+	command := exec.CommandContext(ctx, "shellcheck", "--shell=sh", "-")
+	command.Stdin = strings.NewReader(script)
+	out, err := command.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		t.Errorf("shellcheck on the script of the %s pod:\n%s", phase, out)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
