@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// groups are the sections of a definition that are evaluated with the same variables, or nearly so.
+var groups = [][]string{
+	{"volumeValidation"},
+	{"volumeCreation"},
+	{"volumeDeletion"},
+	{"volumeStaging", "volumeUnstaging"},
+}
+
+func writeVariables(w *bytes.Buffer) error {
+	fmt.Fprint(w, "\n## Variables of templates\n\nEverywhere, `get_pvc(name, namespace)` is the claim of that name; it fails where there is none.\n")
+	for _, sections := range groups {
+		variables, ok := template.Context(sections[0])
+		if !ok {
+			return fmt.Errorf("there is no section %s", sections[0])
+		}
+		for _, other := range sections[1:] {
+			if same, _ := template.Context(other); !reflect.DeepEqual(same, variables) {
+				return fmt.Errorf("the variables of %s and %s are no longer the same", sections[0], other)
+			}
+		}
+		fmt.Fprintf(w, "\n### In `%s`\n\n| variable | type | |\n|---|---|---|\n", strings.Join(sections, "` and `"))
+		for _, v := range variables {
+			doc := v.Doc
+			if v.Optional != "" {
+				doc += " There " + v.Optional + "."
+			}
+			if v.Trust == template.TrustTenant {
+				doc += " Tenants choose what it holds."
+			}
+			fmt.Fprintf(w, "| `%s` | %s | %s |\n", v.Name, v.Type, cell(doc))
+		}
+	}
+	return nil
+}
