@@ -1,13 +1,38 @@
 package kubectl
 
 import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/completion"
+	"github.com/albertofaria/pav/internal/kubectl/describe"
+	"github.com/albertofaria/pav/internal/kubectl/get"
+	"github.com/albertofaria/pav/internal/kubectl/lint"
+	"github.com/albertofaria/pav/internal/kubectl/logs"
+	"github.com/albertofaria/pav/internal/kubectl/render"
+	"github.com/albertofaria/pav/internal/kubectl/retry"
+	"github.com/albertofaria/pav/internal/kubectl/try"
 )
 
 // commands are the commands, in the order in which a volume's author meets them.
-var commands = []cli.Command{}
+var commands = []cli.Command{
+	lint.Command,
+	render.Command,
+	try.Command,
+	get.Command,
+	describe.Command,
+	logs.Command,
+	retry.Command,
+}
 
 // Root returns the command "kubectl pav".
 func Root(env *cli.Env) *cobra.Command {
@@ -24,7 +49,51 @@ func Root(env *cli.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.Config.AddFlags(root.PersistentFlags())
 	for _, command := range commands {
-		root.AddCommand(command(env))
+		root.AddCommand(strict(command(env)))
 	}
+	completion.Add(env, root)
 	return root
+}
+
+// strict makes wrong use of a command end the program with a status of its own.
+func strict(command *cobra.Command) *cobra.Command {
+	wrong := func(command *cobra.Command, err error) error {
+		return &cli.ExitError{Code: 2, Err: fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
+	}
+	command.SetFlagErrorFunc(wrong)
+	if check := command.Args; check != nil {
+		command.Args = func(command *cobra.Command, args []string) error {
+			if err := check(command, args); err != nil {
+				return wrong(command, err)
+			}
+			return nil
+		}
+	}
+	if run := command.RunE; run != nil {
+		command.RunE = func(command *cobra.Command, args []string) error {
+			err := run(command, args)
+			if command.Context().Err() == nil && unanswered(err) {
+				return &cli.ExitError{Code: 2, Err: err}
+			}
+			return err
+		}
+	}
+	return command
+}
+
+// unanswered says whether an error, which has no exit status of its own yet, is that the cluster has not
+// answered: it cannot be reached, does not know the user, or has none of PaV's kinds.
+func unanswered(err error) bool {
+	if err == nil {
+		return false
+	}
+	if _, decided := errors.AsType[*cli.ExitError](err); decided {
+		return false
+	}
+	_, atURL := errors.AsType[*url.Error](err)
+	_, onNetwork := errors.AsType[*net.OpError](err)
+	_, inDiscovery := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
+	_, inGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
+	_, noKind := errors.AsType[*meta.NoKindMatchError](err)
+	return atURL || onNetwork || inDiscovery || inGroups || noKind || apierrors.IsUnauthorized(err)
 }

@@ -110,10 +110,13 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 	called := make(chan error, 1)
 	go func() { called <- n.Unstage(call, v) }()
 	stage := &pavv1.PavStage{}
-	eventually(t, "unstaging has failed", func(context.Context) (bool, string) {
-		stages := n.stages(t)
-		if len(stages) == 1 {
-			stage = &stages[0]
+	eventually(t, "unstaging has failed", func(ctx context.Context) (bool, string) {
+		stages := &pavv1.PavStageList{}
+		if err := n.c.admin.List(ctx, stages); err != nil {
+			return false, err.Error()
+		}
+		if len(stages.Items) == 1 {
+			stage = &stages.Items[0]
 		}
 		return stage.Status.UnstagingFailure != nil, string(stage.Status.Phase)
 	})

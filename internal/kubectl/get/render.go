@@ -1,0 +1,105 @@
+package get
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// render writes the volumes as a table.
+func render(env *cli.Env, volumes []Volume, provisioner string, wide bool, now time.Time) error {
+	if len(volumes) == 0 {
+		what := "There are no volumes."
+		if provisioner != "" {
+			what = fmt.Sprintf("PavProvisioner %q has no volumes.", provisioner)
+		}
+		if _, err := fmt.Fprintln(env.ErrOut, what); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		return nil
+	}
+	style := env.Style()
+	table := &cli.Table{}
+	head := []string{"NAMESPACE", "CLAIM", "PROVISIONER", "PHASE", "STEP", "CAPACITY", "NODES", "FAILURES", "AGE", "PV"}
+	if wide {
+		head = append(head, "LAST FAILURE")
+	}
+	for i := range head {
+		head[i] = style.Dim(head[i])
+	}
+	table.Row(head...)
+	for i := range volumes {
+		v := &volumes[i]
+		row := []string{v.Namespace, v.Claim, v.Provisioner, phase(style, v), dash(strings.ToLower(string(v.Step))), dash(v.Capacity),
+			nodes(style, v.Nodes), failed(style, v), cli.Duration(now.Sub(v.Created.Time)), v.PV}
+		if wide {
+			row = append(row, cli.Plain(strings.ReplaceAll(v.Failure, "\n", " | ")))
+		}
+		table.Row(row...)
+	}
+	return table.Write(env.Out, "")
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func phase(style cli.Style, v *Volume) string {
+	switch {
+	case !v.Dynamic:
+		return "Static"
+	case v.Failures > 0:
+		return style.Bad(string(v.Phase))
+	case v.Phase == pavv1.VolumeReady:
+		return style.Good(string(v.Phase))
+	}
+	return string(v.Phase)
+}
+
+// mostNodes is how many nodes are named.
+const mostNodes = 4
+
+// nodes names the nodes with the volume, with their phase where that is not Staged.
+func nodes(style cli.Style, all []Node) string {
+	var words []string
+	for i := range all {
+		n := &all[i]
+		if i == mostNodes {
+			words = append(words, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		word := n.Name
+		if n.Phase != pavv1.StageStaged {
+			word += " " + dash(string(n.Phase))
+		}
+		if n.Degraded != "" {
+			word += " " + n.Degraded
+		}
+		switch {
+		case n.failing():
+			word = style.Bad(word)
+		case n.Phase == pavv1.StageStaged:
+			word = style.Good(word)
+		}
+		words = append(words, word)
+	}
+	return dash(strings.Join(words, ", "))
+}
+
+func failed(style cli.Style, v *Volume) string {
+	count := v.Failures
+	for i := range v.Nodes {
+		count += v.Nodes[i].Failures
+	}
+	if count == 0 {
+		return "0"
+	}
+	return style.Bad(strconv.Itoa(int(count)))
+}

@@ -1,0 +1,120 @@
+package lint
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/source"
+)
+
+// Finding is one thing that is to be said about a file.
+type Finding struct {
+	// File is its name. Line and Column count from 1, columns in characters.
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+
+	Severity definition.Severity `json:"severity"`
+
+	// Provisioner is the name of the PavProvisioner, and Field the path in it; "" where it is no matter of one.
+	Provisioner string `json:"provisioner,omitempty"`
+	Field       string `json:"field,omitempty"`
+
+	Message string `json:"message"`
+
+	// text is the line of the file.
+	text string
+}
+
+// At returns a finding about a field of a document; line and column are those of a place within the
+// field's text, or 0.
+func At(d source.Document, f definition.Finding) Finding {
+	found := Finding{File: d.File, Severity: f.Severity, Provisioner: d.Name(), Field: f.Field, Message: f.Message}
+	found.Line, found.Column = d.Position(f.Field, f.Key, f.Line, f.Column)
+	found.text = d.Line(found.Line)
+	return found
+}
+
+// Broken returns a finding about what cannot be read.
+func Broken(err *source.Error) Finding {
+	return Finding{File: err.File, Line: err.Line, Column: err.Column, Severity: definition.Error, Message: err.Message, text: err.Text}
+}
+
+// Is says whether the document is a PavProvisioner, or is meant to be one.
+func Is(d source.Document) bool {
+	const kind = "PavProvisioner"
+	if strings.EqualFold(d.Kind(), kind) {
+		return true
+	}
+	return d.Group() == group && d.Kind() != "PavVolume" && d.Kind() != "PavStage"
+}
+
+// Print writes findings for people, on a terminal with the line that each is about.
+func Print(w io.Writer, style cli.Style, excerpts bool, findings []Finding) error {
+	for _, f := range findings {
+		severity := style.Bad(string(f.Severity))
+		if f.Severity == definition.Warning {
+			severity = style.Warn(string(f.Severity))
+		}
+		about := ""
+		if f.Field != "" {
+			about = cli.Plain(f.Field) + ": "
+		}
+		text := fmt.Sprintf("%s %s: %s%s\n", style.Bold(fmt.Sprintf("%s:%d:%d:", f.File, f.Line, f.Column)), severity, about, cli.Plain(f.Message))
+		if excerpts {
+			text += excerpt(style, f)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return fmt.Errorf("writing the findings: %w", err)
+		}
+	}
+	return nil
+}
+
+// How many characters of a line are shown, and how many of them before the place in question where the line is longer.
+const (
+	shown  = 100
+	before = 60
+)
+
+// excerpt returns the line that a finding is about, and what marks the place in it.
+func excerpt(style cli.Style, f Finding) string {
+	text := []rune(f.text)
+	at := min(f.Column-1, len(text))
+	mark := strings.Repeat("^", max(1, wordLength(text[at:])))
+	from := 0
+	if at > shown {
+		from = at - before
+	}
+	to := min(len(text), from+shown)
+	line := cli.Plain(string(text[from:to]))
+	indent := cli.Width(cli.Plain(string(text[from:at])))
+	if from > 0 {
+		line, indent = "…"+line, indent+1
+	}
+	if to < len(text) {
+		line += "…"
+	}
+	mark = mark[:min(len(mark), max(1, to-at))]
+	number := fmt.Sprintf("%5d | ", f.Line)
+	margin := strings.Repeat(" ", len(number)-2) + "| "
+	colour := style.Bad
+	if f.Severity == definition.Warning {
+		colour = style.Warn
+	}
+	return style.Dim(number) + line + "\n" + style.Dim(margin) + strings.Repeat(" ", indent) + colour(mark) + "\n"
+}
+
+// wordLength returns how many characters the word has that a text begins with.
+func wordLength(text []rune) int {
+	for i, r := range text {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' {
+			return i
+		}
+	}
+	return len(text)
+}

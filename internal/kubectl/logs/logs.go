@@ -1,0 +1,91 @@
+package logs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/timeline"
+)
+
+// phases are the values of --phase, in the order of a volume's life, and the workflows of their pods.
+var phases = []struct{ name, workflow string }{
+	{"validation", pavv1.WorkflowValidation},
+	{"creation", pavv1.WorkflowCreation},
+	{"staging", pavv1.WorkflowStaging},
+	{"unstaging", pavv1.WorkflowUnstaging},
+	{"deletion", pavv1.WorkflowDeletion},
+}
+
+// options are the flags.
+type options struct {
+	phase      string
+	follow     bool
+	tail       int64
+	timestamps bool
+}
+
+// Command returns the command.
+func Command(env *cli.Env) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "logs pvc/NAME | pv/NAME | pod/NAME",
+		Short: "Show what the pods say that make, stage and delete a volume",
+		Long: `Shows the logs of all pods that PaV has run for a volume and that are still there, oldest first: those
+that run, those that a volume in use needs, and the last one of each kind that failed. Where there are several,
+lines begin with the phase and the pod.
+
+With -f it goes on with pods that run, and with all that come, until it is interrupted or the volume is gone.`,
+		Example: "  kubectl pav logs pvc/data\n  kubectl pav logs pvc/data --phase creation -f",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := o.validate(); err != nil {
+				return &cli.ExitError{Code: 2, Err: err}
+			}
+			ref, err := timeline.Parse(env, args, timeline.Claim, timeline.PV, timeline.Pod)
+			if err != nil {
+				return err
+			}
+			cluster, err := env.Connect()
+			if err != nil {
+				return &cli.ExitError{Code: 2, Err: err}
+			}
+			return run(command.Context(), env, cluster, ref, o)
+		},
+	}
+	command.Flags().StringVar(&o.phase, "phase", "", "only pods of this phase: "+strings.Join(phaseNames(), ", "))
+	command.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is said, and with pods that come, until interrupted")
+	command.Flags().Int64Var(&o.tail, "tail", -1, "only so many last lines of each container; all of them if negative")
+	command.Flags().BoolVar(&o.timestamps, "timestamps", false, "begin lines with their time")
+	_ = command.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func phaseNames() []string {
+	var names []string
+	for _, phase := range phases {
+		names = append(names, phase.name)
+	}
+	return names
+}
+
+func (o *options) validate() error {
+	if o.phase != "" && !slices.Contains(phaseNames(), o.phase) {
+		return fmt.Errorf("--phase %q: it is one of %s", o.phase, strings.Join(phaseNames(), ", "))
+	}
+	return nil
+}
+
+// phaseOf returns the phase of a workflow, in the words of --phase.
+func phaseOf(workflow string) string {
+	for _, phase := range phases {
+		if phase.workflow == workflow {
+			return phase.name
+		}
+	}
+	return workflow
+}

@@ -1,0 +1,137 @@
+package logs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// container is one container of a workflow pod.
+type container struct {
+	pod       *corev1.Pod
+	name      string
+	begun     bool // it runs, or has run
+	runs      bool
+	restarted bool // it has run before, and waits for another time
+
+	// run tells this run of the container from others; empty where there was none.
+	run string
+}
+
+// runOf returns what tells the last run of a container from others.
+func runOf(s *corev1.ContainerStatus) string {
+	switch last := s.LastTerminationState.Terminated; {
+	case s.State.Running != nil && s.ContainerID != "":
+		return s.ContainerID
+	case s.State.Terminated != nil && s.State.Terminated.ContainerID != "":
+		return s.State.Terminated.ContainerID
+	case s.State.Waiting != nil && last != nil && last.ContainerID != "":
+		return last.ContainerID
+	}
+	return strconv.Itoa(int(s.RestartCount))
+}
+
+// containersOf returns the containers of a pod, init containers first.
+func containersOf(pod *corev1.Pod) []container {
+	var all []container
+	status := map[string]corev1.ContainerStatus{}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range list {
+			status[s.Name] = s
+		}
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			s := status[list[i].Name]
+			waits := s.State.Waiting != nil && s.LastTerminationState.Terminated != nil
+			all = append(all, container{pod: pod, name: list[i].Name, restarted: waits, run: runOf(&s), runs: s.State.Running != nil,
+				begun: s.State.Running != nil || s.State.Terminated != nil || waits})
+		}
+	}
+	return all
+}
+
+// printer writes lines of several containers, each whole.
+type printer struct {
+	mu     sync.Mutex
+	out    io.Writer
+	style  cli.Style
+	prefix bool
+	wrote  bool // anything at all
+}
+
+// line writes a line of a container.
+func (p *printer) line(c *container, text string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrote = true
+	if p.prefix {
+		text = p.style.Dim(prefixOf(c)) + " " + cli.Plain(text)
+	} else {
+		text = cli.Plain(text)
+	}
+	if _, err := fmt.Fprintln(p.out, text); err != nil {
+		return fmt.Errorf("writing the log: %w", err)
+	}
+	return nil
+}
+
+// prefixOf is what lines of a container begin with where there are several.
+func prefixOf(c *container) string {
+	text := phaseOf(c.pod.Labels[pavv1.WorkflowLabel]) + "/" + c.pod.Name
+	if len(c.pod.Spec.Containers)+len(c.pod.Spec.InitContainers) > 1 {
+		text += "/" + c.name
+	}
+	return text
+}
+
+// maxLine is how many bytes of a line are held. What is longer is written in parts.
+const maxLine = 64 << 10
+
+// copyLog writes what a container has said until now.
+func (p *printer) copyLog(ctx context.Context, kube kubernetes.Interface, c *container, o *options) error {
+	get := &corev1.PodLogOptions{Container: c.name, Previous: c.restarted, Timestamps: o.timestamps}
+	if o.tail >= 0 {
+		get.TailLines = &o.tail
+	}
+	return read(ctx, kube, c, get, func(text []byte, _ bool) error { return p.line(c, string(text)) })
+}
+
+// read calls a function for each line of a container's log, without its end, and for each part of a longer one
+// than maxLine; begins says whether a line begins. It ends with the log, or with ctx, which is no error.
+func read(ctx context.Context, kube kubernetes.Interface, c *container, get *corev1.PodLogOptions, line func(text []byte, begins bool) error) error {
+	stream, err := kube.CoreV1().Pods(c.pod.Namespace).GetLogs(c.pod.Name, get).Stream(ctx)
+	if err != nil {
+		return fmt.Errorf("the log of container %s of pod %s/%s: %w", c.name, c.pod.Namespace, c.pod.Name, err)
+	}
+	defer func() { _ = stream.Close() }()
+	reader := bufio.NewReaderSize(stream, maxLine)
+	begins := true
+	for {
+		text, err := reader.ReadSlice('\n')
+		if len(text) > 0 {
+			if err := line(bytes.TrimSuffix(text, []byte("\n")), begins); err != nil {
+				return err
+			}
+		}
+		begins = err == nil
+		switch {
+		case err == nil, errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF), ctx.Err() != nil:
+			return nil
+		default:
+			return fmt.Errorf("the log of pod %s/%s: %w", c.pod.Namespace, c.pod.Name, err)
+		}
+	}
+}

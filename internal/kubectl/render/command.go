@@ -1,0 +1,257 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/lint"
+	"github.com/albertofaria/pav/internal/kubectl/source"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// options are the command's flags.
+type options struct {
+	pvc, sc, pv, node   string
+	provisioner, handle string
+	phases              []string
+	readOnly            bool
+	diff                string
+	limits              template.Limits
+	output              cli.Output
+}
+
+// installed is the value of --diff without one.
+const installed = "cluster"
+
+// Command returns the command "render".
+func Command(env *cli.Env) *cobra.Command {
+	o := &options{limits: template.DefaultLimits()}
+	command := &cobra.Command{
+		Use:   "render FILE...",
+		Short: "Show the pods that a PavProvisioner makes of a claim, without a cluster",
+		Long: `Show the pods that a PavProvisioner makes of a claim, without a cluster: each as the agents would
+create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass, a
+PersistentVolumeClaim, a PersistentVolume and a Node; what none has is made up, and standard error says so:
+
+  StorageClass           of the PavProvisioner, with no parameters; it waits for the first consumer where
+                         templates read selectedNode
+  PersistentVolumeClaim  of the StorageClass, in the namespace "default", for 1Gi and ReadWriteOnce, or
+                         what the PavProvisioner supports
+  PersistentVolume       what creation yields; or, where the PavProvisioner has only static volumes, one
+                         that fits the claim. One that is given is a static volume, unless it has the
+                         annotation pv.kubernetes.io/provisioned-by
+  Node                   "node-1"
+
+What an API server fills in, such as UIDs, is made up, too, and the same each time. As names of pods are
+hashes of UIDs, pods in a cluster have others. get_pvc finds the claims of the files.
+
+The exit status is 0 where all phases could be rendered, 1 where not, and 2 for wrong use. With --diff it is
+0 where nothing differs, 1 where something does, and 2 where something could not be rendered.`,
+		Example: `  kubectl pav render provisioner.yaml usage.yaml
+  kubectl pav render provisioner.yaml --pvc claim.yaml --sc class.yaml --phase staging
+  kubectl pav render provisioner.yaml usage.yaml --diff
+  kubectl pav render new.yaml --diff=old.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, files []string) error {
+			if err := o.validate(); err != nil {
+				return misuse(err)
+			}
+			return o.run(command.Context(), env, files)
+		},
+	}
+	o.addFlags(command)
+	return command
+}
+
+func (o *options) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&o.pvc, "pvc", "", "file with the PersistentVolumeClaim")
+	flags.StringVar(&o.sc, "sc", "", "file with the StorageClass")
+	flags.StringVar(&o.pv, "pv", "", "file with the PersistentVolume")
+	flags.StringVar(&o.node, "node", "", "file with the Node, or the name of one")
+	flags.StringVar(&o.provisioner, "provisioner", "", "name of the PavProvisioner, where the files have several")
+	flags.StringVar(&o.handle, "handle", "", "handle that the volume has")
+	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all that there are)")
+	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume for reading only")
+	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, with that of the cluster; with KUBECTL_EXTERNAL_DIFF, or diff -u -N")
+	flags.Lookup("diff").NoOptDefVal = installed
+	o.limits.AddFlags(flags)
+	o.output.AddFlag(flags)
+	for _, name := range []string{"pvc", "sc", "pv", "node", "diff"} {
+		_ = command.MarkFlagFilename(name, "yaml", "yml", "json")
+	}
+	_ = command.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (o *options) validate() error {
+	for _, phase := range o.phases {
+		if !slices.Contains(phases, phase) {
+			return fmt.Errorf("--phase %s: it is one of %s", phase, strings.Join(phases, ", "))
+		}
+	}
+	if o.diff != "" && o.output.Structured() {
+		return errors.New("--diff and -o cannot be used together")
+	}
+	return o.limits.Validate()
+}
+
+func (o *options) run(ctx context.Context, env *cli.Env, files []string) error {
+	node := o.node
+	if !isFile(node) {
+		node = ""
+	}
+	flags := map[string]string{"PersistentVolumeClaim": o.pvc, "StorageClass": o.sc, "PersistentVolume": o.pv, "Node": node}
+	g, err := read(env.In, files, flags)
+	if err != nil {
+		return o.refuse(env, err, 2)
+	}
+	chosen, err := g.provisioner(o.provisioner)
+	if err != nil {
+		return misuse(err)
+	}
+	after, err := o.of(ctx, g, chosen)
+	if err != nil {
+		return o.refuse(env, err, 1)
+	}
+	for _, note := range after.notes {
+		if _, err := fmt.Fprintln(env.ErrOut, env.Style().Dim(cli.Plain(note))); err != nil {
+			return err
+		}
+	}
+	if o.diff != "" {
+		return o.showDiff(ctx, env, g, chosen, after)
+	}
+	if err := o.show(env, after); err != nil {
+		return err
+	}
+	return complaint(env, after, chosen.Document, 1)
+}
+
+// of renders a definition with what is given.
+func (o *options) of(ctx context.Context, g *given, chosen object) (*rendering, error) {
+	wrong := &findingsError{}
+	for _, f := range lint.Check(definition.NewChecker(o.limits), chosen.Document) {
+		if f.Severity == definition.Error {
+			wrong.findings = append(wrong.findings, f)
+		}
+	}
+	if len(wrong.findings) > 0 {
+		return nil, wrong
+	}
+	p, err := definitionOf(chosen.Object)
+	if err != nil {
+		return nil, misuse(err)
+	}
+	c, err := o.choose(g, p)
+	if err != nil {
+		return nil, misuse(err)
+	}
+	return o.render(ctx, p, c), nil
+}
+
+// refuse tells what is wrong with files, and ends the program with a status; other errors are returned as they are.
+func (o *options) refuse(env *cli.Env, err error, code int) error {
+	if exit, ok := errors.AsType[*cli.ExitError](err); ok {
+		return exit
+	}
+	wrong, ok := errors.AsType[*findingsError](err)
+	if !ok {
+		return misuse(err)
+	}
+	if err := lint.Print(env.ErrOut, env.Style(), env.Terminal(), wrong.findings); err != nil {
+		return err
+	}
+	return &cli.ExitError{Code: code}
+}
+
+func (o *options) show(env *cli.Env, r *rendering) error {
+	if o.output.Structured() {
+		return o.output.Write(env.Out, r.result)
+	}
+	head := []string{"PavProvisioner " + r.provisioner.Name}
+	if len(r.used) > 0 {
+		head[0] += " with " + strings.Join(r.used, ", ")
+	}
+	return write(env.Out, env.Style(), head, r.result)
+}
+
+// complaint tells why phases are not there, and ends the program with a status where there are such.
+func complaint(env *cli.Env, r *rendering, d source.Document, code int) error {
+	if err := r.complain(env, env.Style(), d); err != nil {
+		return err
+	}
+	if len(r.failures) > 0 {
+		return &cli.ExitError{Code: code}
+	}
+	return nil
+}
+
+// showDiff compares with another definition, of the same objects.
+func (o *options) showDiff(ctx context.Context, env *cli.Env, g *given, chosen object, after *rendering) error {
+	if err := complaint(env, after, chosen.Document, 2); err != nil {
+		return err
+	}
+	before := Result{}
+	other, err := o.other(ctx, env, chosen.Name())
+	if err != nil {
+		return o.refuse(env, err, 2)
+	}
+	if other != nil {
+		r, err := o.of(ctx, g, *other)
+		if err != nil {
+			return o.refuse(env, err, 2)
+		}
+		if err := complaint(env, r, other.Document, 2); err != nil {
+			return err
+		}
+		before = r.result
+	}
+	differ, err := compare(ctx, env, before, after.result)
+	if err != nil {
+		return misuse(err)
+	}
+	if differ {
+		return &cli.ExitError{Code: 1}
+	}
+	return nil
+}
+
+// other returns the definition to compare with; nil where the cluster has none.
+func (o *options) other(ctx context.Context, env *cli.Env, name string) (*object, error) {
+	if o.diff != installed {
+		g, err := read(env.In, []string{o.diff}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(g.provisioners) == 1 {
+			name = ""
+		}
+		found, err := g.provisioner(name)
+		return &found, err
+	}
+	cluster, err := env.Connect()
+	if err != nil {
+		return nil, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavProvisioner"))
+	err = cluster.Objects.Get(ctx, client.ObjectKey{Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PavProvisioner %q of the cluster: %w", name, err)
+	}
+	return &object{source.Installed(live.Object)}, nil
+}

@@ -1,0 +1,112 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// The folders that are compared.
+const (
+	oldFolder = "OLD"
+	newFolder = "NEW"
+)
+
+// compare runs the diff program on two renderings, as "kubectl diff" does, and says whether they differ.
+func compare(ctx context.Context, env *cli.Env, before, after Result) (bool, error) {
+	folder, err := os.MkdirTemp("", "kubectl-pav-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	for name, result := range map[string]Result{oldFolder: before, newFolder: after} {
+		if err := save(filepath.Join(folder, name), result); err != nil {
+			return false, err
+		}
+	}
+	name, arguments, custom := program()
+	command := exec.CommandContext(ctx, name, append(arguments, oldFolder, newFolder)...)
+	command.Dir = folder
+	var found bytes.Buffer
+	command.Stdout, command.Stderr = &found, env.ErrOut
+	if custom {
+		command.Stdin, command.Stdout = env.In, env.Out
+	}
+	err = command.Run()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && (!failed || exit.ExitCode() != 1) {
+		return false, fmt.Errorf("running %s: %w", name, err)
+	}
+	if _, writing := env.Out.Write(coloured(env.Style(), found.Bytes())); writing != nil {
+		return false, writing
+	}
+	return err != nil, nil
+}
+
+// argument is what KUBECTL_EXTERNAL_DIFF may have besides the program, as for kubectl.
+var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
+
+// program returns the diff program and its flags, and whether it is the user's own.
+func program() (name string, arguments []string, custom bool) {
+	words := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF"))
+	if len(words) == 0 {
+		return "diff", []string{"-u", "-N"}, false
+	}
+	for _, word := range words[1:] {
+		if argument.MatchString(word) {
+			arguments = append(arguments, word)
+		}
+	}
+	return words[0], arguments, true
+}
+
+// save writes each phase to a file of its own.
+func save(folder string, result Result) error {
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	for _, phase := range result.Phases {
+		var text strings.Builder
+		if err := phase.write(&text, cli.Style{}); err != nil {
+			return err
+		}
+		name := filepath.Join(folder, phase.Phase+".yaml")
+		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+			return err
+		}
+		// diff shows it, and it means nothing.
+		if err := os.Chtimes(name, time.Time{}, time.Unix(0, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coloured returns a unified diff as Git shows it.
+func coloured(style cli.Style, text []byte) []byte {
+	var out bytes.Buffer
+	for line := range strings.Lines(string(text)) {
+		bare, end, _ := strings.Cut(line, "\n")
+		switch {
+		case strings.HasPrefix(bare, "+++"), strings.HasPrefix(bare, "---"), strings.HasPrefix(bare, "diff "):
+			bare = style.Bold(bare)
+		case strings.HasPrefix(bare, "+"):
+			bare = style.Good(bare)
+		case strings.HasPrefix(bare, "-"):
+			bare = style.Bad(bare)
+		case strings.HasPrefix(bare, "@@"):
+			bare = style.Dim(bare)
+		}
+		out.WriteString(bare + end + "\n")
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,295 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// The phases, in the order of a volume's life.
+const (
+	validation = "validation"
+	creation   = "creation"
+	deletion   = "deletion"
+	staging    = "staging"
+	unstaging  = "unstaging"
+)
+
+var phases = []string{validation, creation, deletion, staging, unstaging}
+
+// Result is what is written with -o.
+type Result struct {
+	Provisioner string  `json:"provisioner"`
+	Phases      []Phase `json:"phases"`
+}
+
+// Phase is what a definition makes of one phase of a volume's life.
+type Phase struct {
+	Phase string `json:"phase"`
+
+	// Handle, Capacity and AccessibleTopology are what the volume is after creation.
+	Handle             string                 `json:"handle,omitempty"`
+	Capacity           string                 `json:"capacity,omitempty"`
+	AccessibleTopology []pavv1.TopologyLabels `json:"accessibleTopology,omitempty"`
+
+	// Notes say what of that only the pod can tell.
+	Notes []string `json:"notes,omitempty"`
+
+	// Pod is the pod that is created; none where the definition has none.
+	Pod map[string]any `json:"pod,omitempty"`
+}
+
+// failure is why a phase cannot be rendered.
+type failure struct {
+	phase string
+	err   error
+}
+
+// rendering renders a definition.
+type rendering struct {
+	*objects
+	provisioner *pavv1.PavProvisioner
+	templates   *template.Evaluator
+	options     *options
+
+	// ledger is the PavVolume, pods how many it has had, and made what the volume is.
+	ledger *pavv1.PavVolume
+	pods   int32
+	made   plan.Volume
+
+	result   Result
+	failures []failure
+}
+
+// render returns what a definition makes of the objects, and why it makes nothing of some phases. The
+// objects are no longer to be used.
+func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *objects) *rendering {
+	r := &rendering{objects: c, provisioner: p, templates: template.NewEvaluator(o.limits), options: o, result: Result{Provisioner: p.Name}}
+	if r.static {
+		r.validateStatic(ctx)
+	} else {
+		r.dynamic(ctx)
+	}
+	r.stage(ctx)
+	slices.SortStableFunc(r.result.Phases, func(a, b Phase) int {
+		return slices.Index(phases, a.Phase) - slices.Index(phases, b.Phase)
+	})
+	return r
+}
+
+// wanted says whether a phase is to be shown.
+func (r *rendering) wanted(phase string, has bool) bool {
+	if len(r.options.phases) == 0 {
+		return has
+	}
+	return slices.Contains(r.options.phases, phase)
+}
+
+func (r *rendering) fail(phase string, err error) {
+	r.failures = append(r.failures, failure{phase, err})
+}
+
+// show adds a phase, with a pod or without.
+func (r *rendering) show(phase Phase, pod *corev1.Pod) {
+	if pod != nil {
+		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+		if err != nil {
+			r.fail(phase.Phase, err)
+			return
+		}
+		prune(plain)
+		phase.Pod = plain
+	}
+	r.result.Phases = append(r.result.Phases, phase)
+}
+
+// dynamic renders what the controller agent does for a claim.
+func (r *rendering) dynamic(ctx context.Context) {
+	spec := &r.provisioner.Spec
+	if err := r.begin(); err != nil {
+		r.fail(creation, err)
+		return
+	}
+	request := plan.Request{
+		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation,
+		Claim: r.claim, Class: r.class, Templates: r.templates, GetPVC: r.getPVC,
+	}
+	if r.selected {
+		request.Node = r.node
+	}
+	if r.wanted(validation, true) {
+		r.validate(ctx, request)
+	} else if spec.VolumeValidation != nil && spec.VolumeValidation.PodTemplate != nil {
+		r.pods++
+	}
+	r.made = r.create(ctx, request)
+	if r.volume == nil {
+		r.makeVolume()
+	} else {
+		r.bind(r.volume)
+	}
+	request.Claim = r.claim // as it was when it was deleted
+	r.delete(ctx, request)
+}
+
+// begin writes the ledger as the controller agent does for the claim.
+func (r *rendering) begin() error {
+	claim := &corev1.PersistentVolumeClaim{}
+	class := &storagev1.StorageClass{}
+	rawClaim, err := convert(r.claim, claim)
+	if err != nil {
+		return err
+	}
+	rawClass, err := convert(r.class, class)
+	if err != nil {
+		return err
+	}
+	if _, _, err := plan.Parameters(class); err != nil {
+		return err
+	}
+	name := protocol.VolumeName(claim.UID)
+	r.ledger = &pavv1.PavVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid("PavVolume", "", name)},
+		Spec: pavv1.PavVolumeSpec{
+			Provisioner:  r.provisioner.Name,
+			ClaimRef:     pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			StorageClass: rawClass, Claim: rawClaim,
+			ReclaimPolicy: *class.ReclaimPolicy,
+		},
+	}
+	return nil
+}
+
+// convert fills in a typed object, and returns it as JSON.
+func convert(plain map[string]any, typed any) (apiextensionsv1.JSON, error) {
+	raw, err := json.Marshal(plain)
+	if err == nil {
+		err = json.Unmarshal(raw, typed)
+	}
+	if err != nil {
+		return apiextensionsv1.JSON{}, fmt.Errorf("reading %s %q: %w", text(plain, "kind"), text(plain, "metadata", "name"), err)
+	}
+	return apiextensionsv1.JSON{Raw: raw}, nil
+}
+
+func (r *rendering) validate(ctx context.Context, request plan.Request) {
+	rendered, err := request.Validate(ctx, r.provisioner.Spec.VolumeValidation)
+	if err != nil {
+		r.fail(validation, err)
+		return
+	}
+	phase := Phase{Phase: validation, Notes: []string{"the claim is one that the definition supports"}}
+	if rendered == nil {
+		if r.wanted(validation, r.provisioner.Spec.VolumeValidation != nil) {
+			r.show(phase, nil)
+		}
+		return
+	}
+	phase.Notes = []string{phase.Notes[0] + ", if the pod succeeds"}
+	r.build(phase, pavv1.WorkflowValidation, rendered, nil)
+}
+
+// build shows the next pod of the ledger.
+func (r *rendering) build(phase Phase, kind string, rendered map[string]any, within *corev1.NodeSelector) {
+	r.pods++
+	pod, err := plan.Pod(r.ledger, kind, rendered, within, r.pods)
+	if err != nil {
+		r.fail(phase.Phase, err)
+		return
+	}
+	r.show(phase, pod)
+}
+
+// create renders creation, and returns what the volume is then; made up where creation fails.
+func (r *rendering) create(ctx context.Context, request plan.Request) plan.Volume {
+	c, err := request.Create(ctx, r.provisioner.Spec.VolumeCreation)
+	if err == nil && c.Pod == nil {
+		_, err = c.Outcome(nil)
+	}
+	wanted := r.wanted(creation, true)
+	if err != nil && wanted {
+		r.fail(creation, err)
+	}
+	if c == nil {
+		c = &plan.Creation{}
+	}
+	if c.DefaultHandle == "" {
+		c.DefaultHandle = protocol.VolumeName(r.ledger.Spec.ClaimRef.UID)
+	}
+	made := r.standIn(c)
+	r.ledger.Status.AccessibleTopology = c.Topology
+	switch {
+	case err != nil:
+	case wanted:
+		r.showCreation(c, made)
+	case c.Pod != nil:
+		r.pods++
+	}
+	return made
+}
+
+func (r *rendering) showCreation(c *plan.Creation, made plan.Volume) {
+	phase := Phase{Phase: creation, Handle: made.Handle, Capacity: quantityText(made.Capacity), AccessibleTopology: c.Topology}
+	if c.Pod == nil {
+		r.show(phase, nil)
+		return
+	}
+	if c.Handle == "" {
+		phase.Notes = append(phase.Notes, "the handle is what the pod writes to /pav/handle, if it does")
+	}
+	if c.Capacity == 0 {
+		phase.Notes = append(phase.Notes, "the capacity is what the pod writes to /pav/capacity; what the claim requests is shown")
+	}
+	r.build(phase, pavv1.WorkflowCreation, c.Pod, c.Within)
+}
+
+// standIn returns what a volume may be after creation.
+func (r *rendering) standIn(c *plan.Creation) plan.Volume {
+	made := plan.Volume{Handle: c.Handle, Capacity: c.Capacity}
+	if made.Handle == "" {
+		made.Handle = c.DefaultHandle
+	}
+	if r.options.handle != "" {
+		made.Handle = r.options.handle
+	}
+	if made.Capacity == 0 {
+		if requested, err := resource.ParseQuantity(text(r.claim, "spec", "resources", "requests", "storage")); err == nil {
+			made.Capacity = requested.Value()
+		}
+	}
+	return made
+}
+
+func quantityText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
+
+// delete renders deletion, of the volume that was created.
+func (r *rendering) delete(ctx context.Context, request plan.Request) {
+	d := r.provisioner.Spec.VolumeDeletion
+	if !r.wanted(deletion, d != nil && d.PodTemplate != nil) {
+		return
+	}
+	r.ledger.Status.Handle = text(r.volume, "spec", "csi", "volumeHandle")
+	rendered, err := request.Deletion(ctx, d, r.ledger.Status.Handle)
+	if err != nil {
+		r.fail(deletion, err)
+		return
+	}
+	if rendered == nil {
+		r.show(Phase{Phase: deletion}, nil)
+		return
+	}
+	r.build(Phase{Phase: deletion}, pavv1.WorkflowDeletion, rendered, nil)
+}

@@ -1,0 +1,158 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/stageplan"
+)
+
+var errNoStatic = errors.New("spec.provisioningModes: has no Static, but the PersistentVolume is not one that PaV has made")
+
+// validateStatic renders what the node agent does with a volume that somebody wrote, before it stages it.
+func (r *rendering) validateStatic(ctx context.Context) {
+	r.bind(r.volume)
+	if !r.provisioner.Supports(pavv1.ProvisioningModeStatic) {
+		r.fail(validation, errNoStatic)
+		return
+	}
+	for _, phase := range []string{creation, deletion} {
+		if slices.Contains(r.options.phases, phase) {
+			r.show(Phase{Phase: phase, Notes: []string{"the PersistentVolume is one that somebody wrote: it is neither created nor deleted"}}, nil)
+		}
+	}
+	if !r.wanted(validation, true) {
+		return
+	}
+	if err := r.definition().Validate(ctx, r.volume); err != nil {
+		r.fail(validation, err)
+		return
+	}
+	stage, err := r.record()
+	if err != nil {
+		r.fail(validation, err)
+		return
+	}
+	pod, err := r.definition().Validation(ctx, stage, r.volume)
+	if err != nil {
+		r.fail(validation, err)
+		return
+	}
+	phase := Phase{Phase: validation, Notes: []string{"the PersistentVolume is one that the definition supports"}}
+	if pod != nil {
+		phase.Notes[0] += ", if the pod succeeds"
+	}
+	if r.wanted(validation, r.provisioner.Spec.VolumeValidation != nil) {
+		r.show(phase, pod)
+	}
+}
+
+func (r *rendering) definition() stageplan.Request {
+	return stageplan.Request{Provisioner: r.provisioner, Templates: r.templates, GetPVC: r.getPVC}
+}
+
+// target is where a volume appears for a client pod whose stage is its own.
+const target = "/var/lib/kubelet/pods/" + created + "/volume"
+
+// record returns the PavStage that the node agent writes.
+func (r *rendering) record() (*pavv1.PavStage, error) {
+	volume := &corev1.PersistentVolume{}
+	claim := &corev1.PersistentVolumeClaim{}
+	rawVolume, err := convert(r.volume, volume)
+	if err != nil {
+		return nil, err
+	}
+	rawClaim, err := convert(r.claim, claim)
+	if err != nil {
+		return nil, err
+	}
+	node := text(r.node, "metadata", "name")
+	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: stageplan.Name(volume, node)}, Spec: stageplan.Spec(volume, claim, node)}
+	if r.provisioner.Scope() == pavv1.StagingScopePod {
+		stage.Name = stageplan.ClientName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node, target)
+	}
+	stage.UID = uid("PavStage", "", stage.Name)
+	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim = r.provisioner.Scope(), rawVolume, rawClaim
+	stage.Spec.ReadOnly = stage.Spec.ReadOnly || r.options.readOnly
+	stage.Status.Attempt = 1
+	return stage, nil
+}
+
+// stage renders staging and unstaging.
+func (r *rendering) stage(ctx context.Context) {
+	u := r.provisioner.Spec.VolumeUnstaging
+	wanted := map[string]bool{
+		staging:   r.wanted(staging, true),
+		unstaging: r.wanted(unstaging, u != nil && u.PodTemplate != nil),
+	}
+	if r.volume == nil || !wanted[staging] && !wanted[unstaging] {
+		return
+	}
+	stage, err := r.record()
+	if err != nil {
+		r.fail(staging, err)
+		return
+	}
+	see := stageplan.Objects{Volume: r.volume, Claim: r.claim, Node: r.node}
+	makers := map[string]func() (*corev1.Pod, error){
+		staging:   func() (*corev1.Pod, error) { return r.definition().Staging(ctx, stage, see) },
+		unstaging: func() (*corev1.Pod, error) { return r.definition().Unstaging(ctx, stage, see, 1) },
+	}
+	for _, phase := range []string{staging, unstaging} {
+		if !wanted[phase] {
+			continue
+		}
+		pod, err := makers[phase]()
+		if err != nil {
+			r.fail(phase, err)
+			continue
+		}
+		shown := Phase{Phase: phase}
+		if pod != nil {
+			shown.Notes = []string{"on node " + stage.Spec.NodeName}
+		}
+		r.show(shown, pod)
+	}
+}
+
+// makeVolume binds the claim to the PersistentVolume that the controller agent writes.
+func (r *rendering) makeVolume() {
+	r.ledger.Status.Handle = r.made.Handle
+	r.ledger.Status.Capacity = resource.NewQuantity(r.made.Capacity, resource.BinarySI)
+	pv, err := plan.PersistentVolume(r.ledger)
+	if err != nil {
+		r.fail(creation, err)
+		return
+	}
+	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pv)
+	if err != nil {
+		r.fail(creation, err)
+		return
+	}
+	prune(plain)
+	plain["apiVersion"], plain["kind"] = "v1", "PersistentVolume"
+	storedVolume(plain, r.claim)
+	r.bind(plain)
+}
+
+// definitionOf returns a definition as the agents read it.
+func definitionOf(plain map[string]any) (*pavv1.PavProvisioner, error) {
+	p := &pavv1.PavProvisioner{}
+	if _, err := convert(plain, p); err != nil {
+		return nil, err
+	}
+	p.Generation = 1
+	if p.UID == "" {
+		p.UID = types.UID(p.Name)
+	}
+	return p, nil
+}

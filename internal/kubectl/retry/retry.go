@@ -1,0 +1,270 @@
+package retry
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Result is what came of one object.
+type Result struct {
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Asked bool   `json:"asked"`
+
+	// What says what is retried, or why nothing is.
+	What string `json:"what"`
+}
+
+// Command returns the command.
+func Command(env *cli.Env) *cobra.Command {
+	output := &cli.Output{}
+	command := &cobra.Command{
+		Use:   "retry pvc/NAME | pv/NAME | pavvolume/NAME | pavstage/NAME",
+		Short: "Make the next attempt now at what has failed",
+		Long: `After a failure PaV waits longer and longer, up to five minutes, before the next attempt. This command
+makes it take the next one now: at the creation or deletion of a volume, and at unstaging it or staging
+it anew on its nodes. It has no other effect; pods that run go on.
+
+Kubelet's own pauses between attempts to stage a volume for a pod cannot be skipped: delete the pod.`,
+		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, args []string) error {
+			ref, err := timeline.Parse(env, args, timeline.Claim, timeline.PV, timeline.Volume, timeline.Stage)
+			if err != nil {
+				return err
+			}
+			cluster, err := env.Connect()
+			if err != nil {
+				return &cli.ExitError{Code: 2, Err: err}
+			}
+			results, err := Run(command.Context(), cluster.Objects, ref, time.Now())
+			if err != nil {
+				return err
+			}
+			return write(env, output, results)
+		},
+	}
+	output.AddFlag(command.Flags())
+	return command
+}
+
+func write(env *cli.Env, output *cli.Output, results []Result) error {
+	asked := false
+	style := env.Style()
+	for _, r := range results {
+		asked = asked || r.Asked
+		if output.Structured() {
+			continue
+		}
+		object, what := cli.Plain(r.Kind+"/"+r.Name), cli.Plain(r.What)
+		text := style.Dim(object + ": nothing to retry: " + what)
+		if r.Asked {
+			text = style.Bold(object) + ": the next attempt is made now: " + what
+		}
+		if _, err := fmt.Fprintln(env.Out, text); err != nil {
+			return fmt.Errorf("writing the result: %w", err)
+		}
+	}
+	if output.Structured() {
+		if err := output.Write(env.Out, results); err != nil {
+			return err
+		}
+	}
+	if !asked {
+		return &cli.ExitError{Code: 1}
+	}
+	return nil
+}
+
+// Run asks for the next attempt at everything of the object that has failed.
+func Run(ctx context.Context, objects client.Client, ref timeline.Ref, now time.Time) ([]Result, error) {
+	found, err := find(ctx, objects, ref)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Result, 0, len(found))
+	for _, object := range found {
+		result, err := ask(ctx, objects, object, now)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// find returns the PavVolume and the PavStages that an object stands for.
+func find(ctx context.Context, objects client.Client, ref timeline.Ref) ([]client.Object, error) {
+	switch ref.Kind {
+	case timeline.Volume, timeline.Stage:
+		var object client.Object = &pavv1.PavVolume{}
+		if ref.Kind == timeline.Stage {
+			object = &pavv1.PavStage{}
+		}
+		if err := objects.Get(ctx, client.ObjectKey{Name: ref.Name}, object); err != nil {
+			return nil, fmt.Errorf("getting %s: %w", ref, err)
+		}
+		return []client.Object{object}, nil
+	default:
+	}
+	name := ref.Name
+	if ref.Kind == timeline.Claim {
+		var err error
+		if name, err = volumeOf(ctx, objects, ref); err != nil {
+			return nil, err
+		}
+	}
+	return ofVolume(ctx, objects, ref, name)
+}
+
+// volumeOf returns the name of a claim's volume, also where the claim is gone and its volume is being deleted.
+func volumeOf(ctx context.Context, objects client.Client, ref timeline.Ref) (string, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	err := objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	switch {
+	case err == nil:
+		return timeline.VolumeName(claim), nil
+	case !apierrors.IsNotFound(err):
+		return "", fmt.Errorf("getting %s: %w", ref, err)
+	}
+	volume, left := timeline.FormerVolume(ctx, objects, ref)
+	if left != nil {
+		return "", fmt.Errorf("getting %s: %w", ref, left)
+	}
+	if volume == nil {
+		return "", fmt.Errorf("getting %s: %w", ref, err)
+	}
+	return volume.Name, nil
+}
+
+// ofVolume returns what PaV has on record of a volume. One that was not provisioned dynamically has stages only.
+func ofVolume(ctx context.Context, objects client.Client, ref timeline.Ref, name string) ([]client.Object, error) {
+	var found []client.Object
+	volume := &pavv1.PavVolume{}
+	switch err := objects.Get(ctx, client.ObjectKey{Name: name}, volume); {
+	case err == nil:
+		found = append(found, volume)
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("getting PavVolume %q: %w", name, err)
+	}
+	stages := &pavv1.PavStageList{}
+	if err := objects.List(ctx, stages, client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(name)}); err != nil {
+		return nil, fmt.Errorf("listing PavStages: %w", err)
+	}
+	for i := range stages.Items {
+		if stages.Items[i].Spec.VolumeName == name {
+			found = append(found, &stages.Items[i])
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: PaV has nothing on record about it; see kubectl pav describe %s", ref, ref)
+	}
+	return found, nil
+}
+
+// ask annotates an object of which something has failed.
+func ask(ctx context.Context, objects client.Client, object client.Object, now time.Time) (Result, error) {
+	result := Result{Name: object.GetName()}
+	var failure *pavv1.WorkflowFailure
+	switch object := object.(type) {
+	case *pavv1.PavVolume:
+		result.Kind = string(timeline.Volume)
+		failure, result.What = ofPavVolume(object)
+	case *pavv1.PavStage:
+		result.Kind = string(timeline.Stage)
+		failure, result.What = ofPavStage(object)
+	}
+	if failure == nil {
+		return result, nil
+	}
+	// Where this clock is behind that of the agent, the wish must not be older than what it is about, whose
+	// time is kept in whole seconds.
+	at := now
+	if least := failure.Time.Add(time.Second - time.Microsecond); at.Before(least) {
+		at = least
+	}
+	// Nor may it be the same as the one before it, which may be of the same second: each counts once.
+	if former, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[pavv1.RetryAnnotation]); err == nil && !at.After(former) {
+		at = former.Add(time.Microsecond)
+	}
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return result, fmt.Errorf("copying %T", object)
+	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[pavv1.RetryAnnotation] = at.UTC().Format(pavv1.RetryFormat)
+	object.SetAnnotations(annotations)
+	if err := objects.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return result, fmt.Errorf("annotating %s/%s: %w", result.Kind, result.Name, err)
+	}
+	result.Asked = true
+	return result, nil
+}
+
+// ofPavVolume returns the failure after which a volume's next attempt waits, or nil, and in words what that is.
+func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
+	status := &volume.Status
+	switch {
+	case status.Pod != nil:
+		return nil, fmt.Sprintf("pod %s/%s is at work, or about to be", status.Pod.Namespace, status.Pod.Name)
+	case status.DeletionFailure != nil && status.Step == pavv1.StepReverting:
+		return status.DeletionFailure, fmt.Sprintf("attempt %d at undoing the failed creation", status.DeletionAttempt+1)
+	case status.DeletionFailure != nil:
+		return status.DeletionFailure, fmt.Sprintf("attempt %d at deleting the volume", status.DeletionAttempt+1)
+	case status.Failure != nil:
+		return status.Failure, fmt.Sprintf("attempt %d at provisioning the volume", status.Attempt+1)
+	}
+	return nil, "no attempt has failed; the volume is " + string(status.Phase)
+}
+
+// ofPavStage does what ofPavVolume does for a stage.
+func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
+	status, node := &stage.Status, stage.Spec.NodeName
+	degraded := degradedSince(stage)
+	switch {
+	case status.Phase == pavv1.StageFailed:
+		return nil, fmt.Sprintf("staging failed on node %s and was reverted; kubelet tries again by itself as long as a pod wants the volume", node)
+	case status.UnstagingFailure != nil && isUnstaging(stage):
+		return nil, fmt.Sprintf("pod %s/%s is at work on node %s, or about to be", status.UnstagingPod.Namespace, status.UnstagingPod.Name, node)
+	case status.UnstagingFailure != nil:
+		return status.UnstagingFailure, fmt.Sprintf("attempt %d at unstaging on node %s", status.UnstagingAttempt, node)
+	case status.Restaging && status.StagingFailure != nil:
+		return status.StagingFailure, fmt.Sprintf("attempt %d at staging the volume anew on node %s", status.Attempt, node)
+	case status.Phase == pavv1.StageStaged && degraded != nil:
+		return degraded, "staging the volume anew on node " + node + ", if it is dead"
+	}
+	return nil, fmt.Sprintf("nothing has failed on node %s; the volume is %s there", node, status.Phase)
+}
+
+// isUnstaging says whether the next attempt after a failed unstaging has begun: the pod on record is its, and
+// not the one that failed, which stays there.
+func isUnstaging(stage *pavv1.PavStage) bool {
+	pod := stage.Status.UnstagingPod
+	return pod != nil && pod.Name != stage.Status.UnstagingFailure.PodName &&
+		pod.Name == workflow.Name(pavv1.WorkflowUnstaging, string(stage.UID), strconv.Itoa(int(stage.Status.UnstagingAttempt)))
+}
+
+// degradedSince returns what is wrong with a staged volume as if it were a failure, or nil.
+func degradedSince(stage *pavv1.PavStage) *pavv1.WorkflowFailure {
+	for _, c := range stage.Status.Conditions {
+		if c.Type == pavv1.StageDegraded && c.Status == "True" {
+			return &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: c.Message, Time: c.LastTransitionTime}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package retry
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// What the API server returned must not be able to steer a terminal.
+func TestWrite_TellsOfEachObject_InPlainText(t *testing.T) {
+	tests := map[string]struct {
+		results []Result
+		want    string
+		code    int
+	}{
+		"asked": {
+			results: []Result{{Kind: "pavvolume", Name: "pvc-1", Asked: true, What: "creation\x1b[31m"}},
+			want:    "pavvolume/pvc-1: the next attempt is made now: creation[31m\n",
+		},
+		"nothing to retry": {
+			results: []Result{{Kind: "pavvolume", Name: "pvc-1", What: "it is ready"}},
+			want:    "pavvolume/pvc-1: nothing to retry: it is ready\n",
+			code:    1,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			streams, _, out, _ := genericiooptions.NewTestIOStreams()
+			err := write(&cli.Env{IOStreams: streams}, &cli.Output{}, test.results)
+			code, exit := 0, (*cli.ExitError)(nil)
+			if errors.As(err, &exit) {
+				code = exit.Code
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" || code != test.code {
+				t.Errorf("exit status %d, want %d; -want +got:\n%s", code, test.code, diff)
+			}
+		})
+	}
+}
+
+func TestOfPavStage_WhereUnstagingHasFailed_SaysWhetherTheNextAttemptHasBegun(t *testing.T) {
+	pod := func(attempt string) string { return workflow.Name(pavv1.WorkflowUnstaging, "u1", attempt) }
+	tests := map[string]struct {
+		recorded, failed string
+		waits            bool
+		what             string
+	}{
+		"the pod that failed is on record still":     {recorded: pod("1"), failed: pod("1"), waits: true, what: "attempt 2 at unstaging on node n"},
+		"the next one runs":                          {recorded: pod("2"), failed: pod("1"), what: "pod pods/" + pod("2") + " is at work on node n, or about to be"},
+		"no pod could be made after one that failed": {recorded: pod("1"), waits: true, what: "attempt 2 at unstaging on node n"},
+		"no pod could ever be made":                  {waits: true, what: "attempt 2 at unstaging on node n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{UID: "u1"}, Spec: pavv1.PavStageSpec{NodeName: "n"}}
+			stage.Status = pavv1.PavStageStatus{Phase: pavv1.StageUnstaging, UnstagingAttempt: 2, UnstagingFailure: &pavv1.WorkflowFailure{PodName: test.failed}}
+			if test.recorded != "" {
+				stage.Status.UnstagingPod = &pavv1.PodReference{Namespace: "pods", Name: test.recorded}
+			}
+			failure, what := ofPavStage(stage)
+			if (failure != nil) != test.waits || what != test.what {
+				t.Errorf("got %v, %q", failure, what)
+			}
+		})
+	}
+}

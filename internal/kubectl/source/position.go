@@ -1,0 +1,155 @@
+package source
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// place is a place in a file, from 1, in characters.
+type place struct{ line, column int }
+
+// Position returns where in the file a field of the object is: its key, where key is true or the value
+// begins in another line, and else its value. Field is a path from the root, such as
+// spec.containers[0].name or metadata.labels[a.b/c]; where it is not there, what is there of it is meant.
+// Line and column are a place within the text of the field's value, from 1, or 0 for the field as a whole.
+// What is returned is within the file.
+func (d Document) Position(field string, key bool, line, column int) (fileLine, fileColumn int) {
+	at := place{d.line, 1}
+	if d.root != nil {
+		at = d.position(field, key, line, column)
+	}
+	at.line = max(1, min(at.line, len(d.lines)))
+	at.column = max(1, min(at.column, utf8.RuneCountInString(d.Line(at.line))+1))
+	return at.line, at.column
+}
+
+func (d Document) position(field string, key bool, line, column int) place {
+	found := d.find(field)
+	value := resolve(found.value)
+	if line > 0 && !key && !found.partly && value.Kind == yaml.ScalarNode {
+		return within(d.lines, value, line, max(1, column))
+	}
+	if found.key != nil && (key || found.partly || value.Kind != yaml.ScalarNode && found.value.Line != found.key.Line) {
+		return start(found.key)
+	}
+	return start(found.value)
+}
+
+// start returns where a node begins.
+func start(node *yaml.Node) place { return place{node.Line, node.Column} }
+
+// resolve returns what an alias stands for.
+func resolve(node *yaml.Node) *yaml.Node {
+	for i := 0; node.Kind == yaml.AliasNode && node.Alias != nil && i < 100; i++ {
+		node = node.Alias
+	}
+	return node
+}
+
+// entry is what is at a path.
+type entry struct {
+	// key is that of the value in its mapping; nil for items of lists, and for the root.
+	key, value *yaml.Node
+
+	// partly means that the path goes on, but the file does not.
+	partly bool
+}
+
+// find returns what is at a path.
+func (d Document) find(field string) entry {
+	at := entry{value: d.root}
+	if field == "" {
+		return at
+	}
+	rest := field
+	if !strings.HasPrefix(rest, "[") {
+		rest = "." + rest
+	}
+	for rest != "" {
+		next, after, ok := step(resolve(at.value), rest)
+		if !ok {
+			at.partly = true
+			return at
+		}
+		at, rest = next, after
+	}
+	return at
+}
+
+// step takes one step along a path, and returns what is left of that.
+func step(node *yaml.Node, path string) (entry, string, bool) {
+	switch node.Kind {
+	case yaml.SequenceNode:
+		text, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		index, err := strconv.Atoi(text)
+		if !ok || err != nil || index < 0 || index >= len(node.Content) {
+			return entry{}, "", false
+		}
+		return entry{value: node.Content[index]}, rest, true
+	case yaml.MappingNode:
+		return member(node, path, 0)
+	default:
+		return entry{}, "", false
+	}
+}
+
+// maxMerges is how deep mappings that are merged into others are looked through.
+const maxMerges = 20
+
+// member returns the value whose key a path begins with: the longest one, as keys may have any
+// characters. Of two that are the same, in the mapping or merged into it, the last counts, as for kubectl.
+func member(node *yaml.Node, path string, depth int) (entry, string, bool) {
+	best, left, found := entry{}, path, false
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if isMerge(key) {
+			for _, merged := range merged(node.Content[i+1], depth) {
+				if next, rest, ok := member(merged, path, depth+1); ok && len(rest) <= len(left) {
+					best, left, found = next, rest, true
+				}
+			}
+			continue
+		}
+		if resolve(key).Kind != yaml.ScalarNode {
+			continue
+		}
+		if n := prefix(path, keyText(key)); n > 0 && len(path)-n <= len(left) {
+			best, left, found = entry{key: key, value: node.Content[i+1]}, path[n:], true
+		}
+	}
+	return best, left, found
+}
+
+// prefix returns how many bytes of a path a key takes, or 0 where the path does not begin with it.
+func prefix(path, key string) int {
+	if step := "[" + key + "]"; strings.HasPrefix(path, step) {
+		return len(step)
+	}
+	step := "." + key
+	if rest, ok := strings.CutPrefix(path, step); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		return len(step)
+	}
+	return 0
+}
+
+// merged returns the mappings that "<<" takes in. Of those in a list the first ones count most, and come last.
+func merged(node *yaml.Node, depth int) []*yaml.Node {
+	if depth == maxMerges {
+		return nil
+	}
+	node = resolve(node)
+	if node.Kind == yaml.MappingNode {
+		return []*yaml.Node{node}
+	}
+	var all []*yaml.Node
+	for _, item := range slices.Backward(node.Content) {
+		if item = resolve(item); item.Kind == yaml.MappingNode {
+			all = append(all, item)
+		}
+	}
+	return all
+}

@@ -1,0 +1,80 @@
+package try
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// leftVolumes reports the stages and volumes that could not be removed, and with them all that their
+// removal may need, which is kept.
+func (r *run) leftVolumes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	selected := client.MatchingLabels{pavv1.ProvisionerLabel: r.name}
+	stages, volumes, pvs := &pavv1.PavStageList{}, &pavv1.PavVolumeList{}, &corev1.PersistentVolumeList{}
+	errs := errors.Join(r.client.List(ctx, stages, selected), r.client.List(ctx, volumes, selected), r.client.List(ctx, pvs))
+	if errs != nil {
+		r.report.Left = append(r.report.Left, Left{Kind: "Perhaps volumes of", Name: r.name, Why: "they cannot be listed: " + errs.Error(), Commands: []string{"kubectl pav get " + r.name}})
+	}
+	for i := range stages.Items {
+		r.leftStage(&stages.Items[i])
+	}
+	written := map[string]bool{}
+	for i := range pvs.Items {
+		written[pvs.Items[i].Name] = true
+	}
+	for i := range volumes.Items {
+		r.leftVolume(&volumes.Items[i], written[volumes.Items[i].Name])
+	}
+	kinds := make([]string, len(r.created))
+	for i, object := range r.created {
+		kinds[i] = kindOf(object)
+	}
+	r.report.Left = append(r.report.Left, Left{
+		Kind: strings.Join(kinds, ", ") + " of", Name: r.name,
+		Why:      "they are kept, as what is left may need them; when it has gone, remove them",
+		Commands: []string{r.removal()},
+	})
+}
+
+// edit is the command with which a definition is mended.
+func (r *run) edit(field string) string {
+	return fmt.Sprintf("kubectl edit pavprovisioner %s   # mend its spec.%s; what failed is repeated then, or now:", r.name, field)
+}
+
+func (r *run) leftStage(s *pavv1.PavStage) {
+	why := "the volume is still on node " + s.Spec.NodeName
+	var commands []string
+	if s.Status.UnstagingFailure != nil {
+		why = "unstaging fails on node " + s.Spec.NodeName + ": " + s.Status.UnstagingFailure.Message
+		commands = []string{r.edit("volumeUnstaging"), "kubectl pav retry pavstage/" + s.Name}
+	}
+	r.left(s, why, commands...)
+}
+
+func (r *run) leftVolume(v *pavv1.PavVolume, hasPV bool) {
+	if v.Status.DeletionFailure == nil {
+		why := "its phase is " + string(v.Status.Phase)
+		if condition := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted); condition != nil && condition.Status == metav1.ConditionFalse {
+			why = condition.Message
+		}
+		r.left(v, why, "kubectl pav describe pv "+v.Name)
+		return
+	}
+	commands := []string{r.edit("volumeDeletion"), "kubectl pav retry pavvolume/" + v.Name}
+	if hasPV {
+		commands = append(commands, fmt.Sprintf(`kubectl patch pv %[1]s -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}' && kubectl delete pv/%[1]s pavvolume/%[1]s   # or give its storage up`, v.Name))
+	} else {
+		commands = append(commands, fmt.Sprintf(`kubectl patch pavvolume %[1]s --type=merge -p '{"spec":{"reclaimPolicy":"Retain"}}' && kubectl delete pavvolume/%[1]s   # or give its storage up`, v.Name))
+	}
+	r.left(v, "its deletion fails: "+v.Status.DeletionFailure.Message, commands...)
+}
