@@ -96,7 +96,7 @@ func TestCheck_IsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			findings := NewChecker(template.DefaultLimits()).Check(object)
-			const atMost = longest + time.Second // An API server waits ten for admission, which does more than this.
+			const atMost = longest + 10*time.Second // The end is seen at once, but the machine may be busy.
 			if took := time.Since(begin); took > atMost {
 				t.Errorf("the check took %s", took)
 			}

@@ -78,7 +78,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	e.awaitNoStage(t)
 	setSecret(t, e.namespace, e.name, "password", "wrong")
 	e.create(t, clientPod("reader", "plaintext", node))
-	told(t, e.claim(t, "plaintext"), time.Minute, "FailedMount", "Password incorrect")
+	told(t, e.claim(t, "plaintext"), 2*time.Minute, "FailedMount", "Password incorrect")
 	setSecret(t, e.namespace, e.name, "password", strings.TrimSpace(password))
 	(&ledger{namespace: e.namespace}).awaitRunning(t, "reader")
 	if got := e.sh(t, "reader", "cat /data/orders.txt"); got != "attack at dawn\n" {
@@ -121,9 +121,7 @@ func TestExample_LoopDevice(t *testing.T) {
 
 	e.end(t, "loop-device")
 	e.awaitNoStage(t)
-	if left := attached(t.Context(), t, volumes); left != "" {
-		t.Errorf("while no pod uses the volumes, there is\n%s", left)
-	}
+	awaitDetached(t, volumes)
 	out, err := kubectl(t.Context(), "", "apply", "-n", e.namespace, "-f", e.folder+"/usage.yaml")
 	must(t, err)
 	prints(t, out, "pod/loop-device created")
@@ -133,14 +131,23 @@ func TestExample_LoopDevice(t *testing.T) {
 	}
 
 	e.follow(t, "Clean up")
-	if left := attached(t.Context(), t, volumes); left != "" {
-		t.Errorf("after all, there is\n%s", left)
-	}
+	awaitDetached(t, volumes)
 	files, err := onNode(t.Context(), node, "find", "/var/lib/pav-loop-device", "-type", "f")
 	must(t, err)
 	if files != "" {
 		t.Errorf("on %s, there is %s", node, files)
 	}
+}
+
+// awaitDetached waits until no loop device has files with these names: one goes only when nobody looks at it any more.
+func awaitDetached(t *testing.T, names []string) {
+	t.Helper()
+	eventually(t, time.Minute, "no loop device is left", func(ctx context.Context) error {
+		if left := attached(ctx, t, names); left != "" {
+			return fmt.Errorf("there is\n%s", left)
+		}
+		return nil
+	})
 }
 
 // attached returns what the machine's list of loop devices says of files with these names.

@@ -32,7 +32,7 @@ func TestExample_ObjectStore(t *testing.T) {
 	setSecret(t, "pav-pods", "object-store", "AWS_SECRET_ACCESS_KEY", "wrong")
 	e.create(t, claim("refused", "object-store", "ReadWriteMany"))
 	refused := e.claim(t, "refused")
-	told(t, refused, time.Minute, "ProvisioningFailed", "object-store", "SignatureDoesNotMatch")
+	told(t, refused, 2*time.Minute, "ProvisioningFailed", "object-store", "SignatureDoesNotMatch")
 	setSecret(t, "pav-pods", "object-store", "AWS_SECRET_ACCESS_KEY", "open-sesame")
 	awaitBound(t, refused)
 	remove(t, refused)

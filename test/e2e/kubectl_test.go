@@ -42,7 +42,7 @@ func pavCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 // pav runs "kubectl pav".
 func pav(t *testing.T, args ...string) said {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	return finish(t, pavCommand(ctx, t, append([]string{"pav"}, args...)...))
 }
@@ -89,7 +89,7 @@ func (s said) wants(t *testing.T, code int, words ...string) said {
 func pavSays(t *testing.T, args []string, code int, words ...string) said {
 	t.Helper()
 	var last said
-	eventually(t, time.Minute, "kubectl pav "+strings.Join(args, " "), func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, "kubectl pav "+strings.Join(args, " "), func(ctx context.Context) error {
 		last = finish(t, pavCommand(ctx, t, append([]string{"pav"}, args...)...))
 		return last.check(code, words...)
 	})

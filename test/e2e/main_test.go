@@ -74,7 +74,7 @@ func run(m *testing.M) (int, error) {
 
 // install installs PaV as the README says, unless it is installed.
 func install(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := kube.Get(ctx, client.ObjectKey{Name: "pav"}, namespace); client.IgnoreNotFound(err) != nil {
@@ -89,7 +89,8 @@ func install(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	// The way from the API server to the webhook is open a little later than its pods are ready.
+	return poll(ctx, definitionsAreJudged)
 }
 
 // kubectl runs kubectl with the text as its standard input, and returns what it printed.

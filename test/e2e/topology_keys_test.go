@@ -28,7 +28,7 @@ func TestTopologyKeys_AreThoseThatTheDefinitionNames_AlsoAfterAnEdit(t *testing.
 	} {
 		must(t, patching(keyed, `{"spec": {"volumeCreation": {"accessibleTopology": `+step.topology+`}}}`)(t.Context(), kube))
 		for _, node := range nodes {
-			eventually(t, time.Minute, "kubelet knows the keys", func(ctx context.Context) error {
+			eventually(t, 3*time.Minute, "kubelet knows the keys", func(ctx context.Context) error {
 				return wantKeys(ctx, node, "keyed", step.want)
 			})
 		}

@@ -113,7 +113,7 @@ func secret() *corev1.Secret {
 func (w *webhook) launch(t *testing.T, lifetimes admission.Lifetimes) *replica {
 	t.Helper()
 	o := agent.Options(namespace)
-	o.LeaderElect, o.LeaseDuration = true, 3*time.Second
+	o.LeaderElect, o.LeaseDuration = true, 30*time.Second // On a busy machine, a short one is lost, and the agent ends.
 	o.Certificates = lifetimes
 	o.WebhookAddress, o.ProbeAddress = freeAddress(t), freeAddress(t)
 	r := &replica{Agent: agent.Launch(t, w.cluster.agent, o, &agent.Line{}), address: o.WebhookAddress, probes: o.ProbeAddress}

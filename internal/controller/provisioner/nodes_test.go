@@ -53,7 +53,7 @@ func TestNodes(t *testing.T) {
 
 // An event of a node is handled while all other events wait.
 func TestNodes_TakeTimeInProportion(t *testing.T) {
-	names := make([]string, 40_000)
+	names := make([]string, 100_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("driver-%d", i)
 	}
@@ -61,7 +61,7 @@ func TestNodes_TakeTimeInProportion(t *testing.T) {
 	n.change(nil, nodeWith(names[1:]...))
 	began := time.Now()
 	changed := n.change(nodeWith(names[1:]...), nodeWith(names...))
-	if took := time.Since(began); took > time.Second { // comparing each with each takes many
+	if took := time.Since(began); took > 10*time.Second { // comparing each with each takes many times that
 		t.Errorf("a driver that comes to %d takes %s", len(names), took)
 	}
 	if diff := cmp.Diff(names[:1], changed); diff != "" {
