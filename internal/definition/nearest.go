@@ -1,9 +1,10 @@
 package definition
 
-import "strings"
+import (
+	"strings"
 
-// maxSuggested is how long a name may be that a similar one is looked for.
-const maxSuggested = 40
+	"github.com/albertofaria/pav/internal/template/jinja/spelling"
+)
 
 // nearest returns the known name that is written as name but for its case, or else the one that is most
 // like it; "" where none is like it.
@@ -13,7 +14,7 @@ func nearest(name string, known []string) string {
 			return candidate
 		}
 	}
-	if len(name) > maxSuggested {
+	if len(name) > spelling.MaxName {
 		return ""
 	}
 	lower := strings.ToLower(name)
@@ -22,7 +23,7 @@ func nearest(name string, known []string) string {
 		if max(len(candidate)-len(lower), len(lower)-len(candidate)) >= least {
 			continue // so long are the edits at least
 		}
-		distance := edits(lower, strings.ToLower(candidate))
+		distance := spelling.Distance(lower, strings.ToLower(candidate))
 		if distance < least && distance < len(candidate) {
 			best, least = candidate, distance
 		}
@@ -46,28 +47,4 @@ func longer(lower string, known []string) string {
 		}
 	}
 	return found
-}
-
-// edits is how many bytes must be inserted, removed, replaced or swapped with the next one to make b of a.
-func edits(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next := make([]int, len(b)+1)
-		next[0] = i + 1
-		for j := range len(b) {
-			change := row[j]
-			if a[i] != b[j] {
-				change++
-			}
-			next[j+1] = min(change, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
 }
