@@ -46,7 +46,6 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if passes(request.Operation, object, old) {
 		return admission.Allowed("")
 	}
-	unstructured.RemoveNestedField(object, "metadata", "managedFields") // no business of its author's
 	findings := h.Definitions.Check(object)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

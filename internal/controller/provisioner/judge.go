@@ -128,7 +128,6 @@ func (r *Reconciler) judge(ctx context.Context, p *pavv1.PavProvisioner) (string
 	case <-ctx.Done():
 		return "", fmt.Errorf("waiting to check the definition of PavProvisioner %q: %w", p.Name, ctx.Err())
 	}
-	whole.SetManagedFields(nil) // no business of the definition's author
 	found := known.next(p, r.Definitions.Check(whole.Object), time.Now())
 	r.judged.put(p.Name, found)
 	return found.mistakes, nil
