@@ -16,15 +16,15 @@
 //	node isolate|reconnect NODE       a node's network link; not that of node1
 //	node COMPONENT start|stop|kill|restart NODE
 //
-// COMPONENT is kubelet, containerd, kube-proxy, etcd, kube-apiserver, kube-controller-manager or
-// kube-scheduler. A killed component is started again after a second, a stopped one stays stopped.
+// COMPONENT is kubelet, containerd, kube-proxy, etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler or sshd. A killed component is started again after a second, a stopped one stays stopped.
 // Progress and errors go to standard error. The exit code is 0, 1 after an error, or with exec that
 // of the command. All commands are idempotent, and those that change a cluster wait for each other.
 //
 // # Images
 //
-// Every node has the shell image and localhost/storage-tools:1, which is the shell image with the
-// machine's bindfs, blockdev, fio, losetup, mkfs.ext4, mount and umount, and what these need.
+// Every node has the shell image and localhost/storage-tools:2, which is the shell image with the
+// machine's bindfs, blockdev, fio, losetup, mkfs.ext3, mkfs.ext4, mkfs.xfs, mount and umount, and what these need.
 //
 // # Folders
 //
@@ -42,9 +42,17 @@
 // for each start a boot ID. The rest of the file system is the machine's. The first node, node1, also
 // runs the control plane; stopping it takes that away, too, until it is started again.
 //
+// All nodes see the folder "shared" of the cluster's state as /var/lib/shared, so that a test can have
+// storage that they share. It goes with the cluster, and so do loop devices on its files.
+//
 // All nodes and pods share one flat network, 10.88.0.0/16, in which node N is 10.88.0.N and the API
 // server https://10.88.0.1:6443. Nothing leads out of it, and no part of it is in the machine's own
 // network namespace. Service addresses work; there is no DNS.
+//
+// Each node has an SSH server at port 22 of its address, as Kubernetes' own tests reach nodes no other
+// way. It lets root in with the key that status and, to commands of exec, $PAV_CLUSTER_SSH_KEY name.
+// Only its sessions have a systemctl that does start, stop, restart, is-active and show --property
+// ActiveState to the node's components, and a sudo that just runs a command.
 //
 // With exec --network-only, a command shares nothing but node1's network, so that a test program can
 // use the API and call this program at the same time. Such a command keeps the network that node1 had

@@ -16,7 +16,7 @@ import (
 )
 
 // toolsImage is the image of every node that has losetup, mkfs.ext4, bindfs and fio.
-const toolsImage = "localhost/storage-tools:1"
+const toolsImage = "localhost/storage-tools:2"
 
 // medium is a way to make a volume of what a storage folder has: what the staging and the unstaging
 // container do in the middle of their work. All can be repeated, and can follow a loss of all mounts.

@@ -12,7 +12,7 @@ import (
 )
 
 // toolsImage has fio and losetup. All nodes of the test cluster have it.
-const toolsImage = "localhost/storage-tools:1"
+const toolsImage = "localhost/storage-tools:2"
 
 // storage are a folder and a device of the node, and provisioners whose volumes are just these.
 const storage = `

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/albertofaria/pav/test/cluster/internal/compile"
 	"github.com/albertofaria/pav/test/cluster/internal/image"
 )
 
@@ -27,7 +30,7 @@ func newImage() *cobra.Command {
 			panic(fmt.Sprintf("flag %q does not exist", flag)) // a mistake in this function
 		}
 	}
-	command.AddCommand(newShellImage(), newExamplesImage())
+	command.AddCommand(newShellImage(), newExamplesImage(), newSuiteImages())
 	return command
 }
 
@@ -61,6 +64,39 @@ func newExamplesImage() *cobra.Command {
 				return err
 			}
 			return made.Write(arguments[0], []string{image.ExamplesName})
+		},
+	}
+}
+
+func newSuiteImages() *cobra.Command {
+	return &cobra.Command{
+		Use:   "suite AGNHOST.tar GNU.tar SHELL.tar",
+		Short: "Make the images that Kubernetes' storage tests use",
+		Args:  cobra.ExactArgs(3),
+		RunE: func(called *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible(called)
+			defer cancel()
+			folder, _, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl(), Agnhost: true}, os.Stderr)
+			if err != nil {
+				return err
+			}
+			for i, wanted := range []struct {
+				names []string
+				make  func() (image.Image, error)
+			}{
+				{[]string{image.AgnhostName}, func() (image.Image, error) { return image.Agnhost(ctx, filepath.Join(folder, "agnhost")) }},
+				{[]string{image.GNUName}, func() (image.Image, error) { return image.GNU(ctx, os.Stderr) }},
+				{image.SuiteShellNames, func() (image.Image, error) { return image.Shell(ctx) }},
+			} {
+				made, err := wanted.make()
+				if err != nil {
+					return err
+				}
+				if err := made.Write(arguments[i], wanted.names); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

@@ -14,7 +14,7 @@ import (
 // components are those that a command names, in the order of their importance.
 var components = []string{
 	config.Kubelet, config.Containerd, config.Proxy, config.Etcd, config.APIServer,
-	config.ControllerManager, config.Scheduler,
+	config.ControllerManager, config.Scheduler, config.SSHD,
 }
 
 // operations are what can be done to a component.

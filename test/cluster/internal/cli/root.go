@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/control"
 	"github.com/albertofaria/pav/test/cluster/internal/machine"
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
 )
@@ -54,7 +55,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVar(&options.state, "state", "", "state folder of the cluster (default: one per checkout)")
 	root.AddCommand(
 		newBuild(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
-		newLoad(&options), newImage(), newNode(&options),
+		newLoad(&options), newImage(), newNode(&options), newSSHD(), newSystemctl(control.Socket),
 		&cobra.Command{
 			Use: machine.Subcommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(called *cobra.Command, _ []string) error { return machine.Main(called.Context()) },

@@ -33,7 +33,7 @@ const tooManyStarts = 6
 // launch starts a node without any component.
 func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity, error) {
 	files := node.Files()
-	for _, folder := range []string{files.Disk(), filepath.Dir(files.Log("init"))} {
+	for _, folder := range []string{files.Disk(), filepath.Dir(files.Log("init")), c.State.Shared()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return process.Identity{}, fmt.Errorf("making the folders of %s: %w", node.Name(), err)
 		}
@@ -74,7 +74,8 @@ func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 	maps.Copy(files, node.Replaced())
 	return machine.Spec{
 		Hostname: node.Name(), Cgroup: c.cgroupPath(node.Name()), Hierarchies: hierarchies,
-		Disk: node.Files().Disk(), Keep: []string{c.State.Folder, node.Bin}, Files: files,
+		Disk: node.Files().Disk(), Keep: []string{c.State.Folder, node.Bin},
+		Shared: c.State.Shared(), Files: files,
 		Bridge: config.Bridge, Address: fmt.Sprintf("%s/%d", node.Address(), config.PrefixLength),
 		Hardware: fmt.Sprintf("0a:58:0a:58:00:%02x", node.Index),
 	}, nil
@@ -150,14 +151,14 @@ func (c Cluster) startServer(ctx context.Context, node config.Node, first proces
 	})
 }
 
-// startRest starts what needs the API server.
+// startRest starts what needs the API server, and the SSH server, which nothing waits for.
 func startRest(ctx context.Context, node config.Node, first process.Identity) error {
 	if node.ControlPlane() {
 		if err := start(ctx, node, first, config.ControllerManager, config.Scheduler); err != nil {
 			return err
 		}
 	}
-	return start(ctx, node, first, config.Proxy, config.Kubelet)
+	return start(ctx, node, first, config.Proxy, config.Kubelet, config.SSHD)
 }
 
 // healthy fails when waiting any longer for a node is in vain.

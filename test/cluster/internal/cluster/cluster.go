@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
@@ -88,7 +89,8 @@ func (c Cluster) remains() (bool, error) {
 		if entry.Name() == filepath.Base(c.State.Record()) {
 			return true, nil
 		}
-		unknown = unknown || entry.Name() != "nodes" && entry.Name() != filepath.Base(c.State.PKI())
+		ours := []string{"nodes", filepath.Base(c.State.PKI()), filepath.Base(c.State.Shared())}
+		unknown = unknown || !slices.Contains(ours, entry.Name())
 	}
 	nodes, err := filepath.Glob(filepath.Join(c.State.Node("node[1-9]").Folder, "disk"))
 	if err != nil {

@@ -26,6 +26,8 @@ func TestStateFolderIsClaimedOnlyIfItIsOurs(t *testing.T) {
 		"no folder":                          {},
 		"a record":                           {files: []string{"cluster.json", "other"}, remains: true},
 		"what nodes wrote after its removal": {files: []string{"nodes/node1/disk/var-lib/file"}, remains: true},
+		"shared files without a node":        {files: []string{"shared/file"}, refused: true},
+		"shared files of its nodes":          {files: []string{"nodes/node1/disk/file", "shared/file"}, remains: true},
 		"files of somebody else":             {files: []string{"letter.txt"}, refused: true},
 		"somebody's folder of that name":     {files: []string{"nodes/list.txt"}, refused: true},
 		"ours among somebody else's":         {files: []string{"nodes/node1/disk/file", "letter.txt"}, refused: true},
@@ -99,11 +101,13 @@ func TestRecordedNodesAreKnown(t *testing.T) {
 func TestCommandsGetOurProgramsAndNoProxies(t *testing.T) {
 	got := environment([]string{
 		"PATH=/caller", "KUBECONFIG=/caller", "https_proxy=x", "HTTP_PROXY=x", "NO_PROXY=x", "HOME=/home", "EMPTY=",
-	}, "/bin-folder", "/admin")
+		"PAV_CLUSTER_SSH_KEY=/caller",
+	}, "/bin-folder", map[string]string{"KUBECONFIG": "/admin", SSHKeyVariable: "/key"})
 	slices.Sort(got)
 	want := []string{
 		"EMPTY=", "HOME=/home", "KUBECONFIG=/admin",
 		"PATH=/bin-folder:/caller:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PAV_CLUSTER_SSH_KEY=/key",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

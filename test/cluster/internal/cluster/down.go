@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
 	"github.com/albertofaria/pav/test/cluster/internal/config"
 	"github.com/albertofaria/pav/test/cluster/internal/loop"
@@ -41,6 +43,10 @@ func (c Cluster) Down(ctx context.Context) error {
 	if !remains {
 		return nil
 	}
+	// What nodes that ended on their own attached to shared files is found only now.
+	if err := detach(ctx, loop.Place{Folder: c.State.Shared()}, nil); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(c.State.Folder); err != nil {
 		return fmt.Errorf("removing the state folder: %w", err)
 	}
@@ -67,6 +73,9 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 	if err := detach(ctx, place, before); err != nil {
 		return err
 	}
+	if err := c.detachShared(ctx, before); err != nil {
+		return err
+	}
 	if err := os.Remove(files.Identity()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forgetting the first process of %s: %w", name, err)
 	}
@@ -76,9 +85,10 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 // kill ends a node's first process, and so all that is in the node. It returns what cannot be told
 // afterwards: the file systems that existed in the node only, and the loop devices before its end.
 func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device, error) {
-	// Without this, only devices with backing files on the node's disk are found.
+	// Without this, only devices with backing files on the node's disk are found. A process that is
+	// about to end has no mounts any more, for which the kernel has this error.
 	filesystems, err := loop.PrivateFilesystems(first.PID)
-	if err != nil && first.Running() {
+	if err != nil && !errors.Is(err, unix.EINVAL) && first.Running() {
 		return nil, nil, err
 	}
 	devices, err := loop.Devices()
@@ -94,7 +104,21 @@ func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
 	if err != nil {
 		return err
 	}
-	owned, err := place.Owned(after, loop.Vanished(before, after, machine.Folders()))
+	owned, err := place.Owned(after, loop.Vanished(before, after, append(machine.Folders(), machine.SharedFolder)))
+	if err != nil {
+		return err
+	}
+	return loop.Detach(ctx, owned)
+}
+
+// detachShared detaches the loop devices that a node attached to files of the shared folder before it
+// ended; those of other nodes stay.
+func (c Cluster) detachShared(ctx context.Context, before []loop.Device) error {
+	after, err := loop.Devices()
+	if err != nil {
+		return err
+	}
+	owned, err := loop.Place{Folder: c.State.Shared()}.Owned(loop.Moved(before, after), nil)
 	if err != nil {
 		return err
 	}

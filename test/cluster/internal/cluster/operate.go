@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/albertofaria/pav/test/cluster/internal/config"
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 	"github.com/albertofaria/pav/test/cluster/internal/namespace"
+	"github.com/albertofaria/pav/test/cluster/internal/pki"
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
@@ -106,7 +108,9 @@ func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, 
 	}
 	// The search for the program has to happen in the node, which is easiest left to env.
 	prepared := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--"}, command.Arguments...)...)
-	prepared.Env = environment(os.Environ(), node.Bin, c.State.AdminKubeconfig())
+	prepared.Env = environment(os.Environ(), node.Bin, map[string]string{
+		"KUBECONFIG": c.State.AdminKubeconfig(), SSHKeyVariable: c.sshKey(),
+	})
 	if command.NetworkOnly {
 		return prepared, first.PID, []namespace.Kind{namespace.Network}, nil
 	}
@@ -119,20 +123,30 @@ func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, 
 	return prepared, first.PID, namespace.All, nil
 }
 
-// environment is the caller's, with the cluster's programs and kubeconfig. Proxies are left out, as
-// nothing in the cluster's network leads to them.
-func environment(caller []string, bin, kubeconfig string) []string {
+// SSHKeyVariable names the environment variable that tells commands the file of the nodes' SSH key.
+const SSHKeyVariable = "PAV_CLUSTER_SSH_KEY"
+
+func (c Cluster) sshKey() string { return filepath.Join(c.State.PKI(), pki.SSHKeyFile) }
+
+// environment is the caller's, with the cluster's programs and files by the variables that name them.
+// Proxies are left out, as nothing in the cluster's network leads to them.
+func environment(caller []string, bin string, files map[string]string) []string {
 	path := config.SystemPath
 	var kept []string
 	for _, variable := range caller {
 		name, value, _ := strings.Cut(variable, "=")
+		_, replaced := files[name]
 		switch {
 		case name == "PATH":
 			path = value + ":" + config.SystemPath
-		case name == "KUBECONFIG" || strings.HasSuffix(strings.ToLower(name), "_proxy"):
+		case replaced || strings.HasSuffix(strings.ToLower(name), "_proxy"):
 		default:
 			kept = append(kept, variable)
 		}
 	}
-	return append(kept, "PATH="+bin+":"+path, "KUBECONFIG="+kubeconfig)
+	kept = append(kept, "PATH="+bin+":"+path)
+	for name, file := range files {
+		kept = append(kept, name+"="+file)
+	}
+	return kept
 }

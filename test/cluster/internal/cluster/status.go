@@ -18,10 +18,14 @@ type Status struct {
 	Phase string `json:"phase"`
 	State string `json:"state"`
 	// Kubeconfig is the administrator's.
-	Kubeconfig string       `json:"kubeconfig"`
-	Server     string       `json:"server"`
-	Bin        string       `json:"bin,omitempty"`
-	Nodes      []NodeStatus `json:"nodes"`
+	Kubeconfig string `json:"kubeconfig"`
+	Server     string `json:"server"`
+	// SSHKey is the private key with which root gets into all nodes, at port 22 of their addresses.
+	SSHKey string `json:"sshKey"`
+	// Shared is the folder that all nodes see as /var/lib/shared.
+	Shared string       `json:"shared"`
+	Bin    string       `json:"bin,omitempty"`
+	Nodes  []NodeStatus `json:"nodes"`
 }
 
 // NodeStatus is the status of one node.
@@ -52,7 +56,7 @@ type ComponentStatus struct {
 func (c Cluster) Status(ctx context.Context) (Status, error) {
 	status := Status{
 		Phase: "none", State: c.State.Folder, Kubeconfig: c.State.AdminKubeconfig(),
-		Server: config.Server(), Nodes: []NodeStatus{},
+		Server: config.Server(), SSHKey: c.sshKey(), Shared: c.State.Shared(), Nodes: []NodeStatus{},
 	}
 	r, err := c.load()
 	if errors.Is(err, ErrNone) {

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"net"
 	"path/filepath"
 
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 	"github.com/albertofaria/pav/test/cluster/internal/pki"
+	"github.com/albertofaria/pav/test/cluster/internal/sshd"
 )
 
 // Names of the components, which are also those of their log files.
@@ -16,17 +18,22 @@ const (
 	Proxy             = "kube-proxy"
 	Containerd        = "containerd"
 	Kubelet           = "kubelet"
+	SSHD              = "sshd"
 )
 
 // Component returns the command line of one component of a node.
 func (n Node) Component(name string) control.Component {
 	arguments := map[string]func() []string{
 		Etcd: n.etcd, APIServer: n.apiServer, ControllerManager: n.controllerManager,
-		Scheduler: n.scheduler, Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet,
+		Scheduler: n.scheduler, Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet, SSHD: n.sshd,
 	}[name]()
+	program := n.program(name)
+	if name == SSHD {
+		program = sshd.Program
+	}
 	return control.Component{
 		Name:    name,
-		Command: append([]string{n.program(name)}, arguments...),
+		Command: append([]string{program}, arguments...),
 		// Nothing of the caller's environment gets in, above all no proxies.
 		Environment: n.Environment(),
 		Log:         n.Files().Log(name),
@@ -108,5 +115,14 @@ func (n Node) kubelet() []string {
 		"--hostname-override=" + n.Name(),
 		"--node-ip=" + n.Address().String(),
 		"--v=2",
+	}
+}
+
+// sshd listens on the one address at which other nodes look for it.
+func (n Node) sshd() []string {
+	return []string{
+		sshd.Subcommand,
+		"--address=" + net.JoinHostPort(n.Address().String(), "22"),
+		"--key=" + n.secret(pki.SSHPublicFile),
 	}
 }

@@ -45,9 +45,13 @@ func TestPodRangesAreApartAndHoldNoNodeAddress(t *testing.T) {
 
 func TestComponentsStartOurProgramsWithNothingOfTheCallersEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example")
-	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Proxy, Containerd, Kubelet} {
+	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Proxy, Containerd, Kubelet, SSHD} {
 		component := nodes()[0].Component(name)
-		if component.Name != name || component.Command[0] != "/bin-folder/"+name {
+		program := "/bin-folder/" + name
+		if name == SSHD {
+			program = "/proc/1/exe"
+		}
+		if component.Name != name || component.Command[0] != program {
 			t.Errorf("%s: command is %q", name, component.Command[0])
 		}
 		if !strings.HasPrefix(component.Log, "/state/nodes/node1/") {

@@ -71,11 +71,16 @@ type Answer struct {
 
 // Call asks the first process of a node, by its number as the caller sees it.
 func Call(ctx context.Context, pid int, request Request) ([]State, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	// The way through /proc is short enough for a socket's address, however long the path of the
 	// state folder is, and it leads to exactly this process's node.
-	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", pid, Socket))
+	return CallSocket(ctx, fmt.Sprintf("/proc/%d/root%s", pid, Socket), request)
+}
+
+// CallSocket asks whoever listens on a socket: on a node, Socket is that of the node itself.
+func CallSocket(ctx context.Context, socket string, request Request) ([]State, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the node: %w", err)
 	}

@@ -30,6 +30,7 @@ var needs = []need{
 	{pkg: "util-linux", program: "losetup"},
 	{pkg: "mount", program: "mount"},
 	{pkg: "e2fsprogs", program: "mkfs.ext4"},
+	{pkg: "xfsprogs", program: "mkfs.xfs"},
 	{pkg: "busybox-static", program: "busybox"},
 	{pkg: "bash-static", program: "bash-static"},
 	{pkg: "bindfs", program: "bindfs"},

@@ -32,7 +32,11 @@ var base = []string{
 // configuration, and the shared libraries that they need, as the machine has them. The machine is
 // given the packages that it lacks.
 func Examples(ctx context.Context, progress io.Writer) (Image, error) {
-	packages := append(append([]string{}, base...), ExamplesPackages...)
+	return fromPackages(ctx, progress, append(append([]string{}, base...), ExamplesPackages...))
+}
+
+// fromPackages is an image of the programs of Debian packages, as above.
+func fromPackages(ctx context.Context, progress io.Writer, packages []string) (Image, error) {
 	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
 		return Image{}, err
 	}

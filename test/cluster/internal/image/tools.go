@@ -12,10 +12,10 @@ import (
 )
 
 // ToolsName is the name of the image of storage tools. Its version changes with what is in it.
-const ToolsName = "localhost/storage-tools:1"
+const ToolsName = "localhost/storage-tools:2"
 
 // tools are the machine's programs that the image has beside those of the shell image.
-var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext4", "mount", "umount"}
+var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext3", "mkfs.ext4", "mkfs.xfs", "mount", "umount"}
 
 // Tools is the shell image with the machine's programs that make, mount and test devices and file
 // systems, and with the shared libraries that these need.

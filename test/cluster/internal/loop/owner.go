@@ -85,6 +85,22 @@ func Vanished(before, after []Device, folders []string) []Device {
 	return vanished
 }
 
+// Moved returns those devices whose backing file was opened through a mount that went away between two
+// looks at the devices, as when a node ends that attached them. Their paths tell, as with Vanished.
+func Moved(before, after []Device) []Device {
+	var moved []Device
+	for _, now := range after {
+		if slices.ContainsFunc(before, func(then Device) bool {
+			same := then
+			same.Path = now.Path
+			return same == now && then.Path != now.Path && strings.HasSuffix(then.Path, now.Path)
+		}) {
+			moved = append(moved, now)
+		}
+	}
+	return moved
+}
+
 // deleted is what the kernel appends to the path of a file that has no name any more.
 const deleted = " (deleted)"
 

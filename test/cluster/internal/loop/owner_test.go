@@ -107,3 +107,24 @@ func TestFilesystems(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+func TestMovedDevicesAreThoseWhoseMountWentAway(t *testing.T) {
+	before := []Device{
+		{Number: 0, Inode: 1, Path: "/var/lib/shared/a"},
+		{Number: 1, Inode: 2, Path: "/var/lib/shared/b"},
+		{Number: 2, Inode: 3, Path: "/pod/c (deleted)"},
+		{Number: 3, Inode: 4, Path: "/var/lib/shared/d"},
+		{Number: 4, Inode: 5, Path: "/e"},
+	}
+	after := []Device{
+		{Number: 0, Inode: 1, Path: "/a"},
+		{Number: 1, Inode: 2, Path: "/var/lib/shared/b"},
+		{Number: 2, Inode: 3, Path: "/c (deleted)"},
+		{Number: 3, Inode: 9, Path: "/d"}, // another file by now
+		{Number: 4, Inode: 5, Path: "/renamed"},
+		{Number: 5, Inode: 6, Path: "/new"},
+	}
+	if got := numbers(Moved(before, after)); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("got %v, want 0 and 2", got)
+	}
+}

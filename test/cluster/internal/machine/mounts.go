@@ -35,12 +35,15 @@ func Folders() []string {
 	return paths
 }
 
+// SharedFolder is where a node sees the folder that it shares with the other nodes.
+const SharedFolder = "/var/lib/shared"
+
 // mountAll turns the copy of the machine's mounts that a new namespace starts with into the node's.
 func mountAll(spec Spec) error {
 	steps := []func(Spec) error{
 		// First, so that nothing of what follows reaches the machine.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
-		mountFolders, mountProcesses, mountSystem, mountFiles,
+		mountFolders, mountShared, mountProcesses, mountSystem, mountFiles,
 		// As on a real node, so that mounts which containers make get to the node.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
 	}
@@ -99,6 +102,14 @@ func mountOwn(disk string) error {
 		}
 	}
 	return nil
+}
+
+// mountShared comes after all that could hide the shared folder's own path.
+func mountShared(spec Spec) error {
+	if err := makeFolder(SharedFolder, 0o755); err != nil {
+		return err
+	}
+	return mount(spec.Shared, SharedFolder, "", unix.MS_BIND, "")
 }
 
 // hidden says whether a path lies in a folder that the node has its own of.

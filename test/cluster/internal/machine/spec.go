@@ -34,6 +34,8 @@ type Spec struct {
 	Disk string `json:"disk"`
 	// Keep are folders that stay visible although a folder above them becomes the node's own.
 	Keep []string `json:"keep"`
+	// Shared is the folder that all nodes see as SharedFolder. It lies in one of those kept.
+	Shared string `json:"shared"`
 	// Files are files that the node sees in the place of others, by the others' paths.
 	Files map[string]string `json:"files"`
 	// Bridge has the address, with the length of the network's prefix, and the hardware address.

@@ -18,6 +18,9 @@ func (s State) Record() string { return filepath.Join(s.Folder, "cluster.json") 
 // PKI is the folder of keys and certificates.
 func (s State) PKI() string { return filepath.Join(s.Folder, "pki") }
 
+// Shared is the folder that all nodes see.
+func (s State) Shared() string { return filepath.Join(s.Folder, "shared") }
+
 // AdminKubeconfig is for whoever uses the cluster.
 func (s State) AdminKubeconfig() string { return filepath.Join(s.Folder, "admin.kubeconfig") }
 

@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
@@ -12,6 +13,8 @@ import (
 	"math/big"
 	"net"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // validity is long enough for a cluster that somebody keeps for development.
@@ -99,6 +102,24 @@ func NewSigningKey() (public, private []byte, err error) {
 	}
 	private, err = encodeKey(key)
 	return encode("PUBLIC KEY", der), private, err
+}
+
+// NewSSHKey makes the key of whoever may use the nodes' SSH servers: the public half as a line of an
+// authorized_keys file, the private one in OpenSSH's form, which all of its versions read.
+func NewSSHKey() (public, private []byte, err error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making an SSH key: %w", err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making an SSH key: %w", err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "pav-cluster")
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding an SSH key: %w", err)
+	}
+	return ssh.MarshalAuthorizedKey(signer.PublicKey()), pem.EncodeToMemory(block), nil
 }
 
 func newKey() (*ecdsa.PrivateKey, error) {

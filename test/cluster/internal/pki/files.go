@@ -13,6 +13,8 @@ const (
 	AuthorityFile     = "ca.crt"
 	SigningKeyFile    = "service-account.key"
 	SigningPublicFile = "service-account.pub"
+	SSHKeyFile        = "ssh.key"
+	SSHPublicFile     = "ssh.pub"
 	APIServer         = "kube-apiserver"
 	APIServerClient   = "kube-apiserver-kubelet-client"
 	Admin             = "admin"
@@ -61,7 +63,8 @@ func (c Cluster) subjects() map[string]Subject {
 	return subjects
 }
 
-// Write makes everything anew in a folder: for each subject a pair and a kubeconfig.
+// Write makes everything anew in a folder: for each subject a pair and a kubeconfig, the key of service
+// account tokens and that of the SSH servers.
 func (c Cluster) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("making the folder of certificates: %w", err)
@@ -74,8 +77,13 @@ func (c Cluster) Write(folder string) error {
 	if err != nil {
 		return err
 	}
+	sshPublic, sshPrivate, err := NewSSHKey()
+	if err != nil {
+		return err
+	}
 	files := map[string][]byte{
 		AuthorityFile: authority.Certificate, SigningPublicFile: public, SigningKeyFile: private,
+		SSHPublicFile: sshPublic, SSHKeyFile: sshPrivate,
 	}
 	for name, subject := range c.subjects() {
 		pair, err := authority.Issue(subject)

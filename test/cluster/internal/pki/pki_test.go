@@ -1,15 +1,19 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
 func write(t *testing.T) string {
@@ -128,10 +132,29 @@ func TestSigningKeyMatchesItsPublicHalf(t *testing.T) {
 	}
 }
 
+func TestSSHKeyMatchesItsPublicHalf(t *testing.T) {
+	folder := write(t)
+	private, privateError := os.ReadFile(filepath.Join(folder, SSHKeyFile))
+	public, publicError := os.ReadFile(filepath.Join(folder, SSHPublicFile))
+	if err := errors.Join(privateError, publicError); err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.ParsePrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, _, _, _, err := ssh.ParseAuthorizedKey(public)
+	if err != nil || !bytes.Equal(parsed.Marshal(), signer.PublicKey().Marshal()) {
+		t.Errorf("the halves differ (%v)", err)
+	}
+}
+
 func TestKeysAreReadableByTheOwnerOnly(t *testing.T) {
 	folder := write(t)
-	info, err := os.Stat(filepath.Join(folder, Admin+".key"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v; want 0600", info.Mode(), err)
+	for _, name := range []string{Admin + ".key", SSHKeyFile} {
+		info, err := os.Stat(filepath.Join(folder, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: got %v, %v; want 0600", name, info, err)
+		}
 	}
 }

@@ -1,0 +1,49 @@
+package sshd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ToolsFolder is the node's folder of the programs that only sessions find. It is new at each start.
+const ToolsFolder = "/run/pav-cluster/ssh"
+
+// tools are scripts by their names. Systemctl is this program. The machine's sudo would look for
+// programs in a PATH of its own, and with it find the machine's systemctl.
+var tools = map[string]string{
+	"systemctl": "#!/bin/sh\nexec " + Program + " systemctl \"$@\"\n",
+	"sudo": `#!/bin/sh
+case $1 in
+--version) echo 'Sudo version 0 (sessions are those of root)' ;;
+-*|'') echo "sudo: a command is needed, and no options: $*" >&2; exit 1 ;;
+*) exec /usr/bin/env -- "$@" ;;
+esac
+`,
+}
+
+// WriteTools writes systemctl and sudo into a folder.
+func WriteTools(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("making the folder of sessions' programs: %w", err)
+	}
+	for name, script := range tools {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o755); err != nil {
+			return fmt.Errorf("writing a program of sessions: %w", err)
+		}
+	}
+	return nil
+}
+
+// WithTools returns an environment in which the programs of a folder are found first.
+func WithTools(environment []string, folder string) []string {
+	var changed []string
+	for _, variable := range environment {
+		if path, found := strings.CutPrefix(variable, "PATH="); found {
+			variable = "PATH=" + folder + ":" + path
+		}
+		changed = append(changed, variable)
+	}
+	return changed
+}
