@@ -56,7 +56,7 @@ func wantDescribed(ctx context.Context, namespace, pod string, words ...string) 
 }
 
 func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(staticVolume("orphan", "no-such-provisioner", namespace, ""), clientPod("client", "data", "")))
 	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "client", "FailedMount", `spec.csi.driver of PersistentVolume "orphan" is "no-such-provisioner"`, "neither a PavProvisioner nor")
@@ -64,7 +64,7 @@ func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
 }
 
 func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("failing",
 		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; echo 'the backend is on fire' > /pav/error; exit 3",
 		"umount /pav/volume"), storageClass("failing")))
@@ -77,7 +77,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 	})
 	eventually(t, time.Minute, "an attempt is reverted", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
-		if err := kube.List(ctx, stages); err != nil {
+		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "failing"}); err != nil {
 			return err
 		}
 		if len(stages.Items) != 1 || stages.Items[0].Status.Phase != pavv1.StageFailed {
@@ -89,7 +89,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 
 // A definition's mistake, once mended, heals without anybody touching the pod.
 func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")
 	apply(t, namespace, documents(broken, storageClass("broken")))
 	apply(t, namespace, documents(claim("data", "broken", "ReadWriteOnce"), clientPod("client", "data", "")))
@@ -102,7 +102,7 @@ func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
 }
 
 func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	elsewhere := strings.Replace(provisioner("elsewhere", "mkdir /pav/volume", ""), "podTemplate:\n      spec:", "podTemplate:\n      metadata: {namespace: "+namespace+"}\n      spec:", 1)
 	apply(t, namespace, documents(elsewhere, storageClass("elsewhere")))
 	apply(t, namespace, documents(claim("data", "elsewhere", "ReadWriteOnce"), clientPod("client", "data", "")))
@@ -122,7 +122,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 
 // A failing unstaging pod is seen, holds up its own volume only, and heals.
 func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("stuck", "mkdir /pav/volume", "echo 'cannot let go' >&2; exit 1"), storageClass("stuck")))
 	data := documents(claim("data", "stuck", "ReadWriteOnce"), clientPod("client", "data", ""))
 	apply(t, namespace, data)
@@ -131,13 +131,12 @@ func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "data", "FailedUnmount", `provisioner "stuck"`, "cannot let go", "kubectl logs -n pav-pods unstage-")
 	})
-	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
-	volumes := &pavv1.PavVolumeList{}
-	must(t, kube.List(t.Context(), volumes))
-	if len(volumes.Items) != 1 {
-		t.Fatalf("%d PavVolumes, want one that waits for its stage", len(volumes.Items))
-	}
+	bound := &corev1.PersistentVolumeClaim{}
+	must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "data"}, bound))
+	remove(t, bound)
+	volume := &pavv1.PavVolume{}
+	must(t, kube.Get(t.Context(), client.ObjectKey{Name: bound.Spec.VolumeName}, volume)) // It waits for its stage.
 	_, err := kubectl(t.Context(), provisioner("stuck", "mkdir /pav/volume", "true"), "apply", "-f", "-")
 	must(t, err)
-	eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return gone(ctx, &volumes.Items[0]) })
+	eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return gone(ctx, volume) })
 }

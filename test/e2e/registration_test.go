@@ -59,7 +59,7 @@ func podUIDs(ctx context.Context) (map[string]string, error) {
 }
 
 func TestNewProvisioner_IsUsableOnEveryNodeInTime(t *testing.T) {
-	const rounds = 20
+	rounds := often(10, 20)
 	start(t)
 	sockets := watchSockets(t)
 	drivers := watchDrivers(t)
@@ -294,7 +294,7 @@ func wantRegistration(ctx context.Context, name string, want bool) error {
 }
 
 func TestFiveProvisionersAtOnce_ServeSideBySide_AndOneGoesWithoutTheOthers(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	names := []string{"side-1", "side-2", "side-3", "side-4", "side-5"}
 	var provisioners, volumes []string
 	for _, name := range names {
@@ -345,7 +345,7 @@ func wantContent(t *testing.T, namespace, volume string, nodes ...string) {
 }
 
 func TestDeletedProvisionerWithALiveVolume_WaitsForIt_AndServesItUntilThen(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("leaving", "mkdir /pav/volume; echo leaving on {{ node.metadata.name }} > /pav/volume/file", "test -e /pav/volume/file"), storageClass("leaving")))
 	apply(t, namespace, documents(claim("data", "leaving", "ReadWriteMany"), clientPod("leaving-node1", "data", "node1")))
 	wantContent(t, namespace, "leaving", "node1")

@@ -51,7 +51,7 @@ spec:
 `
 
 func TestTemplates_ComputeWhatThePodIs(t *testing.T) {
-	namespace := start(t)
+	namespace := beside(t)
 	const text = "it's $(touch /pav/harm) `touch /pav/harm` \"\\; {{ 1 }}\nsecond line"
 	class := storageClass("computed") + "parameters: {colour: \"green: {{ 2 }}\"}\n"
 	annotated := strings.Replace(claim("data", "computed", "ReadWriteOnce"), "  name: data\n", fmt.Sprintf("  name: data\n  annotations: {text: %q, other: other}\n", text), 1)
