@@ -11,7 +11,7 @@ CACHE := $(or $(PAV_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pav-cl
 export PAV_CLUSTER_CACHE := $(CACHE)
 
 CLUSTER := bin/cluster
-GO_MODULES := . test/cluster
+GO_MODULES := . test/cluster test/conformance
 GO_FILES := $(shell find . -name '*.go' -not -path './test/tools/*')
 
 .PHONY: help
@@ -78,6 +78,27 @@ bin/versitygw: test/tools/versitygw/go.mod
 bin/versitygw.tar: bin/versitygw $(CLUSTER)
 	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
 
+# Kubernetes' external-storage suite, the program that runs it, and the images that it needs.
+SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
+
+bin/conformance.test: test/conformance/go.mod $(wildcard test/conformance/suite/*.go)
+	CGO_ENABLED=0 go -C test/conformance test -c -trimpath -ldflags '-s -w' -o ../../$@ ./suite
+
+bin/ginkgo: test/conformance/go.mod
+	CGO_ENABLED=0 go -C test/conformance build -trimpath -o ../../$@ github.com/onsi/ginkgo/v2/ginkgo
+
+bin/conformance-report: test/conformance/go.mod $(shell find test/conformance/report test/conformance/internal -name '*.go')
+	CGO_ENABLED=0 go -C test/conformance build -trimpath -o ../../$@ ./report
+
+bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar &: $(CLUSTER)
+	$(CLUSTER) image suite bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar
+
+bin/hello-populator: test/conformance/go.mod $(wildcard test/conformance/populator/*.go)
+	CGO_ENABLED=0 go -C test/conformance build -trimpath -ldflags '-s -w' -o ../../$@ ./populator
+
+bin/hello-populator.tar: bin/hello-populator $(CLUSTER)
+	$(CLUSTER) image --ref registry.k8s.io/sig-storage/hello-populator:v1.0.1 --binary bin/hello-populator --entrypoint /populator $@
+
 ##@ See it work
 
 .PHONY: demo
@@ -117,6 +138,7 @@ test-unit: ## Run the unit tests, those on real mounts, and those of the templat
 	go test ./test/jinja/... ./test/bench/... ./test/examples/...
 	go test -race -run Concurrently ./test/jinja/harmless
 	cd test/cluster && go test ./...
+	cd test/conformance && go test . ./report ./internal/... ./populator/...
 
 .PHONY: test-integration
 test-integration: $(CLUSTER) ## Run the controller against a real kube-apiserver and etcd
@@ -125,6 +147,14 @@ test-integration: $(CLUSTER) ## Run the controller against a real kube-apiserver
 .PHONY: test-e2e
 test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
 	test/e2e/run $(CLUSTER) bin/pav.tar
+
+.PHONY: test-conformance
+test-conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run those specs of Kubernetes' storage suite that a change must pass
+	SHORT=1 test/conformance/run
+
+.PHONY: conformance
+conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run all of Kubernetes' storage suite: make conformance DRIVER=loop-devices FOCUS=subPath
+	test/conformance/run $(DRIVER)
 
 .PHONY: test-long
 test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
