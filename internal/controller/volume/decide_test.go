@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
 )
 
 const (
@@ -97,6 +98,12 @@ func withDeletionPod(o *observed) {
 
 func deletedStorage(o *observed) { o.volume.Status.Step = pavv1.StepDeleted }
 
+// givenAway has given the PersistentVolume that PaV wrote to another claim.
+func givenAway(o *observed) {
+	o.pv.Annotations = map[string]string{protocol.ProvisionedBy: "demo"}
+	o.pv.Spec.ClaimRef.UID = "u0"
+}
+
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	const ready, deleting, retained = pavv1.VolumeReady, pavv1.VolumeDeleting, pavv1.VolumeRetained
@@ -126,6 +133,9 @@ func TestDecide(t *testing.T) {
 		"a definition that is static by now":                   {state: fresh().with(func(o *observed) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }), want: stepRefuse, message: "spec.provisioningModes: is [Static], without Dynamic"},
 		"the scheduler comes first":                            {state: fresh().with(func(o *observed) { o.waitsForNode = true }), want: stepDone},
 		"a PersistentVolume written before a crash is adopted": {state: in(pavv1.VolumePending, available, deletePolicy), want: stepMarkReady},
+		"also one that a populator has given to another claim": {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway), want: stepMarkReady},
+		"also where a creation pod made its storage":           {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway).with(func(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{} }), want: stepMarkReady},
+		"also while the first claim is still there":            {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway).with(func(o *observed) { o.claim = claimBound }), want: stepMarkReady},
 		"also where the ledger lost the handle":                {state: in("", bound, deletePolicy).with(func(o *observed) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
 
 		// In use.

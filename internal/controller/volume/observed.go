@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -105,10 +106,20 @@ func (o observed) ownPV() *corev1.PersistentVolume {
 	if handle := o.volume.Status.Handle; handle != "" && handle != o.pv.Spec.CSI.VolumeHandle {
 		return nil
 	}
-	if ref := o.pv.Spec.ClaimRef; o.pending() && (ref == nil || ref.UID != o.volume.Spec.ClaimRef.UID) {
+	if o.pending() && !o.wrote(o.pv) {
 		return nil
 	}
 	return o.pv
+}
+
+// wrote says whether a PersistentVolume of the name of a volume in the making is the one that PaV wrote. It
+// need not be the claim's any more: a volume populator gives it to another claim, whose data it has from then
+// on, whether or not its writing is on record by then.
+func (o observed) wrote(pv *corev1.PersistentVolume) bool {
+	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == o.volume.Spec.ClaimRef.UID {
+		return true
+	}
+	return o.volume.Status.Handle != "" && pv.Annotations[protocol.ProvisionedBy] == o.volume.Spec.Provisioner
 }
 
 // released says whether nobody is entitled to the PersistentVolume any more.
