@@ -12,7 +12,7 @@ export PAV_CLUSTER_CACHE := $(CACHE)
 
 CLUSTER := bin/cluster
 GO_MODULES := . test/cluster test/conformance
-GO_FILES := $(shell find . -name '*.go' -not -path './test/tools/*')
+GO_FILES := $(shell find cmd internal -name '*.go')
 
 .PHONY: help
 help: ## Show this text
