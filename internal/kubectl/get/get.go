@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,5 +89,19 @@ func read(ctx context.Context, reader client.Reader, provisioner string) ([]Volu
 	if err := reader.List(ctx, stages, options...); err != nil {
 		return nil, fmt.Errorf("listing PavStages: %w", err)
 	}
-	return Join(volumes.Items, stages.Items), nil
+	pvs, err := persistent(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	return Join(volumes.Items, stages.Items, pvs), nil
+}
+
+// persistent returns all PersistentVolumes, or none where the user may not list them: the claims are then
+// those for which the volumes were made.
+func persistent(ctx context.Context, reader client.Reader) ([]corev1.PersistentVolume, error) {
+	list := &corev1.PersistentVolumeList{}
+	if err := reader.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	return list.Items, nil
 }

@@ -13,6 +13,8 @@ import (
 
 // Volume is a volume and where it is available. Its JSON is the output of -o json.
 type Volume struct {
+	// Namespace and Claim are those of the claim that the PersistentVolume is bound to, or else of the one
+	// for which the volume was made or staged.
 	Namespace   string `json:"namespace"`
 	Claim       string `json:"claim"`
 	PV          string `json:"pv"`
@@ -52,8 +54,8 @@ func (n *Node) failing() bool {
 	return n.Degraded != "" || n.Failures > 0 || n.Phase == pavv1.StageFailed
 }
 
-// Join puts PavVolumes and PavStages together, by namespace and claim.
-func Join(volumes []pavv1.PavVolume, stages []pavv1.PavStage) []Volume {
+// Join puts PavVolumes, PavStages and PersistentVolumes, of any driver, together, by namespace and claim.
+func Join(volumes []pavv1.PavVolume, stages []pavv1.PavStage, pvs []corev1.PersistentVolume) []Volume {
 	all := make([]Volume, 0, len(volumes))
 	place := map[string]int{}
 	for i := range volumes {
@@ -73,6 +75,11 @@ func Join(volumes []pavv1.PavVolume, stages []pavv1.PavStage) []Volume {
 			all[at].Failure = failure.Message
 		}
 	}
+	for i := range pvs {
+		if at, known := place[pvs[i].Name]; known {
+			all[at].bind(&pvs[i])
+		}
+	}
 	for i := range all {
 		slices.SortFunc(all[i].Nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Client, b.Client)) })
 	}
@@ -80,6 +87,16 @@ func Join(volumes []pavv1.PavVolume, stages []pavv1.PavStage) []Volume {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), a.Created.Compare(b.Created.Time), cmp.Compare(a.PV, b.PV))
 	})
 	return all
+}
+
+// bind shows the claim that has the volume, which need not be the one for which it was made: volume
+// populators and administrators bind volumes to other claims.
+func (v *Volume) bind(pv *corev1.PersistentVolume) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v.Provisioner {
+		return
+	}
+	v.Namespace, v.Claim = ref.Namespace, ref.Name
 }
 
 func ofVolume(v *pavv1.PavVolume) Volume {

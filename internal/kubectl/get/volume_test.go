@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -18,7 +19,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sample has a volume in use, one that cannot be made, one that cannot be deleted, and one of an administrator's.
+// sample has a volume in use, one that cannot be made, one that cannot be deleted, one that was given to another
+// claim, and one of an administrator's.
 func sample() []Volume {
 	quantity := resource.MustParse("1Gi")
 	volume := func(claim string, status pavv1.PavVolumeStatus) pavv1.PavVolume {
@@ -30,6 +32,11 @@ func sample() []Volume {
 			Spec: pavv1.PavStageSpec{Provisioner: "demo", VolumeName: volume, NodeName: node, ClaimRef: pavv1.ClaimReference{Namespace: "ops", Name: "shared"},
 				Volume: apiextensionsv1.JSON{Raw: []byte(`{"metadata":{"creationTimestamp":"2026-03-01T11:58:00Z"},"spec":{"capacity":{"storage":"5Gi"}}}`)}}}
 	}
+	pv := func(name, driver string, claim *corev1.ObjectReference) corev1.PersistentVolume {
+		return corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{ClaimRef: claim,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver}}}}
+	}
+	filled := &corev1.ObjectReference{Namespace: "web", Name: "filled"}
 	failure := &pavv1.WorkflowFailure{Message: "no such\nuser"}
 	return Join(
 		[]pavv1.PavVolume{
@@ -37,12 +44,20 @@ func sample() []Volume {
 			volume("bad", pavv1.PavVolumeStatus{Phase: pavv1.VolumePending, Step: pavv1.StepCreating, Attempt: 4, Failure: failure, Pod: &pavv1.PodReference{}}),
 			volume("kept", pavv1.PavVolumeStatus{Phase: pavv1.VolumeDeleting, Capacity: &quantity, DeletionAttempt: 2, DeletionFailure: failure}),
 			volume("new", pavv1.PavVolumeStatus{}),
+			volume("old", pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady, Capacity: &quantity}),
 		},
 		[]pavv1.PavStage{
 			stage("s2", "pvc-good", "n2", pavv1.PavStageStatus{Phase: pavv1.StageStaged, Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "VolumeDead"}}}),
 			stage("s1", "pvc-good", "n1", pavv1.PavStageStatus{Phase: pavv1.StageStaged}),
 			stage("s3", "pvc-kept", "n1", pavv1.PavStageStatus{Phase: pavv1.StageUnstaging, UnstagingAttempt: 3, UnstagingFailure: &pavv1.WorkflowFailure{Message: "busy"}}),
 			stage("s4", "disk", "n1", pavv1.PavStageStatus{Phase: pavv1.StageStaged}),
+		},
+		[]corev1.PersistentVolume{
+			pv("pvc-old", "demo", filled),
+			pv("pvc-good", "demo", nil),
+			pv("pvc-kept", "other", filled),
+			pv("elsewhere", "demo", filled),
+			{ObjectMeta: metav1.ObjectMeta{Name: "pvc-new"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: filled}},
 		})
 }
 
@@ -58,6 +73,7 @@ apps        good     demo          Ready      -          1Gi        n1, n2 Volum
 apps        kept     demo          Deleting   -          1Gi        n1 Unstaging        4          1h    pvc-kept   no such | user
 apps        new      demo          Pending    -          -          -                   0          1h    pvc-new
 ops         shared   demo          Static     -          5Gi        n1                  0          2m    disk
+web         filled   demo          Ready      -          1Gi        -                   0          1h    pvc-old
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, out)
@@ -67,5 +83,8 @@ ops         shared   demo          Static     -          5Gi        n1          
 func TestInNamespace(t *testing.T) {
 	if got := inNamespace(sample(), "ops"); len(got) != 1 || got[0].Claim != "shared" || got[0].Dynamic {
 		t.Errorf("got %+v", got)
+	}
+	if got := inNamespace(sample(), "web"); len(got) != 1 || got[0].PV != "pvc-old" {
+		t.Errorf("of a namespace whose claim was given a volume: got %+v", got)
 	}
 }

@@ -308,7 +308,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		t.troubles.change(t.stage.Name, func(known *trouble) { known.failures++ })
 		what += " anew"
 	}
-	t.eventf(corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)
+	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }
 
@@ -345,14 +345,34 @@ func setCondition(stage *pavv1.PavStage, kind string, status metav1.ConditionSta
 }
 
 // eventf tells the claim's user and whoever looks at the PavStage.
-func (t *task) eventf(kind, reason, format string, args ...any) {
+func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
+	t.tellStage(ctx, t.stage, kind, reason, observe.Clip(fmt.Sprintf(format, args...), observe.MaxNote))
+}
+
+// tellStage tells the claim's user and whoever looks at the PavStage.
+func (s *Stager) tellStage(ctx context.Context, stage *pavv1.PavStage, kind, reason, note string) {
+	s.events.Event(s.claimOf(ctx, stage), kind, reason, note)
+	s.events.Event(stage, kind, reason, note)
+}
+
+// claimOf returns the claim that the stage's volume is bound to: a volume populator gives the volume to another
+// one than that through which it was staged. Where nobody can tell, it is the latter.
+func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.ObjectReference {
+	spec := &stage.Spec
 	claim := &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",
-		Namespace: t.stage.Spec.ClaimRef.Namespace, Name: t.stage.Spec.ClaimRef.Name, UID: t.stage.Spec.ClaimRef.UID,
+		Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name, UID: spec.ClaimRef.UID,
 	}
-	note := observe.Clip(fmt.Sprintf(format, args...), observe.MaxNote)
-	t.events.Event(claim, kind, reason, note)
-	t.events.Event(t.stage, kind, reason, note)
+	volume := &corev1.PersistentVolume{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: spec.VolumeName}, volume); err != nil {
+		return claim
+	}
+	// One of the name may be another volume by now.
+	csi, ref := volume.Spec.CSI, volume.Spec.ClaimRef
+	if csi != nil && csi.Driver == spec.Provisioner && csi.VolumeHandle == spec.VolumeHandle && ref != nil && ref.UID != "" {
+		claim.Namespace, claim.Name, claim.UID = ref.Namespace, ref.Name, ref.UID
+	}
+	return claim
 }
 
 // maxMessage keeps conditions well below the 32 KiB that the API server takes.

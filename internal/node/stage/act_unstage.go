@@ -121,7 +121,7 @@ func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv
 	}); err != nil {
 		return err
 	}
-	t.eventf(corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
+	t.eventf(ctx, corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
 		attempt, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }

@@ -58,7 +58,7 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 		return fmt.Errorf("writing the status of PavStage %q: %w", stage.Name, err)
 	}
 	k.vitals.note(stage)
-	k.tell(stage, publications, kind, reason, words)
+	k.tell(ctx, stage, publications, kind, reason, words)
 	return nil
 }
 
@@ -82,20 +82,15 @@ func (k *Keeper) restage(ctx context.Context, stage *pavv1.PavStage) error {
 	if err != nil {
 		return err
 	}
-	k.tell(now, publications, corev1.EventTypeNormal, "VolumeRestaged",
+	k.tell(ctx, now, publications, corev1.EventTypeNormal, "VolumeRestaged",
 		fmt.Sprintf("volume %s was staged anew on node %s; %s", stage.Spec.VolumeName, k.stager.node, whoRecovers(stage)))
 	return nil
 }
 
 // tell tells the claim's user, those of the pods that have the volume, and whoever looks at the PavStage.
-func (k *Keeper) tell(stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, words string) {
+func (k *Keeper) tell(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, words string) {
 	note := observe.Clip(words, observe.MaxNote)
-	claim := &stage.Spec.ClaimRef
-	k.stager.events.Event(&corev1.ObjectReference{
-		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
-	}, kind, reason, note)
-	k.stager.events.Event(stage, kind, reason, note)
-
+	k.stager.tellStage(ctx, stage, kind, reason, note)
 	told := map[types.UID]bool{"": true}
 	for i := range publications {
 		pod := &publications[i].Client

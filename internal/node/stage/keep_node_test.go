@@ -30,9 +30,10 @@ import (
 type api struct {
 	client.Client
 
-	mu     sync.Mutex
-	stages map[string]*pavv1.PavStage
-	pods   map[string]*corev1.Pod
+	mu      sync.Mutex
+	stages  map[string]*pavv1.PavStage
+	pods    map[string]*corev1.Pod
+	volumes map[string]*corev1.PersistentVolume
 }
 
 func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -46,6 +47,11 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 		}
 	case *corev1.Pod:
 		if found := a.pods[key.Name]; found != nil {
+			found.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.PersistentVolume:
+		if found := a.volumes[key.Name]; found != nil {
 			found.DeepCopyInto(into)
 			return nil
 		}

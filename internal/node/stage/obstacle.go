@@ -134,6 +134,6 @@ func (t *task) tellObstacle(ctx context.Context) error {
 	if what == unstaging {
 		reason = "FailedUnmount"
 	}
-	t.eventf(corev1.EventTypeWarning, reason, "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
+	t.eventf(ctx, corev1.EventTypeWarning, reason, "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
 	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", ErrPending, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
 }

@@ -128,16 +128,16 @@ func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) error {
 	for i := range stages.Items {
 		other := &stages.Items[i]
 		if other.Name != want.Name && other.Spec.VolumeName == want.Spec.VolumeName && other.Spec.NodeName != t.node && !holdsNothing(other) {
-			return t.heldBy(want, other)
+			return t.heldBy(ctx, want, other)
 		}
 	}
 	return nil
 }
 
 // heldBy tells that another node has the volume.
-func (t *task) heldBy(want, other *pavv1.PavStage) error {
+func (t *task) heldBy(ctx context.Context, want, other *pavv1.PavStage) error {
 	t.stage = want
-	t.eventf(corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
+	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
 		want.Spec.VolumeName, other.Spec.NodeName, other.Name)
 	t.stage = nil
 	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
@@ -168,7 +168,7 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 	if err := t.dirs.Remove(ctx, want.Name); err != nil {
 		return err
 	}
-	return t.heldBy(want, found)
+	return t.heldBy(ctx, want, found)
 }
 
 // newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.

@@ -98,7 +98,7 @@ func (t *task) beginRestaging(ctx context.Context) error {
 		return err
 	}
 	t.troubles.grant(t.stage)
-	t.eventf(corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
+	t.eventf(ctx, corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (t *task) tellUnfenced(ctx context.Context, reason error) error {
 	}); err != nil {
 		return err
 	}
-	t.eventf(corev1.EventTypeWarning, string(lossDead), "%s", words)
+	t.eventf(ctx, corev1.EventTypeWarning, string(lossDead), "%s", words)
 	return nil
 }
 

@@ -225,7 +225,7 @@ func (k *Keeper) setOrphan(name string, orphan bool) bool {
 // unstageOrphan does what kubelet would have asked for.
 func (k *Keeper) unstageOrphan(ctx context.Context, name string, stage *pavv1.PavStage, use *stageUse) {
 	if stage != nil && k.setOrphan(name, true) {
-		k.tell(stage, nil, corev1.EventTypeNormal, "UnstagingOrphan", fmt.Sprintf(
+		k.tell(ctx, stage, nil, corev1.EventTypeNormal, "UnstagingOrphan", fmt.Sprintf(
 			"volume %s is staged on node %s, but no pod there uses it, and its kubelet has not asked for anything about it for %s: unstaging it",
 			use.volumeName, k.stager.node, k.grace))
 	}

@@ -1,0 +1,53 @@
+package stage
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
+	const own, other = "default/claim", "apps/filled"
+	tests := map[string]struct {
+		change func(*corev1.PersistentVolume) // nil where the volume is gone
+		want   string
+	}{
+		"the volume is gone": {want: own},
+		"it is still the stage's claim's": {change: func(v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "claim-uid"}
+		}, want: own},
+		"a populator has given it to another one": {change: func(*corev1.PersistentVolume) {}, want: other},
+		"it is no claim's any more":               {change: func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, want: own},
+		"it waits for a claim":                    {change: func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, want: own},
+		"one of the name has another handle":      {change: func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other" }, want: own},
+		"one of the name is another driver's":     {change: func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "other" }, want: own},
+		"one of the name is no driver's":          {change: func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, want: own},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects, events := &api{volumes: map[string]*corev1.PersistentVolume{}}, make(told, 2)
+			if test.change != nil {
+				volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+					ClaimRef:               &corev1.ObjectReference{Namespace: "apps", Name: "filled", UID: "filled-uid"},
+					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "handle"}},
+				}}
+				test.change(volume)
+				objects.volumes["pv"] = volume
+			}
+			work := &task{Stager: New(Config{Client: objects, Events: events}), stage: &pavv1.PavStage{Spec: pavv1.PavStageSpec{
+				Provisioner: "driver", VolumeName: "pv", VolumeHandle: "handle",
+				ClaimRef: pavv1.ClaimReference{Namespace: "default", Name: "claim", UID: "claim-uid"},
+			}}}
+			work.eventf(t.Context(), corev1.EventTypeWarning, "FailedUnmount", "attempt %d", 2)
+			got := []string{<-events, <-events}
+			want := []string{"PersistentVolumeClaim " + test.want + ": FailedUnmount: attempt 2", "PavStage: FailedUnmount: attempt 2"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
