@@ -120,7 +120,7 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 ##@ Check
 
 .PHONY: test
-test: verify lint test-unit test-integration test-e2e ## Run every test that a change must pass
+test: verify lint test-unit test-integration test-e2e test-conformance ## Run every test that a change must pass
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date

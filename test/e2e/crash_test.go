@@ -90,8 +90,8 @@ func (l *ledger) live(t *testing.T) map[string]any {
 func TestControllerStoppedAfterEachWrite(t *testing.T) {
 	start(t)
 	lives := map[string]string{"nothing fails": ""}
-	// The integration tests have every write, but no real pods; here, every fourth has to do where time is short.
-	every := 4
+	// The integration tests have every write, but no real pods; here, every fifth has to do where time is short.
+	every := 5
 	if long() {
 		every = 1
 		// The first creation pod of a volume fails, so that it is reverted.
@@ -192,7 +192,7 @@ func wantPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) erro
 
 // Leadership moves from one agent to the other, and back, while a pod creates a volume.
 func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
-	moves := often(10, 50)
+	moves := often(6, 50)
 	start(t)
 	l := newLedger(t, "moving")
 	config := withoutController(t)
