@@ -150,7 +150,7 @@ test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run the en
 
 .PHONY: test-conformance
 test-conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run those specs of Kubernetes' storage suite that a change must pass
-	SHORT=1 test/conformance/run
+	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run
 
 .PHONY: conformance
 conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run all of Kubernetes' storage suite: make conformance DRIVER=loop-devices FOCUS=subPath

@@ -115,6 +115,9 @@ func readReports(files []string) ([]types.Report, error) {
 		if err := json.Unmarshal(data, &reports); err != nil {
 			return nil, fmt.Errorf("reading report %s: %w", file, err)
 		}
+		if len(reports) == 0 {
+			return nil, fmt.Errorf("report %s is empty: the suite ended before it could write one", file)
+		}
 		all = append(all, reports...)
 	}
 	return all, nil
@@ -157,6 +160,9 @@ func finish(s settings, merged summary.Run, differences []string) error {
 	if len(differences) > 0 {
 		wrong = append(wrong, fmt.Errorf("other numbers of specs than recorded in %s:\n%s\n%s",
 			s.expected, strings.Join(differences, "\n"), summary.Hint))
+	}
+	if s.partial && len(merged.In(summary.LeftOut)) == len(merged.Specs) {
+		wrong = append(wrong, errors.New("the focus matches no spec"))
 	}
 	if !s.record {
 		return errors.Join(wrong...)

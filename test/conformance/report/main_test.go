@@ -51,7 +51,9 @@ func world(t *testing.T) {
 		"parallel.json": report(types.SpecStatePassed, types.SpecStatePending),
 		"serial.json":   report(types.SpecStatePending, types.SpecStateSkipped),
 		"failed.json":   report(types.SpecStatePending, types.SpecStateFailed),
+		"none.json":     report(types.SpecStatePending, types.SpecStatePending),
 		"no.json":       "{",
+		"empty.json":    "[]",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -88,6 +90,8 @@ func TestRun_Verdict(t *testing.T) {
 		"no report":                    {"--driver driver.yaml --partial", "no report is given"},
 		"no such report":               {"--driver driver.yaml --partial x.json", "open x.json: no such file or directory"},
 		"half a report":                {"--driver driver.yaml --partial no.json", "reading report no.json: unexpected end of JSON input"},
+		"an empty report":              {"--driver driver.yaml --partial parallel.json empty.json", "report empty.json is empty: the suite ended before it could write one"},
+		"a focus on nothing":           {"--driver driver.yaml --partial none.json", "the focus matches no spec"},
 		"no driver":                    {"--partial parallel.json", "--driver is missing"},
 		"nothing to compare with":      {"--driver driver.yaml parallel.json", "--expected is missing; a run with a focus needs --partial instead"},
 		"a record of a part":           {"--driver driver.yaml --expected x.yaml --record --partial parallel.json", "--record and --partial exclude each other: a part says nothing about the whole"},
