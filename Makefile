@@ -159,7 +159,7 @@ conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run all of Kubernetes' storage s
 .PHONY: test-long
 test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
 	PAV_LONG=1 go test -count=1 -timeout 60m ./internal/mount
-	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run TestNode_ ./test/integration
+	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run 'TestNode_|TestAgentStopped' ./test/integration
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
 
 ##@ Templates

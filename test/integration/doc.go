@@ -14,6 +14,6 @@
 //   - csi-test's sanity suite, with the specs that are skipped in testdata/sanity-skipped.txt;
 //   - the API server away; a staging pod that never becomes ready.
 //
-// With PAV_LONG=1, the agent is killed after all of its effects and not some by chance, and the sequences
+// With PAV_LONG=1, agents are ended after all of their effects and not some by chance, and the sequences
 // are 10,000. PAV_SEED makes one sequence again.
 package integration
