@@ -35,9 +35,9 @@ func TestDeletionPodFails_IsTriedUntilItSucceeds(t *testing.T) {
 	remove(t, claim)
 	volume := awaitVolume(t, claim, "has failed three times, and says so", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeDeleted)
-		return v.Status.DeletionAttempt >= 3 && status == "False" && hasAll(message, []string{"still needed"})
+		return v.Status.DeletionAttempt >= 3 && status == "False" && hasAll(message, []string{"still needed"}) &&
+			failedAs(v.Status.DeletionFailure, pavv1.WorkflowDeletion, 4, "still needed", "kubectl logs -n pav-pods delete-")
 	})
-	wantFailure(t, volume.Status.DeletionFailure, pavv1.WorkflowDeletion, 4, "still needed", "kubectl logs -n pav-pods delete-")
 	wantReleasedPV(t, pv)
 	for kind, object := range map[string]client.Object{"PersistentVolume": pv, "PavVolume": volume} {
 		toldCluster(t, object, kind, "VolumeFailedDelete", "still needed", "exit code 4", "kubectl logs -n pav-pods delete-")

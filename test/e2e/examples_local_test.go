@@ -16,12 +16,12 @@ import (
 func TestExample_LocalPathAndEncryptedFiles(t *testing.T) {
 	t.Parallel()
 	local := newExample(t, "5-local-path", exampleNamespace(t, "local-path"))
-	starts := func(out string) int { return strings.Count(out, " UTC ") }
-	if out := local.follow(t, "Try it"); starts(out) != 1 {
-		t.Errorf("the first start prints:\n%s", out)
+	visits := func(out string) int { return strings.Count(out, " UTC ") }
+	if out := local.follow(t, "Try it"); visits(out) != 1 {
+		t.Errorf("the first pod prints:\n%s", out)
 	}
-	if out := local.follow(t, "Each start of the pod"); starts(out) != 2 {
-		t.Errorf("the second start prints:\n%s", out)
+	if out := local.follow(t, "What a pod wrote"); visits(out) != 2 {
+		t.Errorf("the second pod prints:\n%s", out)
 	}
 	node, volume := local.nodeOf(t, "local-path"), local.claim(t, "local-path").Spec.VolumeName
 	prints(t, local.follow(t, "The node of each volume"), node)

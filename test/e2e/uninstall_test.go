@@ -156,9 +156,11 @@ func wantWorksAgain(t *testing.T, namespace string) {
 	applyFile(t, namespace, "examples/1-hello-world/provisioner.yaml")
 	applyFile(t, namespace, "examples/1-hello-world/usage.yaml")
 	waitRunning(t, namespace, "hello-world")
-	eventually(t, 30*time.Second, "the greeting is logged", func(ctx context.Context) error {
-		return wantLog(ctx, namespace, "hello-world", "Hello, world, from hello-world!")
-	})
+	greeting, err := inPod(t.Context(), namespace, "hello-world", "cat /data/greeting.txt")
+	must(t, err)
+	if greeting != "Hello, world, from hello-world!\n" {
+		t.Errorf("the volume has %q", greeting)
+	}
 }
 
 // wantUninstalled fails the test if anything of PaV is left in the cluster. Kubelet takes a second to

@@ -14,21 +14,11 @@ import (
 )
 
 func TestExample_HelloWorld(t *testing.T) {
-	namespace := beside(t)
-	applyFile(t, namespace, "examples/1-hello-world/provisioner.yaml")
-	applyFile(t, namespace, "examples/1-hello-world/usage.yaml")
-	waitRunning(t, namespace, "hello-world")
-	eventually(t, 30*time.Second, "the greeting is logged", func(ctx context.Context) error {
-		return wantLog(ctx, namespace, "hello-world", "Hello, world, from hello-world!")
-	})
-}
-
-func wantLog(ctx context.Context, namespace, pod, want string) error {
-	log, err := kubectl(ctx, "", "logs", "-n", namespace, pod)
-	if err == nil && strings.TrimSpace(log) != want {
-		err = fmt.Errorf("the log is %q, want %q", log, want)
-	}
-	return err
+	t.Parallel()
+	e := newExample(t, "1-hello-world", exampleNamespace(t, "hello-world"))
+	prints(t, e.follow(t, "Try it"), "Hello, world, from hello-world!")
+	prints(t, e.follow(t, "What PaV did on the way"), "ProvisioningSucceeded")
+	e.follow(t, "Clean up")
 }
 
 func TestDynamicVolume_TwoPodsOnEachOfTwoNodes_OneStagingPodEach(t *testing.T) {
