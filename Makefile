@@ -144,20 +144,25 @@ test-unit: ## Run the unit tests, those on real mounts, and those of the templat
 test-integration: $(CLUSTER) ## Run the controller against a real kube-apiserver and etcd
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
 
+# The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
+.PHONY: bin/e2e.test
+bin/e2e.test:
+	go test -c -o $@ ./test/e2e
+
 .PHONY: test-e2e
-test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
+test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
 	test/e2e/run $(CLUSTER) bin/pav.tar
 
 .PHONY: test-conformance
-test-conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run those specs of Kubernetes' storage suite that a change must pass
+test-conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run those specs of Kubernetes' storage suite that a change must pass
 	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run
 
 .PHONY: conformance
-conformance: $(CLUSTER) bin/pav.tar $(SUITE) ## Run all of Kubernetes' storage suite: make conformance DRIVER=loop-devices FOCUS=subPath
+conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernetes' storage suite: make conformance DRIVER=loop-devices FOCUS=subPath
 	test/conformance/run $(DRIVER)
 
 .PHONY: test-long
-test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
+test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
 	PAV_LONG=1 go test -count=1 -timeout 60m ./internal/mount
 	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run 'TestNode_|TestAgentStopped' ./test/integration
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar

@@ -65,19 +65,19 @@ func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
 
 func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 	namespace := beside(t)
-	apply(t, namespace, documents(provisioner("failing",
+	apply(t, namespace, documents(provisioner("fails-to-stage",
 		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; echo 'the backend is on fire' > /pav/error; exit 3",
-		"umount /pav/volume"), storageClass("failing")))
-	apply(t, namespace, documents(claim("data", "failing", "ReadWriteOnce"), clientPod("client", "data", "")))
+		"umount /pav/volume"), storageClass("fails-to-stage")))
+	apply(t, namespace, documents(claim("data", "fails-to-stage", "ReadWriteOnce"), clientPod("client", "data", "")))
 	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "failing"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
+		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "fails-to-stage"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
 	})
 	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
-		return wantEvent(ctx, namespace, "data", "FailedMount", `provisioner "failing"`, "the backend is on fire")
+		return wantEvent(ctx, namespace, "data", "FailedMount", `provisioner "fails-to-stage"`, "the backend is on fire")
 	})
 	eventually(t, time.Minute, "an attempt is reverted", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
-		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "failing"}); err != nil {
+		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "fails-to-stage"}); err != nil {
 			return err
 		}
 		if len(stages.Items) != 1 || stages.Items[0].Status.Phase != pavv1.StageFailed {

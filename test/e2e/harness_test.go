@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,9 +49,22 @@ func newNamespace(t *testing.T) string {
 	return namespace.Name
 }
 
-// apply creates what the YAML says, in the namespace where it names none, and takes it away after the test.
+// makers are the tests that have made provisioners, by the name of each.
+var makers sync.Map
+
+// provisionerName finds the names of the provisioners in YAML.
+var provisionerName = regexp.MustCompile(`(?m)^kind: PavProvisioner\nmetadata:\n  name: (\S+)`)
+
+// apply creates what the YAML says, in the namespace where it names none, and takes it away after the
+// test. No other test may make a provisioner of the same name: the two might run side by side.
 func apply(t *testing.T, namespace, yaml string) {
 	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	for _, found := range provisionerName.FindAllStringSubmatch(yaml, -1) {
+		if other, made := makers.LoadOrStore(found[1], test); made && other != test {
+			t.Errorf("%s makes a provisioner %s, too: one of them needs another name", other, found[1])
+		}
+	}
 	_, err := kubectl(t.Context(), yaml, "create", "-n", namespace, "-f", "-")
 	must(t, err)
 	t.Cleanup(func() { unapply(t, namespace, yaml) })

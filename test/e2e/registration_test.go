@@ -36,8 +36,8 @@ func TestNewProvisioner_AddsNoPod(t *testing.T) {
 	start(t)
 	before, err := podUIDs(t.Context())
 	must(t, err)
-	apply(t, "default", provisioner("no-pod", "mkdir /pav/volume", "true"))
-	eventually(t, time.Minute, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "no-pod") })
+	apply(t, "default", provisioner("without-pods", "mkdir /pav/volume", "true"))
+	eventually(t, time.Minute, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "without-pods") })
 	after, err := podUIDs(t.Context())
 	must(t, err)
 	for uid, pod := range after {
