@@ -26,18 +26,16 @@ func end(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result, exit
 
 // endPod is end for goroutines. NodeAgent has the rights of the agent of handNode.
 func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod, result workflow.Result, exitCode int32) error {
+	if err := endContainers(ctx, admin, pod, exitCode); err != nil {
+		return err
+	}
+	return tellResult(ctx, nodeAgent, pod, result)
+}
+
+// endContainers is what kubelet tells of the end of a pod.
+func endContainers(ctx context.Context, admin client.Client, pod *corev1.Pod, exitCode int32) error {
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
 	if err := admin.SubResource("binding").Create(ctx, pod.DeepCopy(), binding); err != nil {
-		return err
-	}
-	text, err := result.Encode()
-	if err != nil {
-		return err
-	}
-	told := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
-	patch, err := client.MergeFrom(pod).Data(told)
-	if err != nil {
 		return err
 	}
 	ended := pod.DeepCopy()
@@ -48,7 +46,19 @@ func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod
 	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
 	}}}
-	if err := admin.Status().Patch(ctx, ended, client.MergeFrom(pod)); err != nil {
+	return admin.Status().Patch(ctx, ended, client.MergeFrom(pod))
+}
+
+// tellResult is what the agent of the node tells of a pod that has ended.
+func tellResult(ctx context.Context, nodeAgent client.Client, pod *corev1.Pod, result workflow.Result) error {
+	text, err := result.Encode()
+	if err != nil {
+		return err
+	}
+	told := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
+	patch, err := client.MergeFrom(pod).Data(told)
+	if err != nil {
 		return err
 	}
 	// Nobody waits for what a validation or deletion pod that succeeded has left.

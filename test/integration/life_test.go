@@ -5,17 +5,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/timeline"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/agent"
 )
@@ -75,6 +78,57 @@ func TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded(t *testing.T) 
 	isKept(t, c, pv)
 	end(t, c, next, workflow.Result{}, 0)
 	gone(t, c, pv)
+	gone(t, c, volume)
+}
+
+// A node that is slow to tell a failed pod's last words loses none: they follow the failure.
+func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "slow", withPods)
+	claim := mustCreate(t, c, ownedClaim("slow", "me"))
+	fail := func(kind string) *corev1.Pod {
+		pod, volume := podOf(t, c, claim, kind)
+		if kind == pavv1.WorkflowDeletion {
+			makeThirtieth(t, c, volume)
+		}
+		if err := endContainers(t.Context(), c.admin, pod, 4); err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	tell := func(pod *corev1.Pod, words string) {
+		if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, workflow.Result{Error: words}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	without := func(f *pavv1.WorkflowFailure) bool { return f != nil && strings.Contains(f.Message, "exit code 4; see kubectl logs") }
+	wants := func(f *pavv1.WorkflowFailure, words string) bool {
+		return f != nil && strings.Contains(f.Message, "exit code 4: "+words+"; see kubectl logs")
+	}
+
+	creation := fail(pavv1.WorkflowCreation)
+	volume := volumeOf(claim)
+	exists(t, c, volume, "has failed without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.Failure) })
+	deletion := fail(pavv1.WorkflowDeletion)
+	exists(t, c, volume, "has failed to revert without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.DeletionFailure) })
+	tell(deletion, "cannot undo it")
+	exists(t, c, volume, "has the words of the deletion pod", func(v *pavv1.PavVolume) bool {
+		return wants(v.Status.DeletionFailure, "cannot undo it") && without(v.Status.Failure)
+	})
+	tell(creation, "half of it")
+	exists(t, c, volume, "has the words of the creation pod", func(v *pavv1.PavVolume) bool {
+		return wants(v.Status.Failure, "half of it") && meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned).Message == "creation: "+v.Status.Failure.Message
+	})
+	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "slow": creation: pod pav-pods/`+creation.Name+` failed: container "main" ended with exit code 4: half of it`)
+	told(t, c, claim, "Warning", "VolumeFailedDelete", `PavProvisioner "slow": deletion: pod pav-pods/`+deletion.Name+` failed: container "main" ended with exit code 4: cannot undo it`)
+
+	if asked := mustRetry(t, c, timeline.Ref{Kind: timeline.Claim, Namespace: claim.Namespace, Name: claim.Name}); asked != 1 {
+		t.Errorf("%d volumes are retried, want 1", asked)
+	}
+	next, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	mustDelete(t, c, claim)
+	end(t, c, next, workflow.Result{}, 0)
 	gone(t, c, volume)
 }
 

@@ -35,6 +35,19 @@ func mustRetry(t *testing.T, c *cluster, ref timeline.Ref) int {
 	return asked
 }
 
+// makeThirtieth makes a deletion attempt the thirtieth, after which the delay is five minutes.
+func makeThirtieth(t *testing.T, c *cluster, volume *pavv1.PavVolume) {
+	t.Helper()
+	eventually(t, "the number of attempts is written", func(ctx context.Context) (bool, string) {
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
+			return false, err.Error()
+		}
+		volume.Status.DeletionAttempt = 30
+		err := c.admin.Status().Update(ctx, volume)
+		return err == nil, ""
+	})
+}
+
 func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -48,15 +61,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	if asked := mustRetry(t, c, ref); asked != 0 {
 		t.Error("something was retried while the deletion pod runs")
 	}
-	// As if it were the thirtieth attempt, after which the delay is five minutes.
-	eventually(t, "the number of attempts is written", func(ctx context.Context) (bool, string) {
-		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
-			return false, err.Error()
-		}
-		volume.Status.DeletionAttempt = 30
-		err := c.admin.Status().Update(ctx, volume)
-		return err == nil, ""
-	})
+	makeThirtieth(t, c, volume)
 	end(t, c, pod, workflow.Result{Error: "still needed"}, 4)
 	told(t, c, pv, "Warning", "VolumeFailedDelete", "the next follows in 5m0s")
 

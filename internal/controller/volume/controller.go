@@ -230,6 +230,7 @@ var acts = map[step]func(*Reconciler, context.Context, observed, decision) error
 	stepDropPod:       (*Reconciler).dropPod,
 	stepRecordCreated: (*Reconciler).recordCreated,
 	stepRecordFailure: (*Reconciler).recordFailure,
+	stepRecordWords:   (*Reconciler).recordWords,
 	stepRevert:        (*Reconciler).revert,
 	stepReverted:      (*Reconciler).markReverted,
 	stepReturnNode:    (*Reconciler).returnNode,

@@ -51,6 +51,9 @@ const (
 	// stepRecordFailure: the pod of the present step has failed.
 	stepRecordFailure step = "RecordFailure"
 
+	// stepRecordWords: the node has told what a pod wrote to /pav/error after its failure was recorded.
+	stepRecordWords step = "RecordWords"
+
 	// stepRevert: begin to undo what the creation pod did.
 	stepRevert step = "Revert"
 
@@ -108,6 +111,8 @@ func decide(o observed) decision {
 	switch {
 	case o.unrecorded():
 		return decision{step: stepRecordPod}
+	case o.lateWords() != nil:
+		return decision{step: stepRecordWords}
 	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
 		return decideReverting(o)
 	case o.irrevocable():

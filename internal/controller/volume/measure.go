@@ -51,9 +51,13 @@ func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref
 	return pod
 }
 
-// newest returns a failure that was not recorded before, or nil.
+// newest returns a failure that was not recorded before, or nil. That of one pod is one failure, whatever
+// more is known of it by now.
 func newest(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
 	if after == nil || equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if before != nil && after.PodName != "" && before.PodName == after.PodName {
 		return nil
 	}
 	return after

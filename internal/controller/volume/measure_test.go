@@ -94,6 +94,7 @@ func TestMeasure_CountsWhatAWriteHasRecorded(t *testing.T) {
 		{"creation has failed", func(s *pavv1.PavVolumeStatus) {
 			s.Step, s.Pod, s.Failure = pavv1.StepReverting, nil, &pavv1.WorkflowFailure{Workflow: "create", PodNamespace: "pav-pods", PodName: "create-2", Time: now}
 		}, with(parts("create"), "[exit_code create]")},
+		{"its words come late", func(s *pavv1.PavVolumeStatus) { s.Failure.Message = "more" }, map[string]float64{}},
 		{"reverting begins", step(pavv1.StepReverting, "delete-3"), map[string]float64{}},
 		{"it is reverted", clearDeletion, parts("delete")},
 		{"the next attempt is refused", func(s *pavv1.PavVolumeStatus) {

@@ -8,6 +8,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -165,10 +166,20 @@ func holds(stage *pavv1.PavStage) bool {
 // pod returns the pod of the present step, or nil.
 func (o observed) pod() *corev1.Pod {
 	ref := o.volume.Status.Pod
-	for i := range o.pods {
-		pod := &o.pods[i]
-		if ref != nil && pod.Namespace == ref.Namespace && pod.Name == ref.Name && (ref.UID == "" || pod.UID == ref.UID) {
-			return pod
+	if ref == nil {
+		return nil
+	}
+	pod := podNamed(o.pods, ref.Namespace, ref.Name)
+	if pod == nil || ref.UID != "" && pod.UID != ref.UID {
+		return nil
+	}
+	return pod
+}
+
+func podNamed(pods []corev1.Pod, namespace, name string) *corev1.Pod {
+	for i := range pods {
+		if pods[i].Namespace == namespace && pods[i].Name == name {
+			return &pods[i]
 		}
 	}
 	return nil
@@ -209,7 +220,7 @@ const (
 )
 
 // reportPatience is how long a failed pod's last words are waited for; without them, its failure is
-// reported all the same. What a pod that succeeded left is waited for as long as its node exists.
+// reported all the same, and they are when they come. What a pod that succeeded left is waited for as long as its node exists.
 const reportPatience = 5 * time.Second
 
 func (o observed) progress() progress {
@@ -247,6 +258,36 @@ func (o observed) mayTell(pod *corev1.Pod) bool {
 		return false
 	}
 	return pod.Status.Phase == corev1.PodFailed || o.volume.Status.Step == pavv1.StepCreating
+}
+
+// lateWords returns a recorded failure as it is to be recorded by now: with the pod's last words, which
+// came when it was on record already. It returns nil where there is no such failure.
+func (o observed) lateWords() *pavv1.WorkflowFailure {
+	for _, failure := range []*pavv1.WorkflowFailure{o.volume.Status.Failure, o.volume.Status.DeletionFailure} {
+		if failure == nil {
+			continue
+		}
+		pod := podNamed(o.pods, failure.PodNamespace, failure.PodName)
+		if pod == nil || workflow.Observe(pod) != workflow.Failed {
+			continue
+		}
+		result, err := workflow.ResultOf(pod)
+		if err != nil || result == nil || failure.Message != failureOf(failure.Workflow, pod, "").Message {
+			continue
+		}
+		if told := failureOf(failure.Workflow, pod, result.Error); told.Message != failure.Message {
+			told.Time = failure.Time
+			return told
+		}
+	}
+	return nil
+}
+
+// failureOf returns the failure of a pod as it is recorded. PodError is what the pod wrote to /pav/error, or empty.
+func failureOf(kind string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
+	failure := workflow.Failure(kind, pod, podError)
+	failure.Message = observe.Clip(failure.Message, maxCondition)
+	return failure
 }
 
 // endOf returns when the last container of a pod ended, or the zero time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,12 +53,38 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observed, _ decision) 
 		if result, err := workflow.ResultOf(pod); err == nil && result != nil {
 			said = result.Error
 		}
-		failure = workflow.Failure(kind, pod, said)
+		failure = failureOf(kind, pod, said)
 	}
 	if kind == pavv1.WorkflowDeletion {
 		return r.failDeletion(ctx, o, failure, nothing)
 	}
 	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !neverBound(pod))
+}
+
+// recordWords adds what a pod wrote to /pav/error to the record of its failure, and tells it.
+func (r *Reconciler) recordWords(ctx context.Context, o observed, _ decision) error {
+	told := o.lateWords()
+	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		failure := &status.Failure
+		if told.Workflow == pavv1.WorkflowDeletion {
+			failure = &status.DeletionFailure
+		}
+		for i := range status.Conditions {
+			c := &status.Conditions[i]
+			c.Message = observe.Clip(strings.Replace(c.Message, (*failure).Message, told.Message, 1), maxCondition)
+		}
+		*failure = told
+	})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[told.Workflow], told.Message)
+	if told.Workflow == pavv1.WorkflowDeletion {
+		r.tellDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+	} else {
+		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
+	}
+	return nil
 }
 
 func vanished(kind string, pod *pavv1.PodReference) *pavv1.WorkflowFailure {
