@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -359,20 +360,22 @@ func (s *Stager) tellStage(ctx context.Context, stage *pavv1.PavStage, kind, rea
 // one than that through which it was staged. Where nobody can tell, it is the latter.
 func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.ObjectReference {
 	spec := &stage.Spec
-	claim := &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "PersistentVolumeClaim",
-		Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name, UID: spec.ClaimRef.UID,
-	}
+	staged := claimNamed(spec.ClaimRef.Namespace, spec.ClaimRef.Name, spec.ClaimRef.UID)
 	volume := &corev1.PersistentVolume{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: spec.VolumeName}, volume); err != nil {
-		return claim
+		return staged
 	}
 	// One of the name may be another volume by now.
 	csi, ref := volume.Spec.CSI, volume.Spec.ClaimRef
 	if csi != nil && csi.Driver == spec.Provisioner && csi.VolumeHandle == spec.VolumeHandle && ref != nil && ref.UID != "" {
-		claim.Namespace, claim.Name, claim.UID = ref.Namespace, ref.Name, ref.UID
+		return claimNamed(ref.Namespace, ref.Name, ref.UID)
 	}
-	return claim
+	return staged
+}
+
+// claimNamed stands for a claim in events.
+func claimNamed(namespace, name string, uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name, UID: uid}
 }
 
 // maxMessage keeps conditions well below the 32 KiB that the API server takes.

@@ -134,6 +134,5 @@ func (s *Stager) tellClaimOf(volume *corev1.PersistentVolume, reason error) {
 	if ref == nil {
 		return
 	}
-	claim := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
-	s.events.Event(claim, corev1.EventTypeWarning, "FailedMount", observe.Clip(reason.Error(), observe.MaxNote))
+	s.events.Event(claimNamed(ref.Namespace, ref.Name, ref.UID), corev1.EventTypeWarning, "FailedMount", observe.Clip(reason.Error(), observe.MaxNote))
 }
