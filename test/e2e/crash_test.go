@@ -29,7 +29,7 @@ func withoutController(t *testing.T) *rest.Config {
 		waitAgents(t, "")
 	})
 	scaleController(t, 0)
-	eventually(t, 2*time.Minute, "no controller agent runs", func(ctx context.Context) error {
+	eventually(t, "no controller agent runs", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		for i := range all {
 			if component(&all[i]) == controllerAgent {
@@ -79,7 +79,7 @@ func (l *ledger) live(t *testing.T) map[string]any {
 	seen["handle"] = strings.ReplaceAll(s.Handle+" and "+pv.Spec.CSI.VolumeHandle, pv.Name, "its name")
 	seen["status"] = fmt.Sprint(volume.Finalizers, volume.Spec.ReclaimPolicy, s.Step, s.Attempt, s.DeletionAttempt, s.Capacity, s.Failure == nil, s.Pod == nil)
 	removeClaim(t, claim)
-	eventually(t, time.Minute, "its pods are gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
+	eventually(t, "its pods are gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
 	effects, err := l.effects(false)
 	must(t, err)
 	seen["effects"] = effects[volumeName(claim)]
@@ -90,8 +90,8 @@ func (l *ledger) live(t *testing.T) map[string]any {
 func TestControllerStoppedAfterEachWrite(t *testing.T) {
 	start(t)
 	lives := map[string]string{"nothing fails": ""}
-	// The integration tests have every write, but no real pods; here, every fifth has to do where time is short.
-	every := 5
+	// The integration tests have every write, but no real pods; here, every eighth has to do where time is short.
+	every := 8
 	if long() {
 		every = 1
 		// The first creation pod of a volume fails, so that it is reverted.
@@ -106,7 +106,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 	t.Helper()
 	l := newLedger(t, "crash")
 	l.hook(t, "create", hook)
-	eventually(t, time.Minute, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
+	eventually(t, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
 	config := withoutController(t)
 	var want map[string]any
 	var writes []string
@@ -160,7 +160,7 @@ func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
 		a.Stop(t)
 		if i == 4 {
 			l.unhook(t, "create") // The pod ends while nobody sees it.
-			eventually(t, time.Minute, "the pod has ended", func(ctx context.Context) error {
+			eventually(t, "the pod has ended", func(ctx context.Context) error {
 				return wantPhase(ctx, pod, corev1.PodSucceeded)
 			})
 		}
@@ -192,7 +192,7 @@ func wantPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) erro
 
 // Leadership moves from one agent to the other, and back, while a pod creates a volume.
 func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
-	moves := often(6, 50)
+	moves := often(4, 50)
 	start(t)
 	l := newLedger(t, "moving")
 	config := withoutController(t)
@@ -218,7 +218,7 @@ func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
 		leader = agent.Launch(t, config, o, &agent.Line{})
 		leader, other = other, leader
 		probe := l.claim(t, fmt.Sprintf("probe-%d", i))
-		eventually(t, time.Minute, "the other agent leads", func(ctx context.Context) error {
+		eventually(t, "the other agent leads", func(ctx context.Context) error {
 			_, err := volumeOf(ctx, probe)
 			return err
 		})

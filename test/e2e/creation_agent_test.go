@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ func TestNodeAgentsAwayWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
 	comeBack := withoutNodeAgents(t)
 	l.unhook(t, "create")
-	eventually(t, time.Minute, "the creation pod has ended", func(ctx context.Context) error {
+	eventually(t, "the creation pod has ended", func(ctx context.Context) error {
 		return wantPhase(ctx, pod, corev1.PodSucceeded)
 	})
 	if volume, err := volumeOf(t.Context(), claim); err != nil || volume.Status.Step != pavv1.StepCreating {
@@ -35,7 +34,7 @@ func TestNodeAgentsAwayWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 		t.Errorf("the volume has the handle %q, want %q", pv.Spec.CSI.VolumeHandle, want)
 	}
 	must(t, l.wantEffects(claim, "create"))
-	eventually(t, 3*time.Minute, "nothing of the pod is left on its node", func(ctx context.Context) error {
+	eventually(t, "nothing of the pod is left on its node", func(ctx context.Context) error {
 		left, err := onNode(ctx, pod.Spec.NodeName, "sh", "-c", "ls "+pavDir+"/pods; grep "+pavDir+"/pods /proc/self/mounts || true")
 		if err == nil && left != "" {
 			err = fmt.Errorf("there is %s", left)
@@ -67,7 +66,7 @@ func withoutNodeAgents(t *testing.T) (comeBack func()) {
 		}
 	})
 	confine(`{"example.org/nowhere": "true"}`)
-	eventually(t, 2*time.Minute, "no node agent runs", func(ctx context.Context) error {
+	eventually(t, "no node agent runs", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		for i := range all {
 			if component(&all[i]) == nodeAgent {

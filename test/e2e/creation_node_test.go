@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,7 +27,7 @@ func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		onCluster(t, "node", "start", "node2")
-		eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
+		eventually(t, "node2 is ready again", nodeReady)
 		waitAgents(t, "")
 	})
 	onCluster(t, "node", "stop", "node2")
@@ -37,13 +36,13 @@ func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
 
 	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
-	told(t, claim, 3*time.Minute, "ProvisioningFailed", l.name, pod.Name)
+	told(t, claim, "ProvisioningFailed", l.name, pod.Name)
 	awaitBound(t, claim)
 	effects, err := l.effects(true)
 	must(t, err)
 	if got, want := fmt.Sprint(effects[volumeName(claim)]), "[create on node2 delete on node1 create on node1]"; got != want {
 		t.Errorf("what was done to the volume is %s, want %s", got, want)
 	}
-	eventually(t, time.Minute, "the lost pod is let go", func(ctx context.Context) error { return gone(ctx, pod) })
+	eventually(t, "the lost pod is let go", func(ctx context.Context) error { return gone(ctx, pod) })
 	removeClaim(t, claim)
 }

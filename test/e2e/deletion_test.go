@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +13,7 @@ import (
 
 func wantReleasedPV(t *testing.T, pv *corev1.PersistentVolume) {
 	t.Helper()
-	eventually(t, time.Minute, "the PersistentVolume is released", func(ctx context.Context) error {
+	eventually(t, "the PersistentVolume is released", func(ctx context.Context) error {
 		now := &corev1.PersistentVolume{}
 		if err := kube.Get(ctx, keyOf(pv), now); err != nil {
 			return err
@@ -83,7 +82,7 @@ func TestDeletion_WaitsForTheLastStage(t *testing.T) {
 	wantReleasedPV(t, pv)
 	must(t, l.wantEffects(claim, "create"))
 	l.unhook(t, "unstage")
-	eventually(t, 3*time.Minute, "the volume is unstaged", func(context.Context) error {
+	eventually(t, "the volume is unstaged", func(context.Context) error {
 		return l.wantEffects(claim, "create", "delete")
 	})
 	awaitNoVolume(t, claim)

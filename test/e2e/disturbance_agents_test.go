@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -142,7 +141,7 @@ func containerID(agent *corev1.Pod) string {
 // waitAgents waits until all agents are ready, none of them in the container that has ended, if any.
 func waitAgents(t *testing.T, ended string) {
 	t.Helper()
-	eventually(t, 2*time.Minute, "all agents are ready", func(ctx context.Context) error { return agentsReady(ctx, ended) })
+	eventually(t, "all agents are ready", func(ctx context.Context) error { return agentsReady(ctx, ended) })
 }
 
 func agentsReady(ctx context.Context, ended string) error {

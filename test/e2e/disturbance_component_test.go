@@ -57,7 +57,7 @@ func TestKubeletStoppedAndKilled_ClientsGoOn(t *testing.T) {
 	begin()
 	remove(t, second)
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "own")})
-	eventually(t, 2*time.Minute, "the volume of the deleted pod is gone", func(ctx context.Context) error {
+	eventually(t, "the volume of the deleted pod is gone", func(ctx context.Context) error {
 		return wantNoneOf(ctx, churning)
 	})
 	volumes.checkUndisturbed(t)
@@ -86,7 +86,7 @@ func TestAPIServerAway_ClientsGoOn(t *testing.T) {
 	begin()
 	t.Logf("the API server was away for %.0f s", time.Since(stopped).Seconds())
 
-	eventually(t, 2*time.Minute, "the API server is back", func(ctx context.Context) error {
+	eventually(t, "the API server is back", func(ctx context.Context) error {
 		return kube.List(ctx, &corev1.NodeList{})
 	})
 	remove(t, ending)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -80,12 +79,12 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 
 	t.Cleanup(func() { onCluster(t, "node", "start", "node2") }) // In case the reboot is left half done.
 	onCluster(t, "node", "reboot", "node2")
-	eventually(t, 3*time.Minute, "the client runs again", func(ctx context.Context) error { return runsAgain(ctx, before) })
+	eventually(t, "the client runs again", func(ctx context.Context) error { return runsAgain(ctx, before) })
 	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{"node2": *before}}
 	u.checkProgress(t)
 	for _, provisioner := range inUse {
 		must(t, wantDone(t.Context(), provisioner, "stage", "unstage", "stage"))
-		eventually(t, 2*time.Minute, "only the new staging pod is left", func(ctx context.Context) error {
+		eventually(t, "only the new staging pod is left", func(ctx context.Context) error {
 			pod, err := onlyStagingPod(ctx, provisioner)
 			if err == nil && pod.UID == staging[provisioner] {
 				err = fmt.Errorf("the old staging pod of %s still exists", provisioner)
@@ -96,7 +95,7 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 
 	remove(t, before)
 	for _, provisioner := range inUse {
-		eventually(t, 2*time.Minute, "the volume is unstaged", func(ctx context.Context) error {
+		eventually(t, "the volume is unstaged", func(ctx context.Context) error {
 			return wantDone(ctx, provisioner, "stage", "unstage", "stage", "unstage")
 		})
 	}
@@ -143,7 +142,7 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	t.Cleanup(func() { onCluster(t, "node", "start", "node2") })
 	onCluster(t, "node", "stop", "node2")
 	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
-	eventually(t, 2*time.Minute, "the PavStages are let go", func(ctx context.Context) error {
+	eventually(t, "the PavStages are let go", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
 		if err := kube.List(ctx, stages); err != nil {
 			return err
@@ -157,13 +156,13 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	must(t, client.IgnoreNotFound(kube.Delete(t.Context(), lost, client.GracePeriodSeconds(0))))
 	for _, name := range inUse {
 		remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)})
-		eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
+		eventually(t, "the volume is deleted", func(ctx context.Context) error { return wantNoneOf(ctx, name) })
 	}
 
 	onCluster(t, "node", "start", "node2")
-	eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
+	eventually(t, "node2 is ready again", nodeReady)
 	waitAgents(t, "")
-	eventually(t, 2*time.Minute, "nothing of the lost pod is left on its node", func(ctx context.Context) error {
+	eventually(t, "nothing of the lost pod is left on its node", func(ctx context.Context) error {
 		pods, err := onNode(ctx, "node2", "ls", kubeletDir+"/pods")
 		if err == nil && strings.Contains(pods, string(lost.UID)) {
 			err = fmt.Errorf("the folder of pod %s is left", lost.UID)

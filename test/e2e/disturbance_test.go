@@ -19,7 +19,7 @@ func long() bool { return os.Getenv("PAV_LONG") != "" }
 
 // disturbances returns how often the agents are disturbed.
 func disturbances() int {
-	return often(8, 100)
+	return often(5, 100)
 }
 
 // seed returns what random choices follow from: PAV_SEED, to repeat those of an earlier run, or a new one.

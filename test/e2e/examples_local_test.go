@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -33,7 +32,7 @@ func TestExample_LocalPathAndEncryptedFiles(t *testing.T) {
 	checkEncryptedFiles(t, base)
 
 	local.follow(t, "Clean up")
-	eventually(t, time.Minute, "the directory of the volume alone has gone", func(ctx context.Context) error {
+	eventually(t, "the directory of the volume alone has gone", func(ctx context.Context) error {
 		if found, err := onNode(ctx, node, "find", base, "-mindepth", "1"); err != nil || strings.TrimSpace(found) != neighbour {
 			return fmt.Errorf("found %q (%w)", found, err)
 		}
@@ -68,7 +67,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 		return edited(claim(name, e.name, "ReadWriteOnce"), replacing("metadata:\n", "metadata:\n  annotations: {encrypted-files/backing-claim: ciphertext}\n"))
 	}
 	e.create(t, twin("twin"))
-	told(t, e.claim(t, "twin"), time.Minute, "ProvisioningFailed", e.namespace+"/ciphertext")
+	told(t, e.claim(t, "twin"), "ProvisioningFailed", e.namespace+"/ciphertext")
 	remove(t, e.claim(t, "twin"))
 
 	// A wrong password fails, says so, and damages nothing.
@@ -78,7 +77,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	e.awaitNoStage(t)
 	setSecret(t, e.namespace, e.name, "password", "wrong")
 	e.create(t, clientPod("reader", "plaintext", node))
-	told(t, e.claim(t, "plaintext"), 2*time.Minute, "FailedMount", "Password incorrect")
+	told(t, e.claim(t, "plaintext"), "FailedMount", "Password incorrect")
 	setSecret(t, e.namespace, e.name, "password", strings.TrimSpace(password))
 	(&ledger{namespace: e.namespace}).awaitRunning(t, "reader")
 	if got := e.sh(t, "reader", "cat /data/orders.txt"); got != "attack at dawn\n" {
@@ -142,7 +141,7 @@ func TestExample_LoopDevice(t *testing.T) {
 // awaitDetached waits until no loop device has files with these names: one goes only when nobody looks at it any more.
 func awaitDetached(t *testing.T, names []string) {
 	t.Helper()
-	eventually(t, time.Minute, "no loop device is left", func(ctx context.Context) error {
+	eventually(t, "no loop device is left", func(ctx context.Context) error {
 		if left := attached(ctx, t, names); left != "" {
 			return fmt.Errorf("there is\n%s", left)
 		}

@@ -77,7 +77,7 @@ func newExample(t *testing.T, folder, namespace string, images ...string) *examp
 			}
 		}
 		e.removeAll(t)
-		eventually(t, 2*time.Minute, "nothing is left of "+e.name, e.nothingLeft)
+		eventually(t, "nothing is left of "+e.name, e.nothingLeft)
 	})
 	return e
 }

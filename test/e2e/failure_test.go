@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,25 +19,28 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 
 // wantEvent objects unless an event of the object has the reason, if one is wanted, and all the words.
 func wantEvent(ctx context.Context, namespace, object, reason string, words ...string) error {
+	_, err := findEvent(ctx, namespace, object, reason, words...)
+	return err
+}
+
+// findEvent returns an event of the object that has the reason, if one is wanted, and all the words.
+func findEvent(ctx context.Context, namespace, object, reason string, words ...string) (*corev1.Event, error) {
 	events := &corev1.EventList{}
 	if err := kube.List(ctx, events, client.InNamespace(namespace)); err != nil {
-		return err
+		return nil, err
 	}
 	var seen []string
-next:
-	for _, event := range events.Items {
+	for i := range events.Items {
+		event := &events.Items[i]
 		if event.InvolvedObject.Name != object || reason != "" && event.Reason != reason {
 			continue
 		}
-		seen = append(seen, event.Message)
-		for _, word := range words {
-			if !strings.Contains(event.Message, word) {
-				continue next
-			}
+		if hasAll(event.Message, words) {
+			return event, nil
 		}
-		return nil
+		seen = append(seen, event.Message)
 	}
-	return fmt.Errorf("no event %s of %s has all of %q, but there are %q", reason, object, words, seen)
+	return nil, fmt.Errorf("no event %s of %s has all of %q, but there are %q", reason, object, words, seen)
 }
 
 // wantDescribed objects unless what 'kubectl describe pod' prints has all the words.
@@ -58,7 +60,7 @@ func wantDescribed(ctx context.Context, namespace, pod string, words ...string) 
 func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(staticVolume("orphan", "no-such-provisioner", namespace, ""), clientPod("client", "data", "")))
-	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+	eventually(t, "the pod says why", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "client", "FailedMount", `spec.csi.driver of PersistentVolume "orphan" is "no-such-provisioner"`, "neither a PavProvisioner nor")
 	})
 }
@@ -69,13 +71,13 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; echo 'the backend is on fire' > /pav/error; exit 3",
 		"umount /pav/volume"), storageClass("fails-to-stage")))
 	apply(t, namespace, documents(claim("data", "fails-to-stage", "ReadWriteOnce"), clientPod("client", "data", "")))
-	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+	eventually(t, "the pod says why", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "fails-to-stage"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
 	})
-	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
+	eventually(t, "the claim says why", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "data", "FailedMount", `provisioner "fails-to-stage"`, "the backend is on fire")
 	})
-	eventually(t, time.Minute, "an attempt is reverted", func(ctx context.Context) error {
+	eventually(t, "an attempt is reverted", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
 		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "fails-to-stage"}); err != nil {
 			return err
@@ -93,7 +95,7 @@ func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
 	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")
 	apply(t, namespace, documents(broken, storageClass("broken")))
 	apply(t, namespace, documents(claim("data", "broken", "ReadWriteOnce"), clientPod("client", "data", "")))
-	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+	eventually(t, "the pod says why", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]: line 1, column 34: 'dict object' has no attribute 'no_such_parameter'")
 	})
 	_, err := kubectl(t.Context(), provisioner("broken", "mkdir /pav/volume", ""), "apply", "-f", "-")
@@ -107,7 +109,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 	apply(t, namespace, documents(elsewhere, storageClass("elsewhere")))
 	apply(t, namespace, documents(claim("data", "elsewhere", "ReadWriteOnce"), clientPod("client", "data", "")))
 	hint := "kubectl label namespace " + namespace + " pav.albertofaria.github.io/allow-pods=true"
-	eventually(t, time.Minute, "the pod says how", func(ctx context.Context) error {
+	eventually(t, "the pod says how", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "client", "FailedMount", hint)
 	})
 	_, err := kubectl(t.Context(), "", strings.Fields(strings.TrimPrefix(hint, "kubectl "))...)
@@ -128,7 +130,7 @@ func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	apply(t, namespace, data)
 	waitRunning(t, namespace, "client")
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
-	eventually(t, time.Minute, "the claim says why", func(ctx context.Context) error {
+	eventually(t, "the claim says why", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "data", "FailedUnmount", `provisioner "stuck"`, "cannot let go", "kubectl logs -n pav-pods unstage-")
 	})
 	bound := &corev1.PersistentVolumeClaim{}
@@ -138,5 +140,5 @@ func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	must(t, kube.Get(t.Context(), client.ObjectKey{Name: bound.Spec.VolumeName}, volume)) // It waits for its stage.
 	_, err := kubectl(t.Context(), provisioner("stuck", "mkdir /pav/volume", "true"), "apply", "-f", "-")
 	must(t, err)
-	eventually(t, 2*time.Minute, "the volume is deleted", func(ctx context.Context) error { return gone(ctx, volume) })
+	eventually(t, "the volume is deleted", func(ctx context.Context) error { return gone(ctx, volume) })
 }

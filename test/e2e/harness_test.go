@@ -65,9 +65,9 @@ func apply(t *testing.T, namespace, yaml string) {
 			t.Errorf("%s makes a provisioner %s, too: one of them needs another name", other, found[1])
 		}
 	}
+	t.Cleanup(func() { unapply(t, namespace, yaml) }) // also what was made before something failed
 	_, err := kubectl(t.Context(), yaml, "create", "-n", namespace, "-f", "-")
 	must(t, err)
-	t.Cleanup(func() { unapply(t, namespace, yaml) })
 }
 
 func unapply(t *testing.T, namespace, yaml string) {
@@ -118,23 +118,33 @@ func gone(ctx context.Context, object client.Object) error {
 // cleanupContext is for what runs after a test, when its own context has ended.
 func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 }
 
 // eventually waits until the condition has no objection any more, and fails the test with the last one.
 // It also serves after a test, when its own context has ended.
-func eventually(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
+func eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
+	within(t, patience, what, condition)
+}
+
+// patience is how long something may take of which no time is promised: where several tests run, a pod may
+// take half a minute to start, and kubelet may wait for two minutes before it tries a thing again.
+const patience = 5 * time.Minute
+
+// within is eventually for what must not take longer than a promised time.
+func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
 	if err := poll(ctx, condition); err != nil {
-		t.Fatalf("%s: not within %s: %v", what, within, err)
+		t.Fatalf("%s: not within %s: %v", what, limit, err)
 	}
 }
 
 // poll tries the condition until it has no objection, or ctx ends: then it returns the last objection.
 func poll(ctx context.Context, condition func(ctx context.Context) error) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	var last error
 	for {
@@ -175,7 +185,7 @@ func inPod(ctx context.Context, namespace, pod, command string) (string, error) 
 func waitRunning(t *testing.T, namespace string, pods ...string) {
 	t.Helper()
 	for _, name := range pods {
-		eventually(t, 3*time.Minute, "pod "+name+" runs", func(ctx context.Context) error {
+		eventually(t, "pod "+name+" runs", func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +36,7 @@ func TestKubectl(t *testing.T) {
 	apply(t, ns, documents(shownYAML(), storageClass(shown)))
 	apply(t, ns, documents(claim("good", shown, "ReadWriteMany"), claim("bad", shown, "ReadWriteMany"), clientPod("user", "good", "node1")))
 	waitRunning(t, ns, "user")
-	eventually(t, time.Minute, "the creation of the other volume fails", func(ctx context.Context) error {
+	eventually(t, "the creation of the other volume fails", func(ctx context.Context) error {
 		volume, err := shownVolume(ctx, ns, "bad")
 		if err == nil && (volume.Status.Failure == nil || volume.Status.Attempt < 2) {
 			err = fmt.Errorf("it has not failed twice")
@@ -75,11 +74,12 @@ func shownVolume(ctx context.Context, namespace, claim string) (*pavv1.PavVolume
 func testDescribeGood(t *testing.T, ns string) {
 	t.Helper()
 	words := []string{"Claim " + ns + "/good", "HEALTHY", "Timeline", "provisioning began", "creation pod", "staging pod created", "node1", "pod user", "Ready"}
-	pav(t, "describe", "pvc/good", "-n", ns).wants(t, 0, words...).lacks(t, "\x1b", "Next:")
-	pav(t, "describe", "pod", "user", "-n", ns).wants(t, 0, words...)
+	// A node agent that does not answer for some seconds makes it failing, and is told of.
+	pavSays(t, []string{"describe", "pvc/good", "-n", ns}, 0, words...).lacks(t, "\x1b", "Next:")
+	pavSays(t, []string{"describe", "pod", "user", "-n", ns}, 0, words...)
 	volume, err := shownVolume(t.Context(), ns, "good")
 	must(t, err)
-	pav(t, "describe", "pv/"+volume.Name).wants(t, 0, words...)
+	pavSays(t, []string{"describe", "pv/" + volume.Name}, 0, words...)
 }
 
 func testDescribeBad(t *testing.T, ns string) {
@@ -91,7 +91,7 @@ func testDescribeBad(t *testing.T, ns string) {
 		Subject string
 		Volumes []struct{ State, Claim string }
 	}{}
-	pav(t, "describe", "pvc/bad", "-n", ns, "-o", "json").wants(t, 1).decode(t, &answer)
+	pavSays(t, []string{"describe", "pvc/bad", "-n", ns, "-o", "json"}, 1).decode(t, &answer)
 	if len(answer.Volumes) != 1 || !strings.EqualFold(answer.Volumes[0].State, "failing") || answer.Volumes[0].Claim != "bad" {
 		t.Errorf("as JSON it is %+v", answer)
 	}

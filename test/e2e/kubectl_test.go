@@ -89,7 +89,7 @@ func (s said) wants(t *testing.T, code int, words ...string) said {
 func pavSays(t *testing.T, args []string, code int, words ...string) said {
 	t.Helper()
 	var last said
-	eventually(t, 2*time.Minute, "kubectl pav "+strings.Join(args, " "), func(ctx context.Context) error {
+	eventually(t, "kubectl pav "+strings.Join(args, " "), func(ctx context.Context) error {
 		last = finish(t, pavCommand(ctx, t, append([]string{"pav"}, args...)...))
 		return last.check(code, words...)
 	})
@@ -125,7 +125,7 @@ func writeFile(t *testing.T, yaml string) string {
 // wantNothingOf waits until nothing of a provisioner is left that a test of it made.
 func wantNothingOf(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, time.Minute, "nothing is left of "+name, func(ctx context.Context) error {
+	eventually(t, "nothing is left of "+name, func(ctx context.Context) error {
 		var errs []error
 		for _, object := range []client.Object{
 			&pavv1.PavProvisioner{ObjectMeta: objectMeta("", name)}, &storagev1.StorageClass{ObjectMeta: objectMeta("", name)},

@@ -46,7 +46,7 @@ func TestKubectlTest_Example_Passes(t *testing.T) {
 func TestKubectlTest_DeletionFails_SaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	const name = "try-stuck"
-	deletion := "\n  volumeDeletion:\n    podTemplate:" + container("echo 'the backend says no' > /pav/error; exit 3")
+	deletion := "\n  volumeDeletion:\n    podTemplate:" + container("echo 'the backend says no' | tee /pav/error; exit 3")
 	file := writeFile(t, provisioner("stuck-deletion", "mkdir /pav/volume", "")+deletion)
 	s := pav(t, "test", "--name", name, "--access-mode", "ReadWriteOnce", "-o", "json", file).wants(t, 1)
 	r := &tried{}
@@ -96,7 +96,7 @@ func TestKubectlTest_Interrupted_CleansUp(t *testing.T) {
 	command := pavCommand(ctx, t, "pav", "test", "--name", name, "--access-mode", "ReadWriteOnce", file)
 	ended := make(chan said)
 	go func() { ended <- finish(t, command) }()
-	eventually(t, 4*time.Minute, "its pod is there", func(ctx context.Context) error {
+	eventually(t, "its pod is there", func(ctx context.Context) error {
 		return kube.Get(ctx, client.ObjectKey{Namespace: name, Name: "filesystem-writer"}, &corev1.Pod{})
 	})
 	must(t, command.Process.Signal(syscall.SIGINT))
@@ -117,7 +117,7 @@ func TestKubectlCompletion(t *testing.T) {
 	} {
 		words := strings.Split(typed, " ")
 		// A question that takes the API server two seconds is given up without a word.
-		eventually(t, 2*time.Minute, "kubectl "+typed+" is completed", func(ctx context.Context) error {
+		eventually(t, "kubectl "+typed+" is completed", func(ctx context.Context) error {
 			return finish(t, pavCommand(ctx, t, append([]string{"__complete"}, words...)...)).check(0, want)
 		})
 	}

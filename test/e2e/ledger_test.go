@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -311,8 +310,11 @@ func (l *ledger) reapply(t *testing.T, edits ...edit) {
 	for _, change := range edits {
 		l.yaml = change(l.yaml)
 	}
-	_, err := kubectl(t.Context(), l.yaml, "replace", "-f", "-")
-	must(t, err)
+	// The controller may write the status between kubectl's reading and its writing.
+	eventually(t, "the definition is replaced", func(ctx context.Context) error {
+		_, err := kubectl(ctx, l.yaml, "replace", "-f", "-")
+		return err
+	})
 }
 
 // pods returns the pods of a workflow that exist for a claim's volume.
@@ -328,7 +330,7 @@ func (l *ledger) pods(ctx context.Context, kind string, claim *corev1.Persistent
 func (l *ledger) runningPod(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
-	eventually(t, 3*time.Minute, "a pod "+kind+" runs", func(ctx context.Context) error {
+	eventually(t, "a pod "+kind+" runs", func(ctx context.Context) error {
 		pods, err := l.pods(ctx, kind, claim)
 		if err != nil {
 			return err
@@ -346,7 +348,7 @@ func (l *ledger) runningPod(t *testing.T, kind string, claim *corev1.PersistentV
 // awaitCause waits until Kubernetes says why a pod does not start: PaV cannot tell it earlier.
 func (l *ledger) awaitCause(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "Kubernetes says why the pod "+kind+" does not start", func(ctx context.Context) error {
+	eventually(t, "Kubernetes says why the pod "+kind+" does not start", func(ctx context.Context) error {
 		pods, err := l.pods(ctx, kind, claim)
 		if err != nil {
 			return err

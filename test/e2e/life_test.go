@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +33,8 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 		t.Errorf("the PavVolume's status is %+v", s)
 	}
 	wantColumns(t, volume, l.name, l.namespace, "data", "Ready", volume.Status.Handle, "3Mi")
-	told(t, claim, toldWithin, "Provisioning", l.name)
-	told(t, claim, toldWithin, "ProvisioningSucceeded", pv.Name)
+	told(t, claim, "Provisioning", l.name)
+	told(t, claim, "ProvisioningSucceeded", pv.Name)
 
 	apply(t, l.namespace, documents(clientPod("writer", "data", "node1"), clientPod("reader", "data", "node2")))
 	waitRunning(t, l.namespace, "writer", "reader")
@@ -49,7 +48,7 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 	}
 	removeClaim(t, claim)
 	must(t, l.wantEffects(claim, "create", "delete"))
-	eventually(t, time.Minute, "the pods have gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
+	eventually(t, "the pods have gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
 }
 
 // gotPV returns what of a PersistentVolume the protocol says something about.
@@ -163,9 +162,10 @@ func testStack(t *testing.T, lowerName, upperName string, lowerEdits ...edit) {
 	below := there.claim(t, "below")
 	annotated := strings.Replace(claim("above", upper.name, "ReadWriteMany"), "  name: above\n", "  name: above\n  annotations: {below: below}\n", 1)
 	apply(t, upper.namespace, documents(annotated, clientPod("client", "above", "")))
-	waitRunning(t, upper.namespace, "client")
 	above := &corev1.PersistentVolumeClaim{}
 	must(t, kube.Get(t.Context(), types.NamespacedName{Namespace: upper.namespace, Name: "above"}, above))
+	awaitBound(t, above) // by five pods, before the four that the client waits for
+	waitRunning(t, upper.namespace, "client")
 
 	_, err = inPod(t.Context(), upper.namespace, "client", "echo hello > /data/file")
 	must(t, err)

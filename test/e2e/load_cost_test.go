@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +89,7 @@ func startController(t *testing.T) *corev1.Pod {
 	t.Helper()
 	scaleController(t, 1)
 	var started *corev1.Pod
-	eventually(t, 2*time.Minute, "the controller agent leads", func(ctx context.Context) error {
+	eventually(t, "the controller agent leads", func(ctx context.Context) error {
 		all, err := agents(ctx)
 		i := slices.IndexFunc(all, func(pod corev1.Pod) bool { return component(&pod) == controllerAgent })
 		if err != nil || i < 0 {

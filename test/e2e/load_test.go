@@ -130,7 +130,7 @@ func newLoadProvisioner(t *testing.T, name, pod string) {
 		yaml = strings.Replace(yaml, "\n  volumeStaging:", "\n    podTemplate: "+pod+"\n  volumeDeletion: {podTemplate: "+pod+"}\n  volumeStaging:", 1)
 	}
 	apply(t, "default", documents(yaml, storageClass(name)))
-	eventually(t, time.Minute, "driver "+name+" is registered", func(ctx context.Context) error { return registered(ctx, name) })
+	eventually(t, "driver "+name+" is registered", func(ctx context.Context) error { return registered(ctx, name) })
 }
 
 // times is how long it took until all claims were bound, and until all was gone after their deletion.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -96,7 +95,7 @@ func (s scraped) wantParts(workflow string, parts ...string) error {
 // wantMetrics waits until a scrape is as expected.
 func wantMetrics(t *testing.T, provisioner, what string, want func(scraped) error) {
 	t.Helper()
-	eventually(t, 2*time.Minute, "metrics tell of "+what, func(ctx context.Context) error {
+	eventually(t, "metrics tell of "+what, func(ctx context.Context) error {
 		now, err := scrape(ctx)
 		if err != nil {
 			return err
@@ -170,7 +169,7 @@ func wantLogs(t *testing.T, namespace, secret string) {
 		"provisioned a volume": {"claim": namespace + "/unready", "provisioner": "measured-unready", "volume": "pvc-"},
 		"call failed":          {"claim": namespace + "/unready", "provisioner": "measured-unready", "volume": "pvc-", "node": "node2"},
 	}
-	eventually(t, time.Minute, "the agents' logs have the keys", func(ctx context.Context) error {
+	eventually(t, "the agents' logs have the keys", func(ctx context.Context) error {
 		text, err := kubectl(ctx, "", "-n", "pav", "logs", "-l", "app.kubernetes.io/name=pav", "--tail=-1", "--since=10m", "--max-log-requests=10")
 		if err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +66,7 @@ func TestBlockVolume_StagedForReading_DeviceMustBeReadOnly(t *testing.T) {
 	_, err := kubectl(t.Context(), blockPod("client", ""), "create", "-n", l.namespace, "-f", "-")
 	must(t, err)
 	for object, reason := range map[string]string{"data": "", "client": "FailedMapVolume"} {
-		eventually(t, time.Minute, object+" is told why", func(ctx context.Context) error {
+		eventually(t, object+" is told why", func(ctx context.Context) error {
 			return wantEvent(ctx, l.namespace, object, reason, l.name, "/pav/volume", "writable")
 		})
 	}
@@ -75,7 +74,7 @@ func TestBlockVolume_StagedForReading_DeviceMustBeReadOnly(t *testing.T) {
 	l.awaitRunning(t, "client")
 	l.fails(t, "client", writeDevice)
 	l.end(t, "client")
-	eventually(t, time.Minute, "each staging was reverted", func(context.Context) error { return l.wantReversals(claim) })
+	eventually(t, "each staging was reverted", func(context.Context) error { return l.wantReversals(claim) })
 }
 
 // wantReversals objects unless pods staged a claim's volume and reverted that, in turn, at least twice.
@@ -115,12 +114,12 @@ func TestBlockVolume_WrongVolumeIsRefused_AndHeals(t *testing.T) {
 			}
 			_, err := kubectl(t.Context(), pod, "create", "-n", l.namespace, "-f", "-")
 			must(t, err)
-			told(t, claim, time.Minute, "", append(test.words, l.name)...)
+			told(t, claim, "", append(test.words, l.name)...)
 			must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
 			l.hook(t, "stage", "rm -f /storage/data/$volume.img")
 			l.awaitRunning(t, "client")
 			l.end(t, "client")
-			eventually(t, time.Minute, "each staging was reverted", func(context.Context) error { return l.wantReversals(claim) })
+			eventually(t, "each staging was reverted", func(context.Context) error { return l.wantReversals(claim) })
 		})
 	}
 }

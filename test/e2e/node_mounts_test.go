@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,7 +127,7 @@ func TestReadWriteOncePod_SecondPodIsRefused(t *testing.T) {
 	second := edited(clientPod("second", "data", ""), replacing("  nodeSelector: {}\n", "  nodeName: node1\n"))
 	_, err := kubectl(t.Context(), second, "create", "-n", l.namespace, "-f", "-")
 	must(t, err)
-	eventually(t, time.Minute, "the second pod is refused", func(ctx context.Context) error {
+	eventually(t, "the second pod is refused", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "second", "")
 	})
 	l.sh(t, "first", "echo mine > /data/file")

@@ -68,10 +68,10 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 			must(t, err)
 			l.unhook(t, "stage")
 			begin()
-			eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
+			eventually(t, "node2 is ready again", nodeReady)
 			l.awaitEffects(t, claim, "stage", "unstage")
 			l.awaitNoStage(t)
-			told(t, claim, time.Minute, "", l.name)
+			told(t, claim, "", l.name)
 
 			// It can be used again.
 			pod = clientPod("again", "data", "node1")

@@ -25,33 +25,46 @@ const disconnected = "not connected"
 // killDaemon kills the process that serves the volume, within the staging pod.
 func (l *ledger) killDaemon(t *testing.T) {
 	t.Helper()
-	pods, err := stagingPods(t.Context(), l.name)
-	must(t, err)
-	for i := range pods {
-		if pods[i].Status.Phase == corev1.PodRunning {
-			pod := &pods[i]
-			_, err := inPod(t.Context(), pod.Namespace, pod.Name, "kill -KILL $(pidof bindfs)")
-			// The container ends with its daemon, and may take the shell with it: what counts is that it ends.
-			eventually(t, time.Minute, "the daemon's container has ended", func(ctx context.Context) error {
-				now := &corev1.Pod{}
-				if gone := kube.Get(ctx, keyOf(pod), now); gone != nil {
-					return client.IgnoreNotFound(gone)
-				}
-				if s := now.Status.ContainerStatuses; len(s) == 1 && s[0].State.Terminated != nil {
-					return nil
-				}
-				return errors.Join(errors.New("it runs on"), err)
-			})
-			return
+	pod := l.runningStagingPod(t)
+	_, err := inPod(t.Context(), pod.Namespace, pod.Name, "kill -KILL $(pidof bindfs)")
+	// The container ends with its daemon, and may take the shell with it: what counts is that it ends.
+	eventually(t, "the daemon's container has ended", func(ctx context.Context) error {
+		now := &corev1.Pod{}
+		if gone := kube.Get(ctx, keyOf(pod), now); gone != nil {
+			return client.IgnoreNotFound(gone)
 		}
-	}
-	t.Fatalf("none of %d staging pods runs", len(pods))
+		if s := now.Status.ContainerStatuses; len(s) == 1 && s[0].State.Terminated != nil {
+			return nil
+		}
+		return errors.Join(errors.New("it runs on"), err)
+	})
+}
+
+// runningStagingPod waits until a staging pod runs by the word of kubelet, and returns it: the volume is
+// there as soon as the pod has made /pav/ready, which may be before.
+func (l *ledger) runningStagingPod(t *testing.T) *corev1.Pod {
+	t.Helper()
+	var pod *corev1.Pod
+	eventually(t, "a staging pod of "+l.name+" runs", func(ctx context.Context) error {
+		pods, err := stagingPods(ctx, l.name)
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp == nil {
+				pod = &pods[i]
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d does", len(pods))
+	})
+	return pod
 }
 
 // awaitCondition waits until a condition of the storage's PavStage has a status.
 func (l *ledger) awaitCondition(t *testing.T, kind string, want bool) {
 	t.Helper()
-	eventually(t, 2*time.Minute, fmt.Sprintf("the PavStage's condition %s is %t", kind, want), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("the PavStage's condition %s is %t", kind, want), func(ctx context.Context) error {
 		stages, err := l.stages(ctx)
 		if err != nil {
 			return err
@@ -88,9 +101,9 @@ func TestFUSEDaemonKilled_ClientsRecover(t *testing.T) {
 	l.hold(t, "stage") // The outage lasts until this is over.
 	killed := time.Now()
 	l.killDaemon(t)
-	told(t, claim, time.Minute, "", l.name, "staging pod")
+	told(t, claim, "", l.name, "staging pod")
 	for _, pod := range []string{"following", "staying"} {
-		eventually(t, time.Minute, "the pod "+pod+" is told", func(ctx context.Context) error {
+		eventually(t, "the pod "+pod+" is told", func(ctx context.Context) error {
 			return wantEvent(ctx, l.namespace, pod, "", "staging pod")
 		})
 	}
@@ -109,7 +122,7 @@ func TestFUSEDaemonKilled_ClientsRecover(t *testing.T) {
 	}
 
 	l.unhook(t, "stage")
-	eventually(t, 2*time.Minute, "the client that follows mounts has its volume again", func(ctx context.Context) error {
+	eventually(t, "the client that follows mounts has its volume again", func(ctx context.Context) error {
 		got, err := inPod(ctx, l.namespace, "following", "cat /data/file; echo again > /data/again; test ! -e /data/outage")
 		if err == nil && got != "hello\n" {
 			err = fmt.Errorf("it reads %q", got)
@@ -141,7 +154,7 @@ func TestFUSEDaemonKilledRepeatedly(t *testing.T) {
 	for i := range 3 {
 		l.sh(t, "client", fmt.Sprintf("echo %d > /data/file", i))
 		l.killDaemon(t)
-		eventually(t, 2*time.Minute, "the client has its volume again", func(ctx context.Context) error {
+		eventually(t, "the client has its volume again", func(ctx context.Context) error {
 			got, err := inPod(ctx, l.namespace, "client", "cat /data/file")
 			if err == nil && strings.TrimSpace(got) != fmt.Sprint(i) {
 				err = fmt.Errorf("it reads %q", got)
@@ -164,7 +177,7 @@ func TestFUSEDaemonKilled_WithoutRecovery(t *testing.T) {
 	l.run(t, edited(clientPod("client", "data", "node1"), following))
 	l.sh(t, "client", "echo hello > /data/file")
 	l.killDaemon(t)
-	told(t, claim, time.Minute, "", l.name, "staging pod")
+	told(t, claim, "", l.name, "staging pod")
 	l.awaitCondition(t, pavv1.StageDegraded, true)
 	l.fails(t, "client", "cat /data/file", disconnected)
 	must(t, l.wantEffects(claim, "stage"))
@@ -186,7 +199,7 @@ func TestFUSEDaemonKilled_ClientDeletedDuringRecovery(t *testing.T) {
 	l.run(t, clientPod("client", "data", ""))
 	l.hold(t, "stage")
 	l.killDaemon(t)
-	eventually(t, 2*time.Minute, "it is staged anew", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
+	eventually(t, "it is staged anew", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
 	l.end(t, "client")
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 	l.awaitNoStage(t)

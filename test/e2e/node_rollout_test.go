@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +71,7 @@ func (l *ledger) verified(ctx context.Context) (int, error) {
 func (l *ledger) awaitRounds(t *testing.T, more int) {
 	t.Helper()
 	before := -1
-	eventually(t, 2*time.Minute, fmt.Sprintf("%s does %d more rounds", l.name, more), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("%s does %d more rounds", l.name, more), func(ctx context.Context) error {
 		rounds, err := l.verified(ctx)
 		if err != nil {
 			return err
@@ -143,7 +142,7 @@ func TestNodeAgentsRolledOut_WritesAreVerified(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(l.folder, "stop"), nil, 0o644)) //nolint:gosec // A pod reads it.
 	}
 	for name, l := range storages {
-		eventually(t, time.Minute, "the client of "+name+" succeeds", func(ctx context.Context) error {
+		eventually(t, "the client of "+name+" succeeds", func(ctx context.Context) error {
 			pod := &corev1.Pod{}
 			if err := kube.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: l.name}, pod); err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,7 +54,7 @@ func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 // wantClients waits until these pods are the clients that have stages.
 func (l *ledger) wantClients(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("%q have stages of their own", want), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("%q have stages of their own", want), func(ctx context.Context) error {
 		stages, err := l.stages(ctx)
 		if err != nil {
 			return err
@@ -102,7 +101,7 @@ func TestScope_StaysWhileThereAreStages(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, time.Minute, "the old scope stays in force", inForce(pavv1.StagingScopeNode))
+	eventually(t, "the old scope stays in force", inForce(pavv1.StagingScopeNode))
 	l.run(t, clientPod("second", "data", "node1"))
 	pods, err := stagingPods(t.Context(), l.name)
 	must(t, err)
@@ -110,7 +109,7 @@ func TestScope_StaysWhileThereAreStages(t *testing.T) {
 		t.Errorf("there are %d staging pods, want one of the scope that is in force", len(pods))
 	}
 	l.end(t, "first", "second")
-	eventually(t, 3*time.Minute, "the new scope is in force", inForce(pavv1.StagingScopePod))
+	eventually(t, "the new scope is in force", inForce(pavv1.StagingScopePod))
 	l.run(t, clientPod("third", "data", "node1"), clientPod("fourth", "data", "node1"))
 	l.wantClients(t, "third", "fourth")
 }

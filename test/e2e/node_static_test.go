@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +42,10 @@ func (l *ledger) pending(t *testing.T, pod string) {
 // bothTold waits until the claim and the pod are told why the pod does not start.
 func (l *ledger) bothTold(t *testing.T, claim, pod string, words ...string) {
 	t.Helper()
-	eventually(t, 90*time.Second, fmt.Sprintf("claim %s is told %q", claim, words), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("claim %s is told %q", claim, words), func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, claim, "", words...)
 	})
-	eventually(t, 90*time.Second, fmt.Sprintf("pod %s is told %q", pod, words), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("pod %s is told %q", pod, words), func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, pod, "", words...)
 	})
 }
@@ -126,7 +125,7 @@ hook validate`), "\n")+"\n    # validation", 1)
 	l.awaitRunning(t, "client")
 	l.end(t, "client")
 	l.awaitNoStage(t)
-	eventually(t, time.Minute, "it was validated once more, staged and unstaged", func(context.Context) error {
+	eventually(t, "it was validated once more, staged and unstaged", func(context.Context) error {
 		got, err := readFile(l.folder, "journal")
 		if err == nil && strings.Count(got, "unstage validated-data ") != 1 {
 			err = fmt.Errorf("what was done is %q", got)
@@ -165,7 +164,7 @@ func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	l.static(t, "second", folders, same)
 	l.pending(t, clientPod("two", "second", "node1"))
 	for _, claim := range []string{"first", "second"} {
-		eventually(t, 90*time.Second, "claim "+claim+" is told of both volumes", func(ctx context.Context) error {
+		eventually(t, "claim "+claim+" is told of both volumes", func(ctx context.Context) error {
 			return wantEvent(ctx, l.namespace, claim, "", "twins-first", "twins-second")
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,7 +22,7 @@ func TestVolumeStats(t *testing.T) {
 				pod = blockPod("client", "node1")
 			}
 			l.run(t, pod)
-			eventually(t, 4*time.Minute, "kubelet tells the volume's size", l.wantStats)
+			eventually(t, "kubelet tells the volume's size", l.wantStats)
 		})
 	}
 }

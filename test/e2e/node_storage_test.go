@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,7 +166,7 @@ func (l *ledger) run(t *testing.T, pods ...string) {
 // awaitRunning waits until a pod of the test runs. Many others may start at the same time.
 func (l *ledger) awaitRunning(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "pod "+name+" runs", func(ctx context.Context) error { return l.runs(ctx, name) })
+	eventually(t, "pod "+name+" runs", func(ctx context.Context) error { return l.runs(ctx, name) })
 }
 
 // runs objects unless a pod of the test runs.
@@ -219,7 +218,7 @@ func (l *ledger) fails(t *testing.T, pod, command string, words ...string) {
 // awaitEffects waits until these, in this order, are what pods did to a claim's volume, and no stage is left.
 func (l *ledger) awaitEffects(t *testing.T, claim *corev1.PersistentVolumeClaim, want ...string) {
 	t.Helper()
-	eventually(t, 2*time.Minute, fmt.Sprintf("the effects on %s are %q", claim.Name, want), func(context.Context) error {
+	eventually(t, fmt.Sprintf("the effects on %s are %q", claim.Name, want), func(context.Context) error {
 		return l.wantEffects(claim, want...)
 	})
 }
@@ -242,7 +241,7 @@ func (l *ledger) stages(ctx context.Context) ([]pavv1.PavStage, error) {
 // awaitNoStage waits until no PavStage of the provisioner is left that holds anything.
 func (l *ledger) awaitNoStage(t *testing.T) {
 	t.Helper()
-	eventually(t, 2*time.Minute, "no stage is left", func(ctx context.Context) error {
+	eventually(t, "no stage is left", func(ctx context.Context) error {
 		stages, err := l.stages(ctx)
 		for i := range stages {
 			if s := &stages[i]; s.Status.Phase != pavv1.StageFailed {

@@ -51,7 +51,7 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 			l := newStorage(t, "stage-"+strings.ReplaceAll(name, " ", "-"), folders, test.edit)
 			claim := l.volume(t, "data", folders, corev1.ReadWriteOnce)
 			l.pending(t, clientPod("client", "data", "node2"))
-			eventually(t, time.Minute, "a staging pod is made", func(ctx context.Context) error {
+			eventually(t, "a staging pod is made", func(ctx context.Context) error {
 				_, err := onlyStagingPod(ctx, l.name)
 				return err
 			})
@@ -59,8 +59,8 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 			must(t, err)
 			made := time.Now()
 			words := slices.Concat(test.words, []string{l.name, before.Name})
-			told(t, claim, time.Minute, "", words...)
-			eventually(t, time.Minute, "the client's pod is told", func(ctx context.Context) error {
+			told(t, claim, "", words...)
+			eventually(t, "the client's pod is told", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "client", "", words...)
 			})
 			t.Logf("both were told after %.1f s", time.Since(made).Seconds())
@@ -90,7 +90,7 @@ func TestStagingPodIsNeverReady_ClientCanBeDeleted(t *testing.T) {
 	l.runningPod(t, pavv1.WorkflowStaging, claim)
 	l.end(t, "client")
 	// Kubelet waits for two minutes before it looks what became of the client.
-	eventually(t, 4*time.Minute, "staging is reverted", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage") })
+	eventually(t, "staging is reverted", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage") })
 	l.awaitNoStage(t)
 	l.unhook(t, "stage")
 	l.run(t, clientPod("client", "data", ""))
@@ -111,11 +111,11 @@ func TestExclusiveVolume_OldNodesUnstagingFails_NeverTwoStages(t *testing.T) {
 			l.sh(t, "first", "echo hello > /data/file")
 			l.end(t, "first")
 			l.pending(t, clientPod("second", "data", "node2"))
-			told(t, claim, 2*time.Minute, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
-			eventually(t, time.Minute, "the second pod is told who has the volume", func(ctx context.Context) error {
+			told(t, claim, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
+			eventually(t, "the second pod is told who has the volume", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "second", "", "node1")
 			})
-			eventually(t, 2*time.Minute, "unstaging is tried again", func(ctx context.Context) error {
+			eventually(t, "unstaging is tried again", func(ctx context.Context) error {
 				stages, err := l.stages(ctx)
 				if err != nil {
 					return err
@@ -179,18 +179,18 @@ func TestExclusiveVolume_OldNodeIsCutOff_NeverTwoStages(t *testing.T) {
 	first := &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "first")}
 	must(t, kube.Delete(t.Context(), first, client.GracePeriodSeconds(0)))
 	l.pending(t, clientPod("second", "data", "node1"))
-	eventually(t, 2*time.Minute, "the second pod is told who has the volume", func(ctx context.Context) error {
+	eventually(t, "the second pod is told who has the volume", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "second", "", "node2")
 	})
 	must(t, l.wantEffects(claim, "stage"))
 	onCluster(t, "node", "reconnect", "node2")
-	eventually(t, 4*time.Minute, "the second pod runs", func(ctx context.Context) error { return l.runs(ctx, "second") })
+	eventually(t, "the second pod runs", func(ctx context.Context) error { return l.runs(ctx, "second") })
 	if got := l.sh(t, "second", "cat /data/file"); got != "hello\n" {
 		t.Errorf("the second pod reads %q", got)
 	}
 	l.end(t, "second")
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 	must(t, l.neverTwo())
-	eventually(t, 3*time.Minute, "node2 is ready again", nodeReady)
+	eventually(t, "node2 is ready again", nodeReady)
 	waitAgents(t, "")
 }

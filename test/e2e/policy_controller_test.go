@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -51,7 +50,7 @@ func TestControllerAgentToken_CreatesPodsOfItsWorkflows_InOpenNamespacesOnly(t *
 		)
 	}
 	agent := withToken(t, "controller-agent", nil)
-	eventually(t, 30*time.Second, "the namespace is known to be open", func(ctx context.Context) error {
+	eventually(t, "the namespace is known to be open", func(ctx context.Context) error {
 		return in(open, pavv1.WorkflowCreation)(ctx, client.NewDryRunClient(agent))
 	})
 	try(t, agent, attempts)

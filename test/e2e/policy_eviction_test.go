@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -34,7 +33,7 @@ func TestEvictionOfAStagingPod_IsRefusedWhereverItRuns(t *testing.T) {
 		if len(pods.Items) != 1 {
 			t.Fatalf("there are %d staging pods in namespace %s, want one", len(pods.Items), in)
 		}
-		eventually(t, 30*time.Second, "the eviction is refused because of the budget", func(ctx context.Context) error {
+		eventually(t, "the eviction is refused because of the budget", func(ctx context.Context) error {
 			err := client.NewDryRunClient(kube).SubResource("eviction").Create(ctx, &pods.Items[0], &policyv1.Eviction{})
 			var status apierrors.APIStatus
 			if !apierrors.IsTooManyRequests(err) || !errors.As(err, &status) || !strings.Contains(fmt.Sprint(status.Status().Details), "pav-staging") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +34,7 @@ func controllersPod(t *testing.T, namespace, workflow, node string, annotations 
 		},
 	}
 	agent := withToken(t, "controller-agent", nil)
-	eventually(t, 30*time.Second, "the pod is created", func(ctx context.Context) error { return agent.Create(ctx, pod) })
+	eventually(t, "the pod is created", func(ctx context.Context) error { return agent.Create(ctx, pod) })
 	t.Cleanup(func() {
 		ctx, cancel := cleanupContext(t)
 		defer cancel()
@@ -45,7 +44,7 @@ func controllersPod(t *testing.T, namespace, workflow, node string, annotations 
 		}
 		remove(t, pod)
 	})
-	eventually(t, time.Minute, "pod "+pod.Name+" is on its node", func(ctx context.Context) error {
+	eventually(t, "pod "+pod.Name+" is on its node", func(ctx context.Context) error {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -321,7 +320,7 @@ func TestTenant_CannotForgeWorkflowPods_AndOrdinaryPodsAreNotAffected(t *testing
 		return patching(pod, fmt.Sprintf(`{"metadata": {%q: {%q: %s}}}`, kind, name, value))
 	}
 	tenant := newClient(t, config)
-	eventually(t, 30*time.Second, "the tenant has its role", func(ctx context.Context) error {
+	eventually(t, "the tenant has its role", func(ctx context.Context) error {
 		return with(func(*corev1.Pod) {})(ctx, client.NewDryRunClient(tenant))
 	})
 	try(t, tenant, []attempt{
@@ -353,7 +352,7 @@ func TestTenantPodThatAsksForPav_DoesNotGetIt_AndSaysWhy(t *testing.T) {
 	namespace := beside(t)
 	intruder := strings.Replace(clientPod("intruder", "none", ""), "persistentVolumeClaim: {claimName: none}", "csi: {driver: "+pavv1.Driver+"}", 1)
 	apply(t, namespace, intruder)
-	eventually(t, time.Minute, "the pod says why", func(ctx context.Context) error {
+	eventually(t, "the pod says why", func(ctx context.Context) error {
 		return wantDescribed(ctx, namespace, "intruder", "FailedMount", "only for pods that PaV makes", namespace+"/intruder")
 	})
 	pod := &corev1.Pod{ObjectMeta: objectMeta(namespace, "intruder")}

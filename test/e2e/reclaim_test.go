@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -118,11 +117,11 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	l.wantReverted(t, making)
 	late := l.claim(t, "late")
 	for _, claim := range []*corev1.PersistentVolumeClaim{making, late} {
-		told(t, claim, 30*time.Second, "ProvisioningFailed", l.name, "being deleted")
+		told(t, claim, "ProvisioningFailed", l.name, "being deleted")
 		must(t, kube.Delete(t.Context(), claim))
 	}
 
-	eventually(t, 30*time.Second, "the provisioner names the volume that it waits for", func(ctx context.Context) error {
+	eventually(t, "the provisioner names the volume that it waits for", func(ctx context.Context) error {
 		return wantDeleting(ctx, l.name, volumeName(existing))
 	})
 	apply(t, l.namespace, clientPod("client", "existing", ""))
@@ -130,7 +129,7 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "client")})
 	removeClaim(t, existing)
 	must(t, l.wantEffects(existing, "create", "delete"))
-	eventually(t, time.Minute, "the provisioner is gone", func(ctx context.Context) error { return gone(ctx, provisioner) })
+	eventually(t, "the provisioner is gone", func(ctx context.Context) error { return gone(ctx, provisioner) })
 	effects, err := l.effects(false)
 	if err != nil || len(effects) > 2 || effects[volumeName(late)] != nil {
 		t.Errorf("the effects are %v (%v)", fmt.Sprint(effects), err)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -31,7 +30,7 @@ func TestUnusableResults(t *testing.T) {
 			l := newLedger(t, name, with("creation", test.field))
 			l.hook(t, "create", test.hook)
 			claim := l.claim(t, "data")
-			told(t, claim, 2*time.Minute, "ProvisioningFailed", append(test.words, l.name)...)
+			told(t, claim, "ProvisioningFailed", append(test.words, l.name)...)
 			l.unhook(t, "create")
 			if test.field != "" {
 				l.reapply(t, replacing(test.field, ""))
@@ -50,7 +49,7 @@ func TestHandleOfAnotherVolume_IsRefused(t *testing.T) {
 	first := l.claim(t, "first")
 	pv := awaitBound(t, first)
 	second := l.claim(t, "second")
-	told(t, second, 2*time.Minute, "ProvisioningFailed", l.name, `"the only one"`, pv.Name)
+	told(t, second, "ProvisioningFailed", l.name, `"the only one"`, pv.Name)
 	awaitVolume(t, second, "is reverted", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 2 })
 	must(t, l.wantEffects(first, "create"))
 	removeClaim(t, first)

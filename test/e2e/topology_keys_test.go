@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +27,7 @@ func TestTopologyKeys_AreThoseThatTheDefinitionNames_AlsoAfterAnEdit(t *testing.
 	} {
 		must(t, patching(keyed, `{"spec": {"volumeCreation": {"accessibleTopology": `+step.topology+`}}}`)(t.Context(), kube))
 		for _, node := range nodes {
-			eventually(t, 3*time.Minute, "kubelet knows the keys", func(ctx context.Context) error {
+			eventually(t, "kubelet knows the keys", func(ctx context.Context) error {
 				return wantKeys(ctx, node, "keyed", step.want)
 			})
 		}

@@ -45,7 +45,7 @@ func TestUninstall_OfAnIdleInstallation_LeavesNothing(t *testing.T) {
 	namespace := startUninstall(t)
 	_, err := kubectl(t.Context(), provisioner("idle", "mkdir /pav/volume", ""), "create", "-f", "-")
 	must(t, err)
-	eventually(t, 30*time.Second, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "idle") })
+	eventually(t, "the driver is registered", func(ctx context.Context) error { return registered(ctx, "idle") })
 
 	deleteProvisioners(t)
 	deleteDeployment(t)
@@ -68,7 +68,7 @@ func TestUninstall_WhileARetainedVolumeExists_LeavesNothing(t *testing.T) {
 	remove(t, bound)
 	volume := &corev1.PersistentVolume{ObjectMeta: objectMeta("", bound.Spec.VolumeName)}
 	t.Cleanup(func() { remove(t, volume) })
-	eventually(t, 30*time.Second, "the volume is released", func(ctx context.Context) error { return wantReleased(ctx, volume) })
+	eventually(t, "the volume is released", func(ctx context.Context) error { return wantReleased(ctx, volume) })
 
 	deleteProvisioners(t)
 	deleteDeployment(t)
@@ -104,7 +104,7 @@ func TestUninstall_WhileAVolumeIsInUse_WaitsForIt(t *testing.T) {
 
 	ended := make(chan error, 1)
 	go func() { ended <- tryDeleteProvisioners(t.Context()) }()
-	eventually(t, 30*time.Second, "the provisioner waits for its volume", func(ctx context.Context) error {
+	eventually(t, "the provisioner waits for its volume", func(ctx context.Context) error {
 		return wantDeleting(ctx, "in-use", "pvc-")
 	})
 	if _, err := inPod(t.Context(), namespace, "client", "test -e /data/file"); err != nil {
@@ -167,7 +167,7 @@ func wantWorksAgain(t *testing.T, namespace string) {
 // notice that a driver has gone, and PaV's folder goes when the agents have ended, so a short while is allowed.
 func wantUninstalled(t *testing.T) {
 	t.Helper()
-	eventually(t, 45*time.Second, "nothing of PaV is left", func(ctx context.Context) error {
+	within(t, 45*time.Second, "nothing of PaV is left", func(ctx context.Context) error {
 		var errs []error
 		for _, node := range nodes {
 			errs = append(errs, pavOnNode(ctx, node))

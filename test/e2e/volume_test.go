@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +16,7 @@ func TestExample_HelloWorld(t *testing.T) {
 	t.Parallel()
 	e := newExample(t, "1-hello-world", exampleNamespace(t, "hello-world"))
 	prints(t, e.follow(t, "Try it"), "Hello, world, from hello-world!")
+	told(t, e.claim(t, "hello-world"), "ProvisioningSucceeded")
 	prints(t, e.follow(t, "What PaV did on the way"), "ProvisioningSucceeded")
 	e.follow(t, "Clean up")
 }
@@ -132,7 +132,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 		t.Errorf("the first pod took the mount away with it: %v", err)
 	}
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "second")})
-	eventually(t, 2*time.Minute, "the unstaging pod succeeds", func(ctx context.Context) error {
+	eventually(t, "the unstaging pod succeeds", func(ctx context.Context) error {
 		stages := &pavv1.PavStageList{}
 		if err := kube.List(ctx, stages, client.MatchingLabels{pavv1.ProvisionerLabel: "mounting"}); err != nil {
 			return err
@@ -155,11 +155,9 @@ func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
 	if _, err := inPod(t.Context(), namespace, "client", "grep ' /data tmpfs' /proc/mounts"); err != nil {
 		t.Error(err)
 	}
-	pods, err := stagingPods(t.Context(), "running")
+	(&ledger{name: "running"}).runningStagingPod(t)
+	_, err := onlyStagingPod(t.Context(), "running")
 	must(t, err)
-	if len(pods) != 1 || pods[0].Status.Phase != corev1.PodRunning {
-		t.Errorf("got %d staging pods, want one that runs", len(pods))
-	}
 }
 
 func TestReadOnlyClient_CannotWrite(t *testing.T) {
@@ -186,7 +184,7 @@ func TestExclusiveVolume_SecondNodeWaitsForTheFirst(t *testing.T) {
 	apply(t, namespace, documents(claim("data", "exclusive", "ReadWriteOnce"), clientPod("first", "data", "node1")))
 	waitRunning(t, namespace, "first")
 	apply(t, namespace, clientPod("second", "data", "node2"))
-	eventually(t, time.Minute, "an event names the holder", func(ctx context.Context) error {
+	eventually(t, "an event names the holder", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "second", "FailedMount", "still on node", "node1")
 	})
 	stages := &pavv1.PavStageList{}
@@ -195,7 +193,7 @@ func TestExclusiveVolume_SecondNodeWaitsForTheFirst(t *testing.T) {
 		t.Errorf("got %d PavStages, want one, on node1", len(stages.Items))
 	}
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "first")})
-	eventually(t, 3*time.Minute, "the second pod runs", func(ctx context.Context) error {
+	eventually(t, "the second pod runs", func(ctx context.Context) error {
 		pod := &corev1.Pod{}
 		if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "second"}, pod); err != nil {
 			return err

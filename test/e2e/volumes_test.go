@@ -41,7 +41,7 @@ func volumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*pavv1.
 func awaitVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, what string, condition func(*pavv1.PavVolume) bool) *pavv1.PavVolume {
 	t.Helper()
 	var volume *pavv1.PavVolume
-	eventually(t, 3*time.Minute, "the PavVolume of "+claim.Name+": "+what, func(ctx context.Context) (err error) {
+	eventually(t, "the PavVolume of "+claim.Name+": "+what, func(ctx context.Context) (err error) {
 		if volume, err = volumeOf(ctx, claim); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func awaitStep(t *testing.T, claim *corev1.PersistentVolumeClaim, step pavv1.Vol
 // awaitBound waits until a claim is bound, and returns its volume.
 func awaitBound(t *testing.T, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	t.Helper()
-	eventually(t, 3*time.Minute, "claim "+claim.Name+" is bound", func(ctx context.Context) error { return wantBound(ctx, claim) })
+	eventually(t, "claim "+claim.Name+" is bound", func(ctx context.Context) error { return wantBound(ctx, claim) })
 	pv := &corev1.PersistentVolume{}
 	must(t, kube.Get(t.Context(), client.ObjectKey{Name: volumeName(claim)}, pv))
 	return pv
@@ -82,7 +82,7 @@ func wantBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 // awaitNoVolume waits until nothing is left of a claim's volume but, perhaps, records of its pods' deeds.
 func awaitNoVolume(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
-	eventually(t, 3*time.Minute, "the volume of claim "+claim.Name+" is gone", func(ctx context.Context) error {
+	eventually(t, "the volume of claim "+claim.Name+" is gone", func(ctx context.Context) error {
 		for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
 			err := kube.Get(ctx, client.ObjectKey{Name: volumeName(claim)}, object)
 			if err == nil {
@@ -103,18 +103,29 @@ func removeClaim(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	awaitNoVolume(t, claim)
 }
 
-// told waits for an event on a claim.
-func told(t *testing.T, claim *corev1.PersistentVolumeClaim, within time.Duration, reason string, words ...string) {
+// told waits for an event on a claim, and returns when it was made, which may be long before it was written.
+func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, words ...string) time.Time {
 	t.Helper()
-	eventually(t, within, fmt.Sprintf("claim %s is told %q", claim.Name, words), func(ctx context.Context) error {
-		return wantEvent(ctx, claim.Namespace, claim.Name, reason, words...)
+	var event *corev1.Event
+	eventually(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), func(ctx context.Context) (err error) {
+		event, err = findEvent(ctx, claim.Namespace, claim.Name, reason, words...)
+		return err
 	})
+	return event.FirstTimestamp.Time
+}
+
+// toldSoon is told for what is to be told soon after it has happened.
+func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, words ...string) {
+	t.Helper()
+	if late := told(t, claim, "", words...).Sub(happened); late > toldWithin {
+		t.Errorf("claim %s is told %q after %s", claim.Name, words, late)
+	}
 }
 
 // toldCluster waits for an event on an object of the cluster, whose events are in namespace default.
 func toldCluster(t *testing.T, object client.Object, kind, reason string, words ...string) {
 	t.Helper()
-	eventually(t, time.Minute, fmt.Sprintf("%s %s has an event %s", kind, object.GetName(), reason), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("%s %s has an event %s", kind, object.GetName(), reason), func(ctx context.Context) error {
 		events := &corev1.EventList{}
 		if err := kube.List(ctx, events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": object.GetName(), "involvedObject.kind": kind, "reason": reason}); err != nil {
 			return err

@@ -21,7 +21,7 @@ func waits(t *testing.T, l *ledger, mend func(), words ...string) {
 	claim := l.claim(t, "data")
 	first := awaitStep(t, claim, pavv1.StepCreating).Status.Pod
 	l.awaitCause(t, pavv1.WorkflowCreation, claim)
-	told(t, claim, toldWithin, "", words...)
+	toldSoon(t, claim, time.Now(), words...)
 	volume := awaitStep(t, claim, pavv1.StepCreating)
 	if s := volume.Status; s.Attempt != 1 || s.Pod == nil || s.Pod.Name != first.Name {
 		t.Fatalf("it does not go on waiting for %+v: %+v", first, s)
@@ -42,7 +42,7 @@ func isRefused(t *testing.T, l *ledger, mend func(), words ...string) {
 	awaitVolume(t, claim, "is being created", func(v *pavv1.PavVolume) bool {
 		return v.Status.Step == pavv1.StepCreating || v.Status.Failure != nil
 	})
-	told(t, claim, toldWithin, "", words...)
+	toldSoon(t, claim, time.Now(), words...)
 	// While the next attempt is at work, the condition tells of that one.
 	awaitVolume(t, claim, "its condition says why", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)
@@ -109,7 +109,7 @@ func TestCreationPodAgainstAQuota_ClaimIsTold_AndHeals(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta(namespace.Name, "none")}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	must(t, kube.Create(t.Context(), quota))
-	eventually(t, 30*time.Second, "the quota is in force", func(ctx context.Context) error {
+	eventually(t, "the quota is in force", func(ctx context.Context) error {
 		now := &corev1.ResourceQuota{}
 		if err := kube.Get(ctx, keyOf(quota), now); err != nil || now.Status.Hard != nil {
 			return err
@@ -150,7 +150,7 @@ func TestCreationTemplateThatDoesNotRender_ClaimIsTold_AndHeals(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-pod", with("create spec", `nodeName: "{{ params.no_such_parameter.at_all }}"`))
 	claim := l.claim(t, "data")
-	told(t, claim, 2*time.Minute, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
+	told(t, claim, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
 	l.reapply(t, replacing(`nodeName: "{{ params.no_such_parameter.at_all }}"`, ""))
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create"))
