@@ -102,7 +102,9 @@ func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	without := func(f *pavv1.WorkflowFailure) bool { return f != nil && strings.Contains(f.Message, "exit code 4; see kubectl logs") }
+	without := func(f *pavv1.WorkflowFailure) bool {
+		return f != nil && strings.Contains(f.Message, "exit code 4; see kubectl logs")
+	}
 	wants := func(f *pavv1.WorkflowFailure, words string) bool {
 		return f != nil && strings.Contains(f.Message, "exit code 4: "+words+"; see kubectl logs")
 	}

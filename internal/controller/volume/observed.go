@@ -271,11 +271,8 @@ func (o observed) lateWords() *pavv1.WorkflowFailure {
 		if pod == nil || workflow.Observe(pod) != workflow.Failed {
 			continue
 		}
-		result, err := workflow.ResultOf(pod)
-		if err != nil || result == nil || failure.Message != failureOf(failure.Workflow, pod, "").Message {
-			continue
-		}
-		if told := failureOf(failure.Workflow, pod, result.Error); told.Message != failure.Message {
+		without, told := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, lastWords(pod))
+		if failure.Message == without.Message && failure.Message != told.Message {
 			told.Time = failure.Time
 			return told
 		}
@@ -283,9 +280,17 @@ func (o observed) lateWords() *pavv1.WorkflowFailure {
 	return nil
 }
 
-// failureOf returns the failure of a pod as it is recorded. PodError is what the pod wrote to /pav/error, or empty.
-func failureOf(kind string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
-	failure := workflow.Failure(kind, pod, podError)
+// lastWords returns what the node has told that a pod wrote to /pav/error, or "".
+func lastWords(pod *corev1.Pod) string {
+	if result, err := workflow.ResultOf(pod); err == nil && result != nil {
+		return result.Error
+	}
+	return ""
+}
+
+// failureOf returns the failure of a pod with such words as it is recorded.
+func failureOf(kind string, pod *corev1.Pod, words string) *pavv1.WorkflowFailure {
+	failure := workflow.Failure(kind, pod, words)
 	failure.Message = observe.Clip(failure.Message, maxCondition)
 	return failure
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 func TestHolds(t *testing.T) {
@@ -67,11 +66,7 @@ func TestLateWords(t *testing.T) {
 	after := func(step pavv1.VolumeStep, before []func(*corev1.Pod), changes ...func(*corev1.Pod)) *state {
 		s := at(step).pod(9, append([]func(*corev1.Pod){ended(failed, 6)}, before...)...)
 		pod := &s.o.pods[0]
-		said := ""
-		if result, err := workflow.ResultOf(pod); err == nil && result != nil {
-			said = result.Error
-		}
-		failure := failureOf(workflows[step], pod, said)
+		failure := failureOf(workflows[step], pod, lastWords(pod))
 		failure.Time = ago(1)
 		if step == pavv1.StepReverting {
 			s.o.volume.Status.DeletionFailure = failure
@@ -114,8 +109,8 @@ func TestLateWords(t *testing.T) {
 			if test.want == "" || !strings.Contains(got.Message, test.want) || !got.Time.Equal(new(ago(1))) {
 				t.Errorf("got %+v, want %q", got, test.want)
 			}
-			if step := decide(test.state.o).step; step != stepRecordWords {
-				t.Errorf("got step %s", step)
+			if next := decide(test.state.o).step; next != stepRecordWords {
+				t.Errorf("got step %s", next)
 			}
 			// Once recorded, they are no news.
 			if status := &test.state.o.volume.Status; status.Failure != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // wait reports what the volume waits for, once for each thing that it waits for.
@@ -49,11 +48,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observed, _ decision) 
 	pod := o.pod()
 	failure := vanished(kind, o.volume.Status.Pod)
 	if pod != nil {
-		said := ""
-		if result, err := workflow.ResultOf(pod); err == nil && result != nil {
-			said = result.Error
-		}
-		failure = failureOf(kind, pod, said)
+		failure = failureOf(kind, pod, lastWords(pod))
 	}
 	if kind == pavv1.WorkflowDeletion {
 		return r.failDeletion(ctx, o, failure, nothing)
