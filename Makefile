@@ -157,7 +157,7 @@ test-integration: $(CLUSTER) bin/integration.test ## Run the agents against a re
 integration-disturbed: HALF := -test.run
 integration-undisturbed: HALF := -test.skip
 $(INTEGRATION_HALVES):
-	cd test/integration && KUBEBUILDER_ASSETS="$$(../../$(CLUSTER) build)" ../../bin/integration.test -test.timeout 45m $(HALF) '$(DISTURBED)'
+	cd test/integration && KUBEBUILDER_ASSETS="$$(../../$(CLUSTER) build)" ../../bin/integration.test -test.timeout 45m $(HALF) '$(DISTURBED)' 2>&1 | tee ../../bin/$@.log
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
 .PHONY: bin/e2e.test

@@ -102,11 +102,6 @@ func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.D
 		return 0, fmt.Errorf("pod %s has failed, and its container has not ended", pod.Name)
 	}
 	ended := terminated.FinishedAt
-	for _, fields := range pod.ManagedFields { // Kubelet may have told of it late.
-		if fields.Manager == "kubelet" && fields.Subresource == "status" && fields.Time != nil && ended.Before(fields.Time) {
-			ended = *fields.Time
-		}
-	}
 	events := &corev1.EventList{}
 	if err := kube.List(ctx, events, client.InNamespace(claim.Namespace)); err != nil {
 		return 0, err
@@ -114,6 +109,11 @@ func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.D
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.InvolvedObject.UID == claim.UID && e.Reason == "ProvisioningFailed" && strings.Contains(e.Message, pod.Name) {
+			for _, fields := range pod.ManagedFields { // Kubelet may have told of the end late.
+				if fields.Manager == "kubelet" && fields.Subresource == "status" && ended.Before(fields.Time) && !e.FirstTimestamp.Before(fields.Time) {
+					ended = *fields.Time
+				}
+			}
 			return e.FirstTimestamp.Sub(ended.Time), nil
 		}
 	}

@@ -34,7 +34,7 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 	}
 	wantColumns(t, volume, l.name, l.namespace, "data", "Ready", volume.Status.Handle, "3Mi")
 	told(t, claim, "Provisioning", l.name)
-	told(t, claim, "ProvisioningSucceeded", pv.Name)
+	toldSoon(t, claim, pv.CreationTimestamp.Time, "ProvisioningSucceeded", pv.Name)
 
 	apply(t, l.namespace, documents(clientPod("writer", "data", "node1"), clientPod("reader", "data", "node2")))
 	waitRunning(t, l.namespace, "writer", "reader")

@@ -91,10 +91,11 @@ func wantAtMost(t *testing.T, what string, measured []time.Duration, limit time.
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(measured))
 	middle := len(sorted) / 2
-	median, longest := (sorted[middle-1]+sorted[middle])/2, sorted[len(sorted)-2] // but one, which may be a stall of the machine
-	t.Logf("until %s: median %s, longest but one %s, of %d: %s", what, median.Round(time.Millisecond), longest.Round(time.Millisecond), len(sorted), measured)
-	if longest > limit {
-		t.Errorf("until %s: it took up to %s, want at most %s", what, longest, limit)
+	median, second, longest := (sorted[middle-1]+sorted[middle])/2, sorted[len(sorted)-2], sorted[len(sorted)-1]
+	t.Logf("until %s: median %s, maximum %s, of %d: %s", what, median.Round(time.Millisecond), longest.Round(time.Millisecond), len(sorted), measured)
+	// Once, the machine itself may stall.
+	if second > limit || longest > 4*limit {
+		t.Errorf("until %s: it took up to %s, and %s but for that, want at most %s", what, longest, second, limit)
 	}
 }
 

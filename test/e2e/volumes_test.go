@@ -115,9 +115,9 @@ func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, word
 }
 
 // toldSoon is told for what is to be told soon after it has happened.
-func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, words ...string) {
+func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
 	t.Helper()
-	if late := told(t, claim, "", words...).Sub(happened); late > toldWithin {
+	if late := told(t, claim, reason, words...).Sub(happened); late > toldWithin {
 		t.Errorf("claim %s is told %q after %s", claim.Name, words, late)
 	}
 }

@@ -21,7 +21,7 @@ func waits(t *testing.T, l *ledger, mend func(), words ...string) {
 	claim := l.claim(t, "data")
 	first := awaitStep(t, claim, pavv1.StepCreating).Status.Pod
 	l.awaitCause(t, pavv1.WorkflowCreation, claim)
-	toldSoon(t, claim, time.Now(), words...)
+	toldSoon(t, claim, time.Now(), "", words...)
 	volume := awaitStep(t, claim, pavv1.StepCreating)
 	if s := volume.Status; s.Attempt != 1 || s.Pod == nil || s.Pod.Name != first.Name {
 		t.Fatalf("it does not go on waiting for %+v: %+v", first, s)
@@ -42,7 +42,7 @@ func isRefused(t *testing.T, l *ledger, mend func(), words ...string) {
 	awaitVolume(t, claim, "is being created", func(v *pavv1.PavVolume) bool {
 		return v.Status.Step == pavv1.StepCreating || v.Status.Failure != nil
 	})
-	toldSoon(t, claim, time.Now(), words...)
+	toldSoon(t, claim, time.Now(), "", words...)
 	// While the next attempt is at work, the condition tells of that one.
 	awaitVolume(t, claim, "its condition says why", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)

@@ -272,6 +272,41 @@ func TestPods_AreAtMostSoManyOfOneProvisioner(t *testing.T) {
 	}
 }
 
+// A volume whose next pod is in line stays where it is when the last words of an earlier one come.
+func TestWordsThatComeLate_CostNoTurn(t *testing.T) {
+	c := start(t)
+	limited(t, c, 100, 1)
+	driver(t, c, "in-line", withPods)
+	first := mustCreate(t, c, claimOf("in-line", "first"))
+	failing, volume := podOf(t, c, first, pavv1.WorkflowCreation)
+	inLine := func(name string) *corev1.PersistentVolumeClaim {
+		claim := mustCreate(t, c, claimOf("in-line", name))
+		exists(t, c, volumeOf(claim), "is in line", func(v *pavv1.PavVolume) bool { return v.Status.Pod != nil })
+		return claim
+	}
+	second := inLine("second")
+	if err := endContainers(t.Context(), c.admin, failing, 4); err != nil {
+		t.Fatal(err)
+	}
+	podOf(t, c, second, pavv1.WorkflowCreation)
+	exists(t, c, volume, "is in line to be reverted", func(v *pavv1.PavVolume) bool {
+		return v.Status.Step == pavv1.StepReverting && v.Status.Pod != nil
+	})
+	third := inLine("third")
+	if err := tellResult(t.Context(), nodeAgent(t, c, handNode), failing, workflow.Result{Error: "half of it"}); err != nil {
+		t.Fatal(err)
+	}
+	exists(t, c, volume, "has the words", func(v *pavv1.PavVolume) bool { return strings.Contains(v.Status.Failure.Message, "half of it") })
+	mustDelete(t, c, second)
+
+	reverting, _ := podOf(t, c, first, pavv1.WorkflowDeletion)
+	mustDelete(t, c, first)
+	end(t, c, reverting, workflow.Result{}, 0)
+	gone(t, c, volume)
+	mustDelete(t, c, third)
+	gone(t, c, volumeOf(third))
+}
+
 // A deletion pod that waits for its turn has deleted nothing: until then, the reclaim policy counts.
 func TestDeletionPodInLine_IsNotRunForAVolumeThatIsToBeRetained(t *testing.T) {
 	c := start(t)

@@ -189,7 +189,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return retry.Result(err)
 	}
 	d := decide(o)
-	if d.step != stepRunPod && o.progress() == podIntended {
+	if !d.step.keepsTurn() && o.progress() == podIntended {
 		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
 	}
 	if err := r.act(ctx, o, d); err != nil {

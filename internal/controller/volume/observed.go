@@ -220,7 +220,7 @@ const (
 )
 
 // reportPatience is how long a failed pod's last words are waited for; without them, its failure is
-// reported all the same, and they are when they come. What a pod that succeeded left is waited for as long as its node exists.
+// reported all the same, and again when they come. What a pod that succeeded left is waited for as long as its node exists.
 const reportPatience = 5 * time.Second
 
 func (o observed) progress() progress {

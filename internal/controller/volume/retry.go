@@ -46,5 +46,8 @@ func (w *wishes) forget(volume string) {
 	delete(w.granted, volume)
 }
 
+// keepsTurn says whether a volume whose next pod is in line stays there.
+func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordWords }
+
 // begins says whether a step is the beginning of an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }

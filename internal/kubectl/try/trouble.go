@@ -36,7 +36,10 @@ type troubles struct {
 
 // newly returns whether a failure was not told before. Ledgers keep their last failure.
 func (t *troubles) newly(f *failure) bool {
-	key := fmt.Sprint(f.ledger, "/", f.what.Workflow, "/", f.what.PodName, "/", f.what.Time.UnixNano(), "/", f.what.Message)
+	key := fmt.Sprint(f.ledger, "/", f.what.Workflow, "/", f.what.PodName, "/", f.what.Time.UnixNano())
+	if f.what.PodName == "" {
+		key += "/" + f.what.Message // That of a pod may have the pod's words only later.
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.told[key] {

@@ -14,6 +14,8 @@ import (
 func TestTroubles_EachFailureIsToldOnce(t *testing.T) {
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	first := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, PodName: "delete-1", Message: "no"}
+	words := first.DeepCopy()
+	words.Message = "no: it is needed"
 	second := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, PodName: "delete-2", Message: "no"}
 	creation := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, PodName: "create-1", Message: "no"}
 	troubles := &troubles{told: map[string]bool{}}
@@ -25,8 +27,11 @@ func TestTroubles_EachFailureIsToldOnce(t *testing.T) {
 		{what: nil},
 		{what: first, fails: true},
 		{what: first},
+		{what: words},
 		{what: creation, workflows: undoing},
 		{what: second, workflows: undoing, fails: true},
+		{what: &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Message: "refused"}, fails: true},
+		{what: &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Message: "refused otherwise"}, fails: true},
 	} {
 		if err := troubles.check(volume, step.what, step.workflows); (err != nil) != step.fails {
 			t.Errorf("check %d: %v", i, err)
