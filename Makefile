@@ -119,8 +119,11 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 
 ##@ Check
 
+# The integration tests run beside the first end-to-end tests, one after another, which mostly wait.
 .PHONY: test
-test: verify lint test-unit test-integration test-e2e test-conformance ## Run every test that a change must pass
+test: verify lint test-unit ## Run every test that a change must pass
+	$(MAKE) --jobs=2 test-integration test-e2e
+	$(MAKE) test-conformance
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
@@ -140,28 +143,12 @@ test-unit: ## Run the unit tests, those on real mounts, and those of the templat
 	cd test/cluster && go test ./...
 	cd test/conformance && go test . ./report ./internal/... ./populator/...
 
-.PHONY: bin/integration.test
-bin/integration.test:
-	go test -race -c -o $@ ./test/integration
-
-# In two halves side by side, each with an API server of its own: half of the time, they wait.
-INTEGRATION_HALVES := integration-disturbed integration-undisturbed
-DISTURBED := ^(TestNode_|TestAgentStopped)
-
 .PHONY: test-integration
-test-integration: $(CLUSTER) bin/integration.test ## Run the agents against a real kube-apiserver and etcd
-	$(CLUSTER) build >/dev/null
-	@$(MAKE) --jobs=2 --output-sync=target $(INTEGRATION_HALVES)
-
-.PHONY: $(INTEGRATION_HALVES)
-integration-disturbed: HALF := -test.run
-integration-undisturbed: HALF := -test.skip
-$(INTEGRATION_HALVES):
-	cd test/integration && KUBEBUILDER_ASSETS="$$(../../$(CLUSTER) build)" ../../bin/integration.test -test.timeout 45m $(HALF) '$(DISTURBED)' 2>&1 | tee ../../bin/$@.log
+test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and etcd
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
-.PHONY: bin/e2e.test
-bin/e2e.test:
+bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go) go.mod go.sum
 	go test -c -o $@ ./test/e2e
 
 .PHONY: test-e2e
@@ -179,7 +166,7 @@ conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernet
 .PHONY: test-long
 test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
 	PAV_LONG=1 go test -count=1 -timeout 60m ./internal/mount
-	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(DISTURBED)' ./test/integration
+	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run 'TestNode_|TestAgentStopped' ./test/integration
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
 
 ##@ Templates
