@@ -101,23 +101,17 @@ func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.D
 	if terminated == nil {
 		return 0, fmt.Errorf("pod %s has failed, and its container has not ended", pod.Name)
 	}
-	ended := terminated.FinishedAt
-	events := &corev1.EventList{}
-	if err := kube.List(ctx, events, client.InNamespace(claim.Namespace)); err != nil {
+	event, err := findEvent(ctx, claim.Namespace, claim.Name, "ProvisioningFailed", pod.Name)
+	if err != nil {
 		return 0, err
 	}
-	for i := range events.Items {
-		e := &events.Items[i]
-		if e.InvolvedObject.UID == claim.UID && e.Reason == "ProvisioningFailed" && strings.Contains(e.Message, pod.Name) {
-			for _, fields := range pod.ManagedFields { // Kubelet may have told of the end late.
-				if fields.Manager == "kubelet" && fields.Subresource == "status" && ended.Before(fields.Time) && !e.FirstTimestamp.Before(fields.Time) {
-					ended = *fields.Time
-				}
-			}
-			return e.FirstTimestamp.Sub(ended.Time), nil
+	ended := terminated.FinishedAt
+	for _, fields := range pod.ManagedFields { // Kubelet may have told of the end late.
+		if fields.Manager == "kubelet" && fields.Subresource == "status" && ended.Before(fields.Time) && !event.FirstTimestamp.Before(fields.Time) {
+			ended = *fields.Time
 		}
 	}
-	return 0, fmt.Errorf("no event names pod %s", pod.Name)
+	return event.FirstTimestamp.Sub(ended.Time), nil
 }
 
 // failsOnce takes a claim through a creation that fails by what is done to it while its first pod

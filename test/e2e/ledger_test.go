@@ -329,9 +329,15 @@ func (l *ledger) pods(ctx context.Context, kind string, claim *corev1.Persistent
 // runningPod waits until a pod of a workflow runs for a claim's volume, and returns it.
 func (l *ledger) runningPod(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	t.Helper()
+	return awaitPod(t, kind, func(ctx context.Context) ([]corev1.Pod, error) { return l.pods(ctx, kind, claim) })
+}
+
+// awaitPod waits until one of the pods of a kind that are listed runs, and returns it.
+func awaitPod(t *testing.T, kind string, list func(context.Context) ([]corev1.Pod, error)) *corev1.Pod {
+	t.Helper()
 	var found *corev1.Pod
 	eventually(t, "a pod "+kind+" runs", func(ctx context.Context) error {
-		pods, err := l.pods(ctx, kind, claim)
+		pods, err := list(ctx)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func TestStagingPodEvicted_IsRefusedWhileTheVolumeIsUsed(t *testing.T) {
 	l := newStorage(t, "evicted", fuse)
 	l.volume(t, "data", fuse, corev1.ReadWriteOnce)
 	l.run(t, clientPod("client", "data", ""))
-	pod := l.runningStagingPod(t) // The API server evicts one that does not run yet, whatever the budget says.
+	pod := runningStagingPod(t, l.name) // The API server evicts one that does not run yet, whatever the budget says.
 	evict := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod.Name, pod.Namespace)
 	eventually(t, "the eviction is refused for the sake of the budget", func(ctx context.Context) error {
 		_, err := kubectl(ctx, evict, "create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", pod.Namespace, pod.Name), "-f", "-")

@@ -25,7 +25,7 @@ const disconnected = "not connected"
 // killDaemon kills the process that serves the volume, within the staging pod.
 func (l *ledger) killDaemon(t *testing.T) {
 	t.Helper()
-	pod := l.runningStagingPod(t)
+	pod := runningStagingPod(t, l.name)
 	_, err := inPod(t.Context(), pod.Namespace, pod.Name, "kill -KILL $(pidof bindfs)")
 	// The container ends with its daemon, and may take the shell with it: what counts is that it ends.
 	eventually(t, "the daemon's container has ended", func(ctx context.Context) error {
@@ -40,25 +40,11 @@ func (l *ledger) killDaemon(t *testing.T) {
 	})
 }
 
-// runningStagingPod waits until a staging pod runs by the word of kubelet, and returns it: the volume is
-// there as soon as the pod has made /pav/ready, which may be before.
-func (l *ledger) runningStagingPod(t *testing.T) *corev1.Pod {
+// runningStagingPod waits until a staging pod of a provisioner runs by the word of kubelet, and returns it:
+// the volume is there as soon as the pod has made /pav/ready, which may be before.
+func runningStagingPod(t *testing.T, provisioner string) *corev1.Pod {
 	t.Helper()
-	var pod *corev1.Pod
-	eventually(t, "a staging pod of "+l.name+" runs", func(ctx context.Context) error {
-		pods, err := stagingPods(ctx, l.name)
-		if err != nil {
-			return err
-		}
-		for i := range pods {
-			if pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp == nil {
-				pod = &pods[i]
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %d does", len(pods))
-	})
-	return pod
+	return awaitPod(t, pavv1.WorkflowStaging, func(ctx context.Context) ([]corev1.Pod, error) { return stagingPods(ctx, provisioner) })
 }
 
 // awaitCondition waits until a condition of the storage's PavStage has a status.

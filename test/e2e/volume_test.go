@@ -155,7 +155,7 @@ func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
 	if _, err := inPod(t.Context(), namespace, "client", "grep ' /data tmpfs' /proc/mounts"); err != nil {
 		t.Error(err)
 	}
-	(&ledger{name: "running"}).runningStagingPod(t)
+	runningStagingPod(t, "running")
 	_, err := onlyStagingPod(t.Context(), "running")
 	must(t, err)
 }
