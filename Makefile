@@ -169,6 +169,13 @@ test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run 'TestNode_|TestAgentStopped' ./test/integration
 	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
 
+# The version before this one: what an update replaces, and a rollback brings back.
+FORMER := f090a9c
+
+.PHONY: test-versions
+test-versions: $(CLUSTER) bin/pav.tar bin/e2e.test ## Run agents of this version and of the one before side by side
+	test/versions/run $(CLUSTER) bin/pav.tar $(FORMER)
+
 ##@ Templates
 
 .PHONY: fuzz-jinja

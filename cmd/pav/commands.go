@@ -17,6 +17,7 @@ import (
 
 func controllerCommand() *cobra.Command {
 	options := controller.DefaultOptions()
+	options.Version = version
 	return agentCommand("controller", "Run the controller agent: provisions and deletes volumes", &options,
 		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
 			return controller.Run(ctx, config, options, log)

@@ -50,6 +50,9 @@ type Options struct {
 
 	// Templates bounds what evaluating a PavProvisioner's fields may use.
 	Templates template.Limits
+
+	// Version is the agent's own. No flag sets it.
+	Version string
 }
 
 // DefaultOptions returns the settings of an agent in a pod.

@@ -118,7 +118,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	volumes := &volume.Reconciler{
 		Client: client, Live: live, Runner: &workflow.Runner{Client: direct}, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Limits: o.Pods,
+		Templates: template.NewEvaluator(o.Templates), Limits: o.Pods, Version: o.Version,
 	}
 	if volumes.Metrics, err = export(ctx, mgr, volumes.PodCounts); err != nil {
 		return err

@@ -39,7 +39,7 @@ type Options struct {
 	// Templates bounds what evaluating a PavProvisioner's fields may use.
 	Templates template.Limits
 
-	// Version is what the drivers report as theirs.
+	// Version is the agent's own, which its drivers report as theirs. No flag sets it.
 	Version string
 }
 

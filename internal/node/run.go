@@ -186,6 +186,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Calls:     calls,
 		Node:      o.NodeName,
 		BootID:    bootID,
+		Version:   o.Version,
 	})
 	return stager, live, nil
 }

@@ -188,4 +188,8 @@ type PavStageStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// agentVersion is the version of the agent that wrote this status last.
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
 }

@@ -209,6 +209,10 @@ type PavVolumeStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// agentVersion is the version of the agent that wrote this status last.
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
 }
 
 // VolumeDefinition is what of a PavProvisioner a volume is made by.

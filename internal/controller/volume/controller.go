@@ -53,6 +53,9 @@ type Reconciler struct {
 	// Templates evaluates the fields of provisioners.
 	Templates *template.Evaluator
 
+	// Version is that of the agent; it goes on record with each status.
+	Version string
+
 	// Limits say how many pods run at once.
 	Limits queue.Limits
 

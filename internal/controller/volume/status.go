@@ -24,7 +24,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	if equality.Semantic.DeepEqual(volume.Status, changed.Status) {
 		return nil
 	}
-	changed.Status.ObservedGeneration = volume.Generation
+	changed.Status.ObservedGeneration, changed.Status.AgentVersion = volume.Generation, r.Version
 	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); apierrors.IsNotFound(err) {
 		return retry.ErrStale

@@ -328,10 +328,19 @@ func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) e
 	change(&t.stage.Status)
 	// An agent that ended between the object and its first status has left it without.
 	t.stage.Status.Attempt = max(t.stage.Status.Attempt, 1)
-	if err := t.client.Status().Update(ctx, t.stage); err != nil {
-		return fmt.Errorf("writing the status of PavStage %q: %w", t.stage.Name, err)
+	if err := t.writeStatus(ctx, t.stage); err != nil {
+		return err
 	}
 	t.measure(before)
+	return nil
+}
+
+// writeStatus writes the status of a stage, with the version of the agent that does.
+func (s *Stager) writeStatus(ctx context.Context, stage *pavv1.PavStage) error {
+	stage.Status.AgentVersion = s.version
+	if err := s.client.Status().Update(ctx, stage); err != nil {
+		return fmt.Errorf("writing the status of PavStage %q: %w", stage.Name, err)
+	}
 	return nil
 }
 

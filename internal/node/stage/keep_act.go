@@ -54,8 +54,8 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
 		Type: pavv1.StageDegraded, Status: condition, Reason: reason, Message: words, ObservedGeneration: stage.Generation,
 	})
-	if err := k.stager.client.Status().Update(ctx, stage); err != nil {
-		return fmt.Errorf("writing the status of PavStage %q: %w", stage.Name, err)
+	if err := k.stager.writeStatus(ctx, stage); err != nil {
+		return err
 	}
 	k.vitals.note(stage)
 	k.tell(ctx, stage, publications, kind, reason, words)

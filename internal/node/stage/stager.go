@@ -44,6 +44,7 @@ type Stager struct {
 	events    EventRecorder
 	node      string
 	bootID    string
+	version   string
 	templates *template.Evaluator
 	inflight  *inflight
 	troubles  *troubles
@@ -74,13 +75,16 @@ type Config struct {
 
 	// Node is the name of the node, and BootID tells its boots apart.
 	Node, BootID string
+
+	// Version is that of the agent; it goes on record with each status.
+	Version string
 }
 
 // New returns a Stager.
 func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
-		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, templates: c.Templates, inflight: newInflight(),
+		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, version: c.Version, templates: c.Templates, inflight: newInflight(),
 		troubles: newTroubles(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}
 }
