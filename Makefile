@@ -121,9 +121,16 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 
 # The integration tests run beside the first end-to-end tests, one after another, which mostly wait.
 .PHONY: test
-test: verify lint test-unit ## Run every test that a change must pass
-	$(MAKE) --jobs=2 test-integration test-e2e
-	$(MAKE) test-conformance
+test: ## Run every test that a change must pass, and print how long each part took
+	@test/parts/run test packages verify lint test-unit compile test-integration+test-e2e test-conformance
+
+.PHONY: packages
+packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing
+	$(CLUSTER) packages
+
+.PHONY: compile
+compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
+	$(CLUSTER) build
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
@@ -135,10 +142,9 @@ lint: bin/golangci-lint ## Run go vet and golangci-lint
 	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run -c $$root/.golangci.yml ./...); done
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, those on real mounts, and those of the templates
+test-unit: packages ## Run the unit tests, those on real mounts, and those of the templates
 	go test -race -timeout 30m ./cmd/... ./internal/...
-	command -v shellcheck >/dev/null || apt-get install --yes --no-install-recommends shellcheck
-	go test ./test/jinja/... ./test/bench/... ./test/examples/...
+	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/harmless
 	cd test/cluster && go test ./...
 	cd test/conformance && go test . ./report ./internal/... ./populator/...
@@ -155,19 +161,58 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
 	test/e2e/run $(CLUSTER) bin/pav.tar
 
+# The driver whose volumes are shared by all nodes; test-long has the other two.
 .PHONY: test-conformance
 test-conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run those specs of Kubernetes' storage suite that a change must pass
-	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run
+	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run shared-directories
 
 .PHONY: conformance
 conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernetes' storage suite: make conformance DRIVER=loop-devices FOCUS=subPath
 	test/conformance/run $(DRIVER)
 
+##@ Check at length
+
+# Each is a part of test-long, and can be run by itself.
+LONG := long-unit long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-conformance
+$(LONG): export PAV_LONG := 1
+.PHONY: $(LONG)
+
 .PHONY: test-long
-test-long: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run what takes longer: many repeats of the disturbances, with seeds
-	PAV_LONG=1 go test -count=1 -timeout 60m ./internal/mount
-	PAV_LONG=1 KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run 'TestNode_|TestAgentStopped' ./test/integration
-	PAV_LONG=1 test/e2e/run $(CLUSTER) bin/pav.tar
+test-long: ## Run what takes hours, part by part: the same command resumes an interrupted run
+	@test/parts/run --long test-long packages compile $(LONG) test-versions
+
+long-unit: packages ## Run the unit tests with all of their repeats
+	go test -count=1 -timeout 3h ./cmd/... ./internal/...
+
+long-templates: packages ## Compare templates made at random with real Jinja2 and Bash
+	$(MAKE) fuzz-jinja SEED=$(PAV_SEED)
+	$(MAKE) fuzz-tobash SEED=$(PAV_SEED)
+
+long-node: $(CLUSTER) ## End the node agent after each of its effects, and make 10,000 sequences of kubelet's calls
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run TestNode_ ./test/integration
+
+long-controller: $(CLUSTER) ## Run the other integration tests with all of their repeats
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -skip TestNode_ ./test/integration/...
+
+E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
+DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsGoOn$$
+CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
+LOADED := ^Test(Load_|NodeAgentsRolledOut|TenClients)
+
+long-disturbed: $(E2E) ## Disturb the agents 100 times
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(DISTURBED)'
+
+long-crashed: $(E2E) ## Stop the controller agent after each of its writes, and move leadership 50 times
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(CRASHED)'
+
+long-loaded: $(E2E) ## Make 500 claims at once, roll out the node agents ten times under writes, and delete 200 clients
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(LOADED)'
+
+long-e2e: $(E2E) ## Run the other end-to-end tests with all of their repeats
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(DISTURBED)|$(CRASHED)|$(LOADED)'
+
+long-conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run the short specs of Kubernetes' storage suite with all drivers
+	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run
 
 # The version before this one: what an update replaces, and a rollback brings back.
 FORMER := f090a9c

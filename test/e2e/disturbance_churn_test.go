@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/albertofaria/pav/test/seed"
 )
 
 // churning is the provisioner of the volumes that come and go.
@@ -27,7 +29,8 @@ type churner struct {
 	shared string
 
 	random *rand.Rand
-	rounds int
+	rounds atomic.Int32 // how many pods came and went
+	failed atomic.Bool
 	doing  atomic.Pointer[activity]
 	begins chan<- activity // takes what it begins to do, if anybody is interested
 }
@@ -48,7 +51,7 @@ const (
 
 // startChurn starts a churner of claims of its own and one of claims in use on every node. It returns
 // them, what they begin to do, and a function that lets them finish.
-func startChurn(t *testing.T, namespace string, seed uint64) ([]*churner, <-chan activity, func()) {
+func startChurn(t *testing.T, namespace string, chosen uint64) ([]*churner, <-chan activity, func()) {
 	t.Helper()
 	apply(t, namespace, documents(provisioner(churning, stageCompleting, "umount /pav/volume"), storageClass(churning)))
 	begins := make(chan activity)
@@ -57,7 +60,7 @@ func startChurn(t *testing.T, namespace string, seed uint64) ([]*churner, <-chan
 		shared := []string{completing, fusing}[i%2]
 		for _, c := range []*churner{{name: "own-" + node}, {name: "shared-" + node, shared: shared}} {
 			c.namespace, c.node, c.begins = namespace, node, begins
-			c.random = rand.New(rand.NewPCG(seed, uint64(len(churners)+1))) //nolint:gosec // It is to be repeatable.
+			c.random = seed.Stream(chosen, uint64(len(churners)+1))
 			c.do("nothing yet")
 			churners = append(churners, c)
 		}
@@ -70,9 +73,11 @@ func startChurn(t *testing.T, namespace string, seed uint64) ([]*churner, <-chan
 		working.Go(func() {
 			for stopping.Err() == nil {
 				if err := c.round(ctx); err != nil {
-					t.Errorf("%s, round %d, %s: %v", c.name, c.rounds, c.doing.Load().what, err)
+					t.Errorf("%s, round %d, %s: %v", c.name, c.rounds.Load()+1, c.doing.Load().what, err)
+					c.failed.Store(true)
 					return
 				}
+				c.rounds.Add(1)
 			}
 		})
 	}
@@ -105,13 +110,15 @@ func (c *churner) do(what string) {
 	}
 }
 
+// roundWithin is how long one pod may take to come and go: many times what it takes undisturbed, also on a
+// machine that does other things.
+const roundWithin = 2 * patience
+
 // round lets one pod, and its claim if it has its own, come and go.
 func (c *churner) round(ctx context.Context) error {
-	// Not even several disturbances in a row hold a pod up that long.
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
-	c.rounds++
-	name := fmt.Sprintf("%s-%d", c.name, c.rounds)
+	name := fmt.Sprintf("%s-%d", c.name, c.rounds.Load()+1)
 	claimName := c.shared
 	if claimName == "" {
 		claimName = name

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/seed"
 )
 
 // often returns how often something is done, which is more where there is time.
@@ -173,7 +173,7 @@ func stagedPods(t *testing.T, storages map[string]*ledger) map[string]int32 {
 // is staged once, and unstaged once after the last one.
 func TestTenClients_ComeAndGo(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(seed(t), 0)) //nolint:gosec // It is to be repeatable.
+	random := seed.Random(t)
 	l := newStorage(t, "ten-clients", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteMany)
 	var clients []string

@@ -169,13 +169,35 @@ func TestSeries_GoWithTheirProvisioner(t *testing.T) {
 	}
 }
 
-func TestNil_CountsNothing(*testing.T) {
+// Where there are no metrics, nothing is counted, also not in those of others.
+func TestNil_CountsNothing(t *testing.T) {
 	var w *Workflows
 	var c *Calls
-	w.Succeeded(Pod{Pod: podOf(nil)})
-	w.Failed(Pod{}, &pavv1.WorkflowFailure{})
-	c.Published("p", 0, nil)
-	c.Restaged("p", true)
+	pod := podOf(nil)
+	count := map[string]func(){
+		"a pod that succeeded": func() { w.Succeeded(Pod{Provisioner: "p", Workflow: "create", Pod: pod}) },
+		"a failure":            func() { w.Failed(Pod{Provisioner: "p", Workflow: "create", Pod: pod}, &pavv1.WorkflowFailure{}) },
+		"a publication":        func() { c.Published("p", 0, nil) },
+		"a restaging":          func() { c.Restaged("p", true) },
+	}
+	for name, count := range count {
+		t.Run(name, func(t *testing.T) {
+			others := []prometheus.Collector{NewWorkflows(nil), NewCalls(nil)}
+			func() {
+				defer func() {
+					if problem := recover(); problem != nil {
+						t.Errorf("it panics: %v", problem)
+					}
+				}()
+				count()
+			}()
+			for _, other := range others {
+				if families := gather(t, other); len(families) > 0 {
+					t.Errorf("it is counted elsewhere: %v", families)
+				}
+			}
+		})
+	}
 }
 
 // TestCounters_AgreeWithTheTable holds the types, labels and help that are exported against the table; the

@@ -42,6 +42,19 @@ func newBuild() *cobra.Command {
 	return command
 }
 
+func newPackages() *cobra.Command {
+	return &cobra.Command{
+		Use:   "packages",
+		Short: "Install the Debian packages that the cluster and the tests of the checkout take, where they are missing",
+		Args:  cobra.NoArgs,
+		RunE: func(called *cobra.Command, _ []string) error {
+			ctx, cancel := interruptible(called)
+			defer cancel()
+			return debian.EnsureForTests(ctx, os.Stderr)
+		},
+	}
+}
+
 // build returns the folder of programs and the archives of the images that each node gets.
 func build(ctx context.Context, selected compile.Selection, progress io.Writer) (string, []string, error) {
 	checkout, err := paths.Checkout()

@@ -54,7 +54,7 @@ func newRoot() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&options.state, "state", "", "state folder of the cluster (default: one per checkout)")
 	root.AddCommand(
-		newBuild(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
+		newBuild(), newPackages(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
 		newLoad(&options), newImage(), newNode(&options), newSSHD(), newSystemctl(control.Socket),
 		&cobra.Command{
 			Use: machine.Subcommand, Hidden: true, Args: cobra.NoArgs,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -37,18 +38,23 @@ var needs = []need{
 	{pkg: "fio", program: "fio"},
 }
 
+// testNeeds are what tests take that need no cluster. What installs real Jinja2 is beside the tests that compare with it.
+var testNeeds = []need{
+	{pkg: "git", program: "git"},
+	{pkg: "diffutils", program: "diff"},
+	{pkg: "shellcheck", program: "shellcheck"},
+}
+
 // folders hold programs also where the caller's PATH leaves out those of the administrator.
 var folders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// Missing returns the packages that the machine lacks.
-func Missing() []string {
-	return missing(func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
-func missing(exists func(path string) bool) []string {
+// missing returns the packages that a machine lacks, where these files exist.
+func missing(needs []need, exists func(path string) bool) []string {
 	var packages []string
 	for _, need := range needs {
 		found := need.file != "" && exists(need.file)
@@ -65,7 +71,7 @@ func missing(exists func(path string) bool) []string {
 // Find returns the path of a program of the machine.
 func Find(program string) (string, error) {
 	for _, folder := range folders {
-		if _, err := os.Stat(folder + "/" + program); err == nil {
+		if exists(folder + "/" + program) {
 			return folder + "/" + program, nil
 		}
 	}
@@ -74,7 +80,12 @@ func Find(program string) (string, error) {
 
 // Ensure installs what is missing, or says what is missing and how to install it.
 func Ensure(ctx context.Context, progress io.Writer) error {
-	return ensure(ctx, progress, Missing())
+	return ensure(ctx, progress, missing(needs, exists))
+}
+
+// EnsureForTests is Ensure also for what tests take that need no cluster.
+func EnsureForTests(ctx context.Context, progress io.Writer) error {
+	return ensure(ctx, progress, missing(slices.Concat(needs, testNeeds), exists))
 }
 
 // EnsurePackages is Ensure for packages that only some images need.

@@ -24,7 +24,7 @@ func TestMissing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := missing(test.exists); !slices.Equal(got, test.want) {
+			if got := missing(needs, test.exists); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

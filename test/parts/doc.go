@@ -1,0 +1,2 @@
+// Package parts tests the script that runs the parts of "make test" and "make test-long".
+package parts

@@ -1,0 +1,111 @@
+package parts
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// makefile has a part that passes, two that pass only at the same time, and one that fails.
+const makefile = `
+good:
+	@echo "seed $$PAV_SEED"
+ping:
+	@touch ping; for i in $$(seq 600); do test -e pong && exit; sleep 0.1; done; exit 1
+pong:
+	@touch pong; for i in $$(seq 600); do test -e ping && exit; sleep 0.1; done; exit 1
+bad:
+	@test -e mended
+`
+
+// checkout returns a repository with the script and the Makefile above.
+func checkout(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	for name, text := range map[string]string{"test/parts/run": string(script), "Makefile": makefile, ".gitignore": "/bin/\n/p?ng\n/mended\n"} {
+		path := filepath.Join(top, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil { //nolint:gosec // The script is run.
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", "cd '"+top+"' && git init --quiet && git add .").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return top
+}
+
+// runParts runs the script and returns how each part ended, without times and seeds, and whether the script succeeded.
+func runParts(t *testing.T, top, seed string, args ...string) (results []string, out string, passed bool) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(top, "test/parts/run"), args...)
+	command.Env = append(os.Environ(), "PAV_SEED="+seed, "MAKEFLAGS=")
+	text, err := command.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`(?m)^  (\w+) +[0-9.-]+  (.*?)(, PAV_SEED=\d+)?$`).FindAllStringSubmatch(string(text), -1) {
+		if found[1] != "all" {
+			results = append(results, found[1]+" "+found[2])
+		}
+	}
+	return results, string(text), err == nil
+}
+
+func TestParts_AreRunAndTimed(t *testing.T) {
+	for name, test := range map[string]struct {
+		args   []string
+		want   []string
+		passed bool
+	}{
+		"all pass":                     {args: []string{"test", "good"}, want: []string{"good passed"}, passed: true},
+		"side by side":                 {args: []string{"test", "ping+pong"}, want: []string{"ping passed", "pong passed"}, passed: true},
+		"nothing follows a failure":    {args: []string{"test", "bad", "good"}, want: []string{"bad FAILED", "good not run"}},
+		"what runs beside one ends":    {args: []string{"test", "bad+good"}, want: []string{"bad FAILED", "good passed"}},
+		"a long run goes on after one": {args: []string{"--long", "test-long", "bad", "good"}, want: []string{"bad FAILED", "good passed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, out, passed := runParts(t, checkout(t), "", test.args...)
+			if !slices.Equal(got, test.want) || passed != test.passed {
+				t.Errorf("it passed: %t, want %t; parts %q, want %q:\n%s", passed, test.passed, got, test.want, out)
+			}
+		})
+	}
+}
+
+func TestPartsOfALongRun_AreNotRepeated(t *testing.T) {
+	top := checkout(t)
+	steps := []struct {
+		name, seed string
+		change     string // a file that is made before
+		want       []string
+	}{
+		{name: "the first run", want: []string{"good passed", "bad FAILED"}},
+		{name: "what failed is repeated", change: "mended", want: []string{"good passed before", "bad passed"}},
+		{name: "a seed is asked for", seed: "7", want: []string{"good passed", "bad passed"}},
+		{name: "nothing is left to do", want: []string{"good passed before", "bad passed before"}},
+		{name: "a file has changed", change: "added", want: []string{"good passed", "bad passed"}},
+	}
+	for _, step := range steps {
+		if step.change != "" {
+			if err := os.WriteFile(filepath.Join(top, step.change), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, out, _ := runParts(t, top, step.seed, "--long", "test-long", "good", "bad")
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%s: parts %q, want %q:\n%s", step.name, got, step.want, out)
+		}
+		if step.seed != "" && !strings.Contains(out, "seed 7\n") {
+			t.Errorf("%s: the parts have another seed:\n%s", step.name, out)
+		}
+	}
+}
