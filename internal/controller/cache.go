@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -42,6 +43,7 @@ func cacheOptions(o Options) (cache.Options, error) {
 		&corev1.Node{}:                  {Transform: keep(trimNode)},
 		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours, *notOfStages), Transform: keep(trimPod)},
 		&pavv1.PavStage{}:               {Transform: keep(trimStage)},
+		&pavv1.PavVolume{}:              {Transform: keep(trimLedger)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(trimCSINode)},
 		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protection.Name)},
@@ -108,6 +110,25 @@ func trimPod(pod *corev1.Pod) {
 
 func trimStage(stage *pavv1.PavStage) {
 	stage.Spec.Volume, stage.Spec.Claim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}
+}
+
+// trimLedger leaves of a PavVolume's copies of the claim what a PersistentVolume is made from, which
+// tells, too, of which version the copy is.
+func trimLedger(volume *pavv1.PavVolume) {
+	volume.Status.ProvisionedClaim = nil
+	claim := corev1.PersistentVolumeClaim{}
+	if err := json.Unmarshal(volume.Spec.Claim.Raw, &claim); err != nil {
+		return // whoever needs it reports what it is
+	}
+	raw, err := json.Marshal(corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{UID: claim.UID, ResourceVersion: claim.ResourceVersion},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, Resources: claim.Spec.Resources,
+		},
+	})
+	if err == nil {
+		volume.Spec.Claim.Raw = raw
+	}
 }
 
 func trimNamespace(namespace *corev1.Namespace) {

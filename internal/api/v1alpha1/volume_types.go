@@ -54,6 +54,10 @@ const (
 	StepDeleted VolumeStep = "Deleted"
 )
 
+// MaxClaimCopy is the greatest size, in bytes, of a copy of a claim in a PavVolume or PavStage: whoever may
+// write claims must not be able to fill the API server or the caches of PaV's agents.
+const MaxClaimCopy = 32 << 10
+
 // VolumeProvisioned is the condition type of a PavVolume that is true once its volume exists; where
 // it is false, its message is the reason.
 const VolumeProvisioned = "Provisioned"
@@ -154,6 +158,13 @@ type PavVolumeStatus struct {
 	// began with, and goes on with whatever becomes of the PavProvisioner.
 	// +optional
 	Definition *VolumeDefinition `json:"definition,omitempty"`
+
+	// provisionedClaim is the claim as it was when the present attempt to provision the volume began: what
+	// the attempt validates, and what the volume is made from. Where the claim is changed before the
+	// creation pod is created, the attempt fails and the next one begins with the changed claim. It is
+	// the variable provisionedPvc of templates.
+	// +optional
+	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 
 	// ProvisionerGeneration is the generation of the PavProvisioner that the last pod was made from:
 	// for validation and creation that of the definition, for deletion the current one.

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -373,6 +374,11 @@ func (in *PavVolumeStatus) DeepCopyInto(out *PavVolumeStatus) {
 	if in.Definition != nil {
 		in, out := &in.Definition, &out.Definition
 		*out = new(VolumeDefinition)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.ProvisionedClaim != nil {
+		in, out := &in.ProvisionedClaim, &out.ProvisionedClaim
+		*out = new(apiextensionsv1.JSON)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.Pod != nil {

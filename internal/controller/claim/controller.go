@@ -2,8 +2,8 @@ package claim
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -37,10 +37,15 @@ type Reconciler struct {
 
 	// Events records events on claims.
 	Events record.EventRecorder
+
+	repeats observe.Repeats
+	copies  copies
+	now     func() time.Time
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
@@ -84,8 +89,12 @@ func (r *Reconciler) claimsBy(name string) handler.MapFunc {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.Client.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
+		r.repeats.Forget(request.String())
+		r.copies.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	o, err := r.gather(ctx, claim)
 	if err != nil {
@@ -129,17 +138,26 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	case ignore:
 		return nil
 	case leave:
-		r.Events.Event(o.claim, corev1.EventTypeNormal, protocol.Provisioning, "Assuming an external populator will provision the volume")
+		r.report(o.claim, corev1.EventTypeNormal, protocol.Provisioning, "Assuming an external populator will provision the volume")
 		return nil
 	case refuse:
-		// Returned as an error, too, so that the refusal is repeated, with backoff, while the claim
-		// exists: events expire.
-		r.Events.Event(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
-		return errors.New(d.message)
+		// No failure of PaV's, and whatever would change it is watched. It is repeated while the claim
+		// exists only because events expire.
+		return &retry.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)}
 	case create:
 		return r.create(ctx, o)
-	case sync:
-		return r.sync(ctx, o)
+	case copyClaim:
+		return r.copyClaim(ctx, o)
 	}
 	return fmt.Errorf("no such action: %q", d.action)
+}
+
+// report records an event on a claim, unless it has had the same a short time ago, and returns when it
+// may have it again.
+func (r *Reconciler) report(claim *corev1.PersistentVolumeClaim, eventType, reason, message string) time.Duration {
+	due, next := r.repeats.Due(client.ObjectKeyFromObject(claim).String(), string(claim.UID)+" "+message, r.now())
+	if due {
+		r.Events.Event(claim, eventType, reason, observe.Clip(message, observe.MaxNote))
+	}
+	return next
 }

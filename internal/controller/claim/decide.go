@@ -42,8 +42,8 @@ const (
 	// create: write the PavVolume.
 	create action = "Create"
 
-	// sync: bring the PavVolume's copy of the claim up to date.
-	sync action = "Sync"
+	// copyClaim: bring the PavVolume's copy of the claim up to date.
+	copyClaim action = "CopyClaim"
 )
 
 // decision is an action and, for a refusal, the reason as the claim's user will read it.
@@ -91,7 +91,7 @@ func concerns(o observed) bool {
 func decideProvisioned(o observed) decision {
 	same := o.volume.Spec.ClaimRef.UID == o.claim.UID
 	if same && o.claim.DeletionTimestamp == nil && copiedVersion(o.volume) != o.claim.ResourceVersion {
-		return decision{action: sync}
+		return decision{action: copyClaim}
 	}
 	return decision{action: ignore}
 }

@@ -17,6 +17,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
 )
 
 // create writes the PavVolume of a claim: the intent, before any effect. Claim and class are read
@@ -34,11 +35,9 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if size := len(volume.Spec.Claim.Raw); size > maxCopy {
-		// No error, which would be tried again: a shorter claim is another version, and brings the next pass.
-		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
-			"metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, maxCopy)
-		return nil
+	if size := len(volume.Spec.Claim.Raw); size > pavv1.MaxClaimCopy {
+		return &retry.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
+			fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, pavv1.MaxClaimCopy))}
 	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
 		return nil // an earlier pass wrote it, and the cache will tell
@@ -77,10 +76,6 @@ func (r *Reconciler) warnOfExpansion(o observed) {
 	}
 }
 
-// maxCopy is the greatest size of a claim's copy, in bytes: a tenant must not be able to make the
-// ledger too large for the API server to take what PaV has to write.
-const maxCopy = 256 << 10
-
 // ledger returns the PavVolume of a claim that is to be provisioned.
 func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
 	claimJSON, err := encode(rawClaim)
@@ -111,29 +106,36 @@ func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.P
 	}, nil
 }
 
-// sync brings the PavVolume's copy of the claim up to date.
-func (r *Reconciler) sync(ctx context.Context, o observed) error {
+// copyClaim brings the PavVolume's copy of the claim up to date.
+func (r *Reconciler) copyClaim(ctx context.Context, o observed) error {
+	if wait := r.copies.wait(client.ObjectKeyFromObject(o.claim), r.now()); wait > 0 {
+		return &retry.Later{After: wait}
+	}
 	raw, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
 	if err != nil || raw == nil || raw.GetUID() != o.claim.UID {
 		return err
 	}
+	volume := &pavv1.PavVolume{} // the cache does not keep all of the copy, so that no difference can be made of it
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.volume), volume); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	// The copy is what the claim was while it was wanted.
-	if raw.GetDeletionTimestamp() != nil || raw.GetResourceVersion() == copiedVersion(o.volume) {
+	if raw.GetDeletionTimestamp() != nil || raw.GetResourceVersion() == copiedVersion(volume) {
 		return nil
 	}
 	copied, err := encode(raw)
 	if err != nil {
 		return err
 	}
-	if len(copied.Raw) > maxCopy {
-		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.Provisioning,
-			"metadata: the claim has %d bytes, of which PaV keeps at most %d: the volume will be deleted by what the claim was before", len(copied.Raw), maxCopy)
+	if len(copied.Raw) > pavv1.MaxClaimCopy {
+		r.report(o.claim, corev1.EventTypeWarning, protocol.Provisioning,
+			fmt.Sprintf("metadata: the claim has become larger than %d bytes, which is what PaV keeps of it: the volume will be deleted by what the claim was before", pavv1.MaxClaimCopy))
 		return nil
 	}
-	volume := o.volume.DeepCopy()
-	volume.Spec.Claim = copied
-	patch := client.MergeFromWithOptions(o.volume, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, volume, patch); client.IgnoreNotFound(err) != nil {
+	changed := volume.DeepCopy()
+	changed.Spec.Claim = copied
+	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("copying the claim to PavVolume %q: %w", volume.Name, err)
 	}
 	return nil

@@ -24,9 +24,17 @@ const (
 	catchUp = 250 * time.Millisecond
 )
 
+// Later ends a pass that is to be repeated after some time although nothing has failed.
+type Later struct{ After time.Duration }
+
+func (l *Later) Error() string { return "to be repeated in " + l.After.String() }
+
 // Result maps the error of a pass to that of Reconcile. A lost race is no failure: the pass is
 // repeated quietly once the cache has caught up.
 func Result(err error) (ctrl.Result, error) {
+	if later, ok := errors.AsType[*Later](err); ok {
+		return ctrl.Result{RequeueAfter: later.After}, nil
+	}
 	if apierrors.IsConflict(err) || errors.Is(err, ErrStale) {
 		return ctrl.Result{RequeueAfter: catchUp}, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ func TestResult(t *testing.T) {
 		"no error":         {},
 		"a conflict":       {err: fmt.Errorf("writing: %w", apierrors.NewConflict(schema.GroupResource{}, "x", broken)), again: true},
 		"a stale cache":    {err: fmt.Errorf("reading: %w", ErrStale), again: true},
+		"a later pass":     {err: fmt.Errorf("waiting: %w", &Later{time.Minute}), again: true},
 		"any other error":  {err: broken, want: broken},
 		"an absent object": {err: apierrors.NewNotFound(schema.GroupResource{}, "x"), want: apierrors.NewNotFound(schema.GroupResource{}, "x")},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,11 +20,15 @@ import (
 
 // begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
 func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
-	start := beginning(o)
 	request, err := r.provisioningRequest(ctx, o.volume, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
-		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
+	claim, err := plan.Record(request.Claim)
+	if err != nil {
+		return err
+	}
+	start := beginning(o, claim)
 	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
 		return retry.ErrStale
 	}
@@ -39,7 +44,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 
 // create goes on to creation after the validation pod has succeeded.
 func (r *Reconciler) create(ctx context.Context, o observed, _ decision) error {
-	request, err := r.provisioningRequest(ctx, o.volume, o.volume.Status.Definition, o.volume.Status.SelectedNode)
+	request, err := r.validatedRequest(ctx, o.volume)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
 	}
@@ -51,13 +56,16 @@ type change func(*pavv1.PavVolumeStatus)
 
 func nothing(*pavv1.PavVolumeStatus) {}
 
-// beginning is what is recorded of a new attempt.
-func beginning(o observed) change {
+// beginning is what is recorded of a new attempt. Claim is what it validates, nil for what it was before.
+func beginning(o observed, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase = pavv1.VolumePending
 		status.Attempt++
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode
+		if claim != nil {
+			status.ProvisionedClaim = claim
+		}
 	}
 }
 

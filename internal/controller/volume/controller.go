@@ -66,7 +66,10 @@ type Reconciler struct {
 	handles handles
 	written written
 	wishes  wishes
-	now     func() time.Time
+	repeats observe.Repeats
+	// rejections says when a PersistentVolume that could not be written is written again.
+	rejections workqueue.TypedRateLimiter[string]
+	now        func() time.Time
 
 	mu      sync.Mutex
 	adopted bool // whether the queue knows of the pods of earlier agents
@@ -75,6 +78,7 @@ type Reconciler struct {
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 	r.now = time.Now
+	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
 	var requests workqueue.TypedRateLimitingInterface[reconcile.Request]
 	r.queue = queue.New(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
 	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -195,6 +199,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !d.step.keepsTurn() && o.progress() == podIntended {
 		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
 	}
+	if d.step.evaluates() {
+		if o.volume, err = r.whole(ctx, volume); err != nil {
+			return retry.Result(err)
+		}
+	}
+	if d.step.begins() && !o.retry.IsZero() {
+		r.repeats.Forget(volume.Name) // whoever asked for the attempt is told what comes of it
+	}
 	if err := r.act(ctx, o, d); err != nil {
 		return retry.Result(err)
 	}
@@ -210,6 +222,8 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.queue.Give(volume)
 	r.written.forget(volume)
 	r.wishes.forget(volume)
+	r.repeats.Forget(volume)
+	r.rejections.Forget(volume)
 	pods, err := r.podsOf(ctx, volume)
 	if err != nil {
 		return err

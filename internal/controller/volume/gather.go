@@ -164,6 +164,20 @@ func (r *Reconciler) confirm(ctx context.Context, o observed, d decision) error 
 	return nil
 }
 
+// whole returns the volume with its copies of the claim, of which the cache does not keep all. If the API
+// server has another version of the volume, the cache is behind.
+func (r *Reconciler) whole(ctx context.Context, volume *pavv1.PavVolume) (*pavv1.PavVolume, error) {
+	live := &pavv1.PavVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading PavVolume %q: %w", volume.Name, err)
+	}
+	if live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion {
+		return nil, retry.ErrStale
+	}
+	live.SetManagedFields(nil)
+	return live, nil
+}
+
 // holders returns the nodes whose stages keep the volume from being deleted.
 func holders(ctx context.Context, reader client.Reader, selection client.ListOption) ([]string, error) {
 	stages := &pavv1.PavStageList{}

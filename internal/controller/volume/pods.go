@@ -125,16 +125,9 @@ func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, i
 	return pod, i.generation, nil
 }
 
-// checkRunnable asks the API server whether the recorded pod is still to be run, and was not created
-// before. Creating it is the one effect that no write of the ledger comes right before.
+// checkRunnable asks the API server whether the recorded pod, which is that of the PavVolume as the API
+// server has it, is still to be run, and was not created before. Creating it is the one effect that no write of the ledger comes right before.
 func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) error {
-	live := &pavv1.PavVolume{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.volume), live); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading PavVolume %q: %w", o.volume.Name, err)
-	}
-	if live.ResourceVersion != o.volume.ResourceVersion {
-		return retry.ErrStale
-	}
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
@@ -169,7 +162,7 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 		i.pod, err = request.Deletion(ctx, o.provisioner.Spec.VolumeDeletion, o.volume.Status.Handle)
 		return i, err
 	}
-	request, err := r.provisioningRequest(ctx, o.volume, definition, o.volume.Status.SelectedNode)
+	request, err := r.validatedRequest(ctx, o.volume)
 	if err != nil {
 		return i, err
 	}

@@ -95,7 +95,7 @@ func newFailure(kind string, err error) *pavv1.WorkflowFailure {
 
 // refuseBegin fails an attempt before anything is done.
 func (r *Reconciler) refuseBegin(ctx context.Context, o observed, d decision) error {
-	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o), &plan.Error{Err: errors.New(d.message)})
+	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &plan.Error{Err: errors.New(d.message)})
 }
 
 // refuse records that an attempt has failed without a pod of the workflow, which change began.
@@ -147,6 +147,10 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *
 		return err
 	}
 	r.queue.Give(o.volume.Name)
+	// What needs no pod to be refused is refused in the same words each time.
+	if due, _ := r.repeats.Due(o.volume.Name, text, r.now()); !due && failure.PodName == "" {
+		return nil
+	}
 	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, delayAfter(o.volume.Status.Attempt))
 	if revert {
 		next = "what it may have made is reverted first"

@@ -50,6 +50,17 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavV
 	return request, err
 }
 
+// validatedRequest is provisioningRequest for an attempt that has begun. A claim that has changed since
+// is a plan.Error: what the validation pod saw is what the creation pod is made from.
+func (r *Reconciler) validatedRequest(ctx context.Context, volume *pavv1.PavVolume) (plan.Request, error) {
+	status := &volume.Status
+	request, err := r.provisioningRequest(ctx, volume, status.Definition, status.SelectedNode)
+	if err != nil {
+		return request, err
+	}
+	return request, plan.CheckUnchanged(status.ProvisionedClaim, request.Claim)
+}
+
 // deletionRequest returns what the current definition is to delete or revert. Where the claim is
 // gone, or another one has its name, the ledger's copy stands in.
 func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Request, error) {

@@ -51,3 +51,8 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordWords 
 
 // begins says whether a step is the beginning of an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
+
+// evaluates reports whether templates are evaluated in a step, which see the copies of the claim.
+func (s step) evaluates() bool {
+	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete
+}

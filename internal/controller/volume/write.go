@@ -39,16 +39,17 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error 
 	}
 }
 
-// rejectPV reports that the PersistentVolume cannot be written until somebody changes something.
-// The error is returned, too, so that it is tried again.
+// rejectPV reports that the PersistentVolume cannot be written until somebody changes something. It is
+// tried again, with backoff, as not all that could change is watched.
 func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) error {
-	err := fmt.Errorf("writing PersistentVolume %q: %w", o.volume.Name, reason)
-	d := waiting(pavv1.VolumeProvisioned, "Refused", err.Error(), true)
+	d := waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
 	}
-	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
-	return err
+	if due, _ := r.repeats.Due(o.volume.Name, d.message, r.now()); due {
+		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
+	}
+	return &retry.Later{After: r.rejections.When(o.volume.Name)}
 }
 
 // markReady records that the PersistentVolume exists, and what it says.
@@ -56,6 +57,7 @@ func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) erro
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
+	r.rejections.Forget(o.volume.Name)
 	pv := o.ownPV()
 	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
 	pending := o.pending()

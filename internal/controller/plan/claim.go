@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// Record returns a claim as it is recorded.
+func Record(claim map[string]any) (*apiextensionsv1.JSON, error) {
+	raw, err := json.Marshal(claim)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the claim: %w", err)
+	}
+	return &apiextensionsv1.JSON{Raw: raw}, nil
+}
+
+// CheckUnchanged returns an Error if a claim is not what was recorded at the beginning of an attempt:
+// what was validated then is not what would be created now. Recorded is nil where nothing was recorded.
+func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error {
+	if recorded == nil {
+		return refuse("it is not recorded what was validated; the claim is validated again")
+	}
+	value, err := template.Decode(*recorded)
+	if err != nil {
+		return fmt.Errorf("status.provisionedClaim: %w", err)
+	}
+	then, ok := value.(map[string]any)
+	if !ok {
+		return refuse("status.provisionedClaim is no object; the claim is validated again")
+	}
+	// Both as plain data of JSON: numbers of different Go types are one number.
+	raw, err := Record(claim)
+	if err != nil {
+		return err
+	}
+	if value, err = template.Decode(*raw); err != nil {
+		return err
+	}
+	now, _ := value.(map[string]any)
+	if changed := differences(then, now); len(changed) > 0 {
+		return refuse("the claim's %s changed after it was validated; it is validated again", strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// differences names what differs between two versions of a claim, of what its users can change.
+// Kubernetes writes the rest: the status, and the numbers of versions.
+func differences(then, now map[string]any) []string {
+	var changed []string
+	for _, section := range []string{"metadata", "spec"} {
+		before, _ := then[section].(map[string]any)
+		after, _ := now[section].(map[string]any)
+		keys := map[string]bool{}
+		for key := range before {
+			keys[key] = true
+		}
+		for key := range after {
+			keys[key] = true
+		}
+		if section == "metadata" {
+			for _, key := range []string{"resourceVersion", "generation", "managedFields"} {
+				delete(keys, key)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if !equality.Semantic.DeepEqual(before[key], after[key]) {
+				changed = append(changed, section+"."+key)
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,55 @@
+package observe
+
+import (
+	"sync"
+	"time"
+)
+
+// RepeatAfter is how long after an event the same is reported again: events expire after an hour, and
+// client-go's recorder lets 25 of them through for one object, and one more every five minutes.
+const RepeatAfter = 5 * time.Minute
+
+// maxMessages is how many messages about an object are reported within RepeatAfter: some have a number in
+// them that changes with each.
+const maxMessages = 8
+
+// Repeats keeps events that say the same again from using up the budget of their object, so that the
+// next one that says something else is not lost. It is safe for concurrent use, and ready when zero.
+type Repeats struct {
+	mu       sync.Mutex
+	reported map[string]map[string]time.Time // by object and message
+}
+
+// Due reports whether a message about an object is to be reported now, and when it is the next time.
+func (r *Repeats) Due(object, message string, now time.Time) (due bool, next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	messages := r.reported[object]
+	for text, at := range messages {
+		if now.Sub(at).Abs() >= RepeatAfter {
+			delete(messages, text)
+		}
+	}
+	if at, ok := messages[message]; ok {
+		return false, min(at.Add(RepeatAfter).Sub(now), RepeatAfter)
+	}
+	if len(messages) >= maxMessages {
+		return false, RepeatAfter
+	}
+	if messages == nil {
+		if r.reported == nil {
+			r.reported = map[string]map[string]time.Time{}
+		}
+		messages = map[string]time.Time{}
+		r.reported[object] = messages
+	}
+	messages[message] = now
+	return true, RepeatAfter
+}
+
+// Forget forgets what was reported about an object.
+func (r *Repeats) Forget(object string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reported, object)
+}
