@@ -109,7 +109,7 @@ func trimPod(pod *corev1.Pod) {
 }
 
 func trimStage(stage *pavv1.PavStage) {
-	stage.Spec.Volume, stage.Spec.Claim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}
+	stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
 }
 
 // trimLedger leaves of a PavVolume's copies of the claim what a PersistentVolume is made from, which

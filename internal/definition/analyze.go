@@ -28,8 +28,37 @@ func (c *check) analyze(section, field, source string) *template.Analysis {
 	}
 	for _, path := range analysis.Paths {
 		c.path(field, path)
+		c.changeable(section, field, path)
 	}
 	return &analysis
+}
+
+// changeableKeys are the parts of a claim that whoever may write it can change while the volume exists.
+var changeableKeys = [][]string{
+	{"metadata", "annotations"}, {"metadata", "labels"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"},
+	{"spec", "resources"}, {"spec", "volumeAttributesClassName"},
+}
+
+// changeable warns of a section that acts on what was made by another one, and reads of the claim what may
+// have changed since.
+func (c *check) changeable(section, field string, path template.Path) {
+	if path.Root != "pvc" || !slices.Contains([]string{"volumeDeletion", "volumeUnstaging"}, section) {
+		return
+	}
+	for _, keys := range changeableKeys {
+		if len(path.Keys) < len(keys) || !slices.Equal(path.Keys[:len(keys)], keys) {
+			continue
+		}
+		read, handle := strings.Join(keys, "."), "handle"
+		if section == "volumeDeletion" {
+			handle = "volumeHandle"
+		}
+		c.add(Finding{
+			Severity: Warning, Field: field, Line: path.Line, Column: path.Column,
+			Message: fmt.Sprintf("pvc.%s may have been changed since the volume was created: provisionedPvc.%s is what it was then, and %s is the volume's handle", read, read, handle),
+		})
+		return
+	}
 }
 
 // kinds are the types of the objects that templates read.

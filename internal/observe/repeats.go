@@ -13,6 +13,9 @@ const RepeatAfter = 5 * time.Minute
 // them that changes with each.
 const maxMessages = 8
 
+// maxObjects is how many objects are remembered before those are forgotten that nothing was reported of for long.
+const maxObjects = 1000
+
 // Repeats keeps events that say the same again from using up the budget of their object, so that the
 // next one that says something else is not lost. It is safe for concurrent use, and ready when zero.
 type Repeats struct {
@@ -40,11 +43,27 @@ func (r *Repeats) Due(object, message string, now time.Time) (due bool, next tim
 		if r.reported == nil {
 			r.reported = map[string]map[string]time.Time{}
 		}
+		if len(r.reported) >= maxObjects {
+			r.prune(now)
+		}
 		messages = map[string]time.Time{}
 		r.reported[object] = messages
 	}
 	messages[message] = now
 	return true, RepeatAfter
+}
+
+// prune forgets the objects of which all may be reported again.
+func (r *Repeats) prune(now time.Time) {
+	for object, messages := range r.reported {
+		recent := false
+		for _, at := range messages {
+			recent = recent || now.Sub(at).Abs() < RepeatAfter
+		}
+		if !recent {
+			delete(r.reported, object)
+		}
+	}
 }
 
 // Forget forgets what was reported about an object.

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
@@ -37,14 +39,19 @@ type Request struct {
 	// Provisioner has the definition.
 	Provisioner *pavv1.PavProvisioner
 
-	// Templates and GetPVC evaluate it.
+	// Templates and GetPVC evaluate it. Foreign, unless it is nil, is told of look-ups in other namespaces
+	// than that of the volume's claim, and whether the definition allows them.
 	Templates *template.Evaluator
 	GetPVC    template.GetPVC
+	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
 }
 
 // Objects are what the templates of staging and unstaging see, as the API server returned them.
 type Objects struct {
 	Volume, Claim, Node map[string]any
+
+	// Provisioned is the claim that the volume was made for, as it was then; nil where there was none.
+	Provisioned map[string]any
 }
 
 // Validate checks what of a statically provisioned volume needs no pod.
@@ -53,7 +60,8 @@ func (r Request) Validate(ctx context.Context, volume map[string]any) error {
 	if err != nil {
 		return &Error{err}
 	}
-	err = validation.Check(ctx, r.evaluate, r.Provisioner.Spec.VolumeValidation, vars, validation.PersistentVolume)
+	own, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "namespace")
+	err = validation.Check(ctx, r.evaluator(own), r.Provisioner.Spec.VolumeValidation, vars, validation.PersistentVolume)
 	if errors.Is(err, validation.ErrRefused) {
 		return &Error{err}
 	}
@@ -70,7 +78,7 @@ func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume m
 	if err != nil {
 		return nil, &Error{err}
 	}
-	value, err := r.evaluate(ctx, ValidationPod, v.PodTemplate, vars)
+	value, err := r.evaluator(stage.Spec.ClaimRef.Namespace)(ctx, ValidationPod, v.PodTemplate, vars)
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -92,21 +100,37 @@ func (r Request) Unstaging(ctx context.Context, stage *pavv1.PavStage, o Objects
 }
 
 func (r Request) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o Objects, attempt int32) (*corev1.Pod, error) {
-	vars, err := template.StagingVariables(o.Volume, o.Claim, o.Node, stage.Spec.ReadOnly)
+	vars, err := template.StagingVariables(o.Volume, o.Claim, o.Provisioned, o.Node, stage.Spec.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	value, err := r.evaluate(ctx, field, definition, vars)
+	value, err := r.evaluator(stage.Spec.ClaimRef.Namespace)(ctx, field, definition, vars)
 	if err != nil {
 		return nil, err
 	}
 	return build(stage, kind, field, value, attempt)
 }
 
-// evaluate returns the value of a field, which the definition has.
-func (r Request) evaluate(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
-	field := template.Field{Object: r.Provisioner.UID, Generation: r.Provisioner.Generation, Path: path}
-	return r.Templates.Evaluate(ctx, field, *definition, vars, r.GetPVC)
+// evaluator returns what evaluates a field, which the definition has, for a claim of the namespace.
+func (r Request) evaluator(own string) func(context.Context, string, *pavv1.Template, template.Variables) (any, error) {
+	lookups := template.Lookups{Own: own, Allowed: r.Provisioner.Spec.AllowedClaimNamespaces, Foreign: r.Foreign}
+	getPVC := lookups.Restrict(r.GetPVC)
+	return func(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
+		field := template.Field{Object: r.Provisioner.UID, Generation: r.Provisioner.Generation, Path: path}
+		return r.Templates.Evaluate(ctx, field, *definition, vars, getPVC)
+	}
+}
+
+// ProvisionedClaim returns the claim that a volume was made for, as it was then, from the record of the
+// volume; nil where that is the record of another volume, or has none.
+func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextensionsv1.JSON {
+	if record == nil || record.Spec.Provisioner != driver || record.Status.Handle != handle {
+		return nil
+	}
+	if claim := record.Status.ProvisionedClaim; claim != nil {
+		return claim
+	}
+	return &record.Spec.Claim // made by a version of PaV that recorded nothing else
 }
 
 // build returns the pod of an evaluated template inside its fence.

@@ -216,11 +216,11 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 		}
 		return vars
 	}
-	staging := must(StagingVariables(volume, claim, node, true))
+	staging := must(StagingVariables(volume, claim, claim, node, true))
 	contexts := map[string][]Variables{
 		"volumeValidation": {must(DynamicValidationVariables(claim, class, node)), must(DynamicValidationVariables(claim, class, nil)), must(StaticValidationVariables(volume))},
 		"volumeCreation":   {must(CreationVariables(claim, class, node)), must(CreationVariables(claim, class, nil))},
-		"volumeDeletion":   {must(DeletionVariables(claim, class, node, "h")), must(DeletionVariables(claim, class, nil, ""))},
+		"volumeDeletion":   {must(DeletionVariables(claim, claim, class, node, "h")), must(DeletionVariables(claim, claim, class, nil, ""))},
 		"volumeStaging":    {staging},
 		"volumeUnstaging":  {staging},
 	}

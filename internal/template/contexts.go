@@ -50,7 +50,7 @@ func Context(section string) ([]Variable, bool) {
 	case "volumeCreation":
 		return creationContext(), true
 	case "volumeDeletion":
-		return append(creationContext(), Variable{
+		return append(creationContext(), provisionedPVC(""), Variable{
 			Name: "volumeHandle", Type: "string", Optional: "only where the volume has been created", Trust: TrustAdministrator,
 			Doc: "The volume's handle.",
 		}), true
@@ -64,8 +64,16 @@ func Context(section string) ([]Variable, bool) {
 const (
 	onlyClaims   = "only for claims"
 	onlyStatic   = "only for PersistentVolumes that somebody wrote"
+	onlyDynamic  = "only for volumes that PaV made for a claim"
 	onlySelected = "only where the scheduler has chosen a node for the claim's first consumer"
 )
+
+func provisionedPVC(optional string) Variable {
+	return Variable{
+		Name: "provisionedPvc", Type: typeClaim, Optional: optional, Trust: TrustTenant,
+		Doc: "The claim that the volume was made for, as it was when it was validated and the volume was made, whatever has become of it since.",
+	}
+}
 
 func validationContext() []Variable {
 	return []Variable{
@@ -112,6 +120,7 @@ func stagingContext() []Variable {
 		{Name: "fsType", Type: "string", Trust: TrustAdministrator, Doc: "The file system that the PersistentVolume names, or an empty string."},
 		{Name: "mountOptions", Type: "list of string", Trust: TrustAdministrator, Doc: "The mount options of the PersistentVolume."},
 		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that the volume is used through."},
+		provisionedPVC(onlyDynamic),
 		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
 		{Name: "node", Type: typeNode, Trust: TrustAdministrator, Doc: "The Node on which the volume is made available."},
 	}

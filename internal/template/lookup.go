@@ -13,6 +13,9 @@ import (
 // other error of it ends the evaluation as it is, and says nothing about the template.
 var ErrNoClaim = errors.New("there is no such claim")
 
+// ErrNotAllowed is ErrNoClaim for a claim that the definition may not look up.
+var ErrNotAllowed = errors.New("spec.allowedClaimNamespaces does not allow to look up claims of this namespace")
+
 // GetPVC looks up a claim for the template function get_pvc and returns it as plain data, which is not
 // changed any more.
 type GetPVC func(ctx context.Context, name, namespace string) (map[string]any, error)
@@ -97,6 +100,8 @@ func (l *lookups) claim(ctx context.Context, b *py.Budget, key claimKey) (map[st
 	switch {
 	case errors.Is(err, ErrNoClaim):
 		return nil, fmt.Errorf("get_pvc(): %s: %w", key, ErrNoClaim)
+	case errors.Is(err, ErrNotAllowed):
+		return nil, fmt.Errorf("get_pvc(): %s: %w", key, ErrNotAllowed)
 	case err != nil:
 		return nil, &lookupError{fmt.Errorf("get_pvc(): %s: %w", key, err)}
 	}

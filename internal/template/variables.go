@@ -69,13 +69,15 @@ func CreationVariables(claim, class, node map[string]any) (Variables, error) {
 	return vars, nil
 }
 
-// DeletionVariables returns the context of volumeDeletion: that of volumeCreation, and the handle of the
-// volume as volumeHandle if it is known, which is "" where the volume was never created.
-func DeletionVariables(claim, class, node map[string]any, handle string) (Variables, error) {
+// DeletionVariables returns the context of volumeDeletion: that of volumeCreation, the claim that the
+// volume was made for as it was then, and the handle of the volume as volumeHandle if it is known, which is
+// "" where the volume was never created.
+func DeletionVariables(claim, provisioned, class, node map[string]any, handle string) (Variables, error) {
 	vars, err := CreationVariables(claim, class, node)
 	if err != nil {
 		return nil, err
 	}
+	vars["provisionedPvc"] = provisioned
 	if handle != "" {
 		vars["volumeHandle"] = handle
 	}
@@ -83,13 +85,14 @@ func DeletionVariables(claim, class, node map[string]any, handle string) (Variab
 }
 
 // StagingVariables returns the context of volumeStaging and volumeUnstaging. Besides what the contract
-// says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default.
-func StagingVariables(volume, claim, node map[string]any, readOnly bool) (Variables, error) {
+// says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default, and the claim
+// that the volume was made for as it was then, which is nil where the volume was not made for a claim.
+func StagingVariables(volume, claim, provisioned, node map[string]any, readOnly bool) (Variables, error) {
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
 		return nil, err
 	}
-	return Variables{
+	vars := Variables{
 		"volumeMode":   volumeMode(claim),
 		"accessModes":  list(claim, "spec", "accessModes"),
 		"capacity":     capacity,
@@ -101,7 +104,11 @@ func StagingVariables(volume, claim, node map[string]any, readOnly bool) (Variab
 		"pvc":          claim,
 		"pv":           volume,
 		"node":         node,
-	}, nil
+	}
+	if provisioned != nil {
+		vars["provisionedPvc"] = provisioned
+	}
+	return vars, nil
 }
 
 var (

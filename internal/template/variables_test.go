@@ -44,14 +44,14 @@ func TestVariables(t *testing.T) {
 	}
 	deletion := func(handle string) context {
 		c, k := object(t, leastClaim), object(t, leastClass)
-		return func() (Variables, error) { return DeletionVariables(c, k, nil, handle) }
+		return func() (Variables, error) { return DeletionVariables(c, c, k, nil, handle) }
 	}
 	selected := func() (Variables, error) {
-		return DeletionVariables(object(t, leastClaim), object(t, leastClass), object(t, someNode), "")
+		return DeletionVariables(object(t, leastClaim), object(t, leastClaim), object(t, leastClass), object(t, someNode), "")
 	}
 	staging := func(volume, claim string, readOnly bool) context {
 		v, c, n := object(t, volume), object(t, claim), object(t, someNode)
-		return func() (Variables, error) { return StagingVariables(v, c, n, readOnly) }
+		return func() (Variables, error) { return StagingVariables(v, c, nil, n, readOnly) }
 	}
 	claimWith := func(spec string) string {
 		return strings.Replace(leastClaim, `"resources":{"requests":{"storage":"1Gi"}}`, spec, 1)
@@ -196,7 +196,7 @@ func TestVariables_Refused(t *testing.T) {
 		})
 	}
 	for name, vars := range map[string]func() (Variables, error){
-		"staging": func() (Variables, error) { return StagingVariables(map[string]any{}, nil, nil, false) },
+		"staging": func() (Variables, error) { return StagingVariables(map[string]any{}, nil, nil, nil, false) },
 		"static":  func() (Variables, error) { return StaticValidationVariables(map[string]any{}) },
 	} {
 		if vars, err := vars(); err == nil || err.Error() != "the persistent volume's spec.capacity.storage: there is none" {

@@ -59,8 +59,8 @@ type PavProvisioner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the administrator wants. Every string at any depth below it, save
-	// provisioningModes, is a Jinja template.
+	// Spec is what the administrator wants. Every string at any depth below it, except
+	// provisioningModes and allowedClaimNamespaces, is a Jinja template.
 	Spec PavProvisionerSpec `json:"spec"`
 
 	// Status is what PaV found. Only PaV writes it.
@@ -94,6 +94,14 @@ type PavProvisionerSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +listType=set
 	ProvisioningModes []ProvisioningMode `json:"provisioningModes"`
+
+	// allowedClaimNamespaces are the namespaces whose claims get_pvc looks up, besides the namespace of the
+	// volume's own claim. Default: all. An empty list allows no other namespace. Not templates.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	AllowedClaimNamespaces []string `json:"allowedClaimNamespaces,omitzero"`
 
 	// VolumeValidation says which volumes the provisioner can provision.
 	// +optional

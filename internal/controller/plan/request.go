@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -42,9 +43,15 @@ type Request struct {
 	// scheduler chose for the claim's first consumer; Node is nil where it chose none.
 	Claim, Class, Node map[string]any
 
-	// Templates and GetPVC evaluate the definition.
+	// Provisioned is the claim as it was when the volume was made, for its deletion.
+	Provisioned map[string]any
+
+	// Templates and GetPVC evaluate the definition. Allowed are the namespaces that it may look claims up in,
+	// besides the claim's; nil for all. Foreign, unless it is nil, is told of look-ups in other namespaces.
 	Templates *template.Evaluator
 	GetPVC    template.GetPVC
+	Allowed   []string
+	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
 }
 
 // evaluate returns the value of a field, or nil where it is absent.
@@ -53,7 +60,9 @@ func (r Request) evaluate(ctx context.Context, field string, given *pavv1.Templa
 		return nil, nil
 	}
 	key := template.Field{Object: r.Provisioner, Generation: r.Generation, Path: field}
-	return r.Templates.Evaluate(ctx, key, *given, vars, r.GetPVC)
+	own, _, _ := unstructured.NestedString(r.Claim, "metadata", "namespace")
+	lookups := template.Lookups{Own: own, Allowed: r.Allowed, Foreign: r.Foreign}
+	return r.Templates.Evaluate(ctx, key, *given, vars, lookups.Restrict(r.GetPVC))
 }
 
 // pod returns the value of a pod template, or nil where it is absent.
@@ -78,7 +87,7 @@ func (r Request) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, handle s
 	if d == nil || d.PodTemplate == nil {
 		return nil, nil
 	}
-	vars, err := template.DeletionVariables(r.Claim, r.Class, r.Node, handle)
+	vars, err := template.DeletionVariables(r.Claim, r.Provisioned, r.Class, r.Node, handle)
 	if err != nil {
 		return nil, &Error{err}
 	}

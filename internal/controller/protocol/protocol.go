@@ -40,6 +40,7 @@ const (
 	VolumeFailedDelete         = "VolumeFailedDelete"
 	VolumeDeletionWaiting      = "VolumeDeletionWaiting"
 	FailedMount                = "FailedMount"
+	ForeignClaim               = "ForeignClaim"
 )
 
 // Provisioner returns the name of the provisioner that is to make the claim's volume, or "".

@@ -20,7 +20,7 @@ import (
 
 // begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
 func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
-	request, err := r.provisioningRequest(ctx, o.volume, definitionOf(o.provisioner), o.selectedNode)
+	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 
 // create goes on to creation after the validation pod has succeeded.
 func (r *Reconciler) create(ctx context.Context, o observed, _ decision) error {
-	request, err := r.validatedRequest(ctx, o.volume)
+	request, err := r.validatedRequest(ctx, o)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
 	}

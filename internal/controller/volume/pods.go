@@ -162,7 +162,7 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 		i.pod, err = request.Deletion(ctx, o.provisioner.Spec.VolumeDeletion, o.volume.Status.Handle)
 		return i, err
 	}
-	request, err := r.validatedRequest(ctx, o.volume)
+	request, err := r.validatedRequest(ctx, o)
 	if err != nil {
 		return i, err
 	}

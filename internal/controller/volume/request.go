@@ -15,13 +15,15 @@ import (
 	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
 )
 
 // provisioningRequest returns what a definition is to make a volume of: the claim as the API server
 // has it now, the StorageClass as the ledger has it, and the node that was selected, if any. A claim
 // that does not wait for the volume any more is retry.ErrStale: the cache will tell.
-func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavVolume, d *pavv1.VolumeDefinition, node string) (plan.Request, error) {
+func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition, node string) (plan.Request, error) {
+	volume := o.volume
 	claim, err := r.readClaim(ctx, claimKey(volume))
 	if err != nil {
 		return plan.Request{}, err
@@ -36,7 +38,7 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavV
 	if _, _, err := plan.Parameters(&s.Class); err != nil {
 		return plan.Request{}, &plan.Error{Err: err}
 	}
-	request, err := r.requestOf(volume, claim.Object)
+	request, err := r.requestOf(o, claim.Object)
 	if err != nil {
 		return request, err
 	}
@@ -52,9 +54,9 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, volume *pavv1.PavV
 
 // validatedRequest is provisioningRequest for an attempt that has begun. A claim that has changed since
 // is a plan.Error: what the validation pod saw is what the creation pod is made from.
-func (r *Reconciler) validatedRequest(ctx context.Context, volume *pavv1.PavVolume) (plan.Request, error) {
-	status := &volume.Status
-	request, err := r.provisioningRequest(ctx, volume, status.Definition, status.SelectedNode)
+func (r *Reconciler) validatedRequest(ctx context.Context, o observed) (plan.Request, error) {
+	status := &o.volume.Status
+	request, err := r.provisioningRequest(ctx, o, status.Definition, status.SelectedNode)
 	if err != nil {
 		return request, err
 	}
@@ -75,8 +77,15 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	if live != nil && live.GetUID() == o.volume.Spec.ClaimRef.UID {
 		claim = live.Object
 	}
-	request, err := r.requestOf(o.volume, claim)
+	request, err := r.requestOf(o, claim)
 	if err != nil {
+		return request, err
+	}
+	provisioned := o.volume.Spec.Claim // made by a version of PaV that recorded nothing else
+	if recorded := o.volume.Status.ProvisionedClaim; recorded != nil {
+		provisioned = *recorded
+	}
+	if request.Provisioned, err = decoded(o.volume, "claim", provisioned); err != nil {
 		return request, err
 	}
 	request.Provisioner, request.Generation = o.provisioner.UID, o.provisioner.Generation
@@ -87,12 +96,32 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	return request, err
 }
 
-func (r *Reconciler) requestOf(volume *pavv1.PavVolume, claim map[string]any) (plan.Request, error) {
-	class, err := decoded(volume, "storageClass", volume.Spec.StorageClass)
+func (r *Reconciler) requestOf(o observed, claim map[string]any) (plan.Request, error) {
+	class, err := decoded(o.volume, "storageClass", o.volume.Spec.StorageClass)
 	if err != nil {
 		return plan.Request{}, err
 	}
-	return plan.Request{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}, nil
+	request := plan.Request{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}
+	if o.provisioner != nil {
+		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
+	}
+	request.Foreign = func(_ context.Context, name, namespace string, allowed bool) {
+		r.reportLookup(o.volume, template.ForeignLookup(o.volume.Spec.Provisioner, name, namespace, o.volume.Spec.ClaimRef.Namespace, allowed), allowed)
+	}
+	return request, nil
+}
+
+// reportLookup records for the administrator that a definition looks claims of another namespace up: what
+// namespace that is may be a tenant's word.
+func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allowed bool) {
+	if due, _ := r.repeats.Due(volume.Name, message, r.now()); !due {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	if !allowed {
+		eventType = corev1.EventTypeWarning
+	}
+	r.Events.Event(volume, eventType, protocol.ForeignClaim, observe.Clip(message, observe.MaxNote))
 }
 
 // decoded returns a copy of an object that the ledger has.

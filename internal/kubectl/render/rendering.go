@@ -70,6 +70,9 @@ type rendering struct {
 	pods   int32
 	made   plan.Volume
 
+	// provisioned is the claim as it was when the volume was made.
+	provisioned map[string]any
+
 	result   Result
 	failures []failure
 }
@@ -125,8 +128,9 @@ func (r *rendering) dynamic(ctx context.Context) {
 	}
 	request := plan.Request{
 		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation,
-		Claim: r.claim, Class: r.class, Templates: r.templates, GetPVC: r.getPVC,
+		Claim: r.claim, Class: r.class, Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
 	}
+	r.provisioned = runtime.DeepCopyJSON(r.claim)
 	if r.selected {
 		request.Node = r.node
 	}
@@ -141,7 +145,7 @@ func (r *rendering) dynamic(ctx context.Context) {
 	} else {
 		r.bind(r.volume)
 	}
-	request.Claim = r.claim // as it was when it was deleted
+	request.Claim, request.Provisioned = r.claim, r.provisioned // as it was when it was deleted, and when it was made
 	r.delete(ctx, request)
 }
 

@@ -151,7 +151,7 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, err := t.definition(provisioner).Staging(ctx, t.stage, objects)
+	pod, err := t.definition(provisioner, objects.Volume).Staging(ctx, t.stage, objects)
 	return pod, refusal(err)
 }
 

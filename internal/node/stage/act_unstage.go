@@ -75,7 +75,7 @@ func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisi
 	if err != nil {
 		return nil, err
 	}
-	pod, err := t.definition(provisioner).Unstaging(ctx, t.stage, objects, attempt)
+	pod, err := t.definition(provisioner, objects.Volume).Unstaging(ctx, t.stage, objects, attempt)
 	return pod, refusal(err)
 }
 

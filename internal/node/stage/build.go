@@ -2,19 +2,47 @@ package stage
 
 import (
 	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/stageplan"
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// definition returns what evaluates a provisioner's templates.
-func (s *Stager) definition(provisioner *pavv1.PavProvisioner) stageplan.Request {
-	return stageplan.Request{Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC}
+// definition returns what evaluates a provisioner's templates for a volume, which is as the API server returned it.
+func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string]any) stageplan.Request {
+	return stageplan.Request{
+		Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC,
+		Foreign: func(_ context.Context, name, namespace string, allowed bool) {
+			s.reportLookup(provisioner.Name, volume, name, namespace, allowed)
+		},
+	}
+}
+
+// reportLookup records for the administrator that a definition looks claims of another namespace up: what
+// namespace that is may be a tenant's word.
+func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, namespace string, allowed bool) {
+	of, _, _ := unstructured.NestedString(volume, "metadata", "name")
+	own, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "namespace")
+	message := template.ForeignLookup(provisioner, name, namespace, own, allowed)
+	if due, _ := s.repeats.Due(of, message, s.now()); !due {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	if !allowed {
+		eventType = corev1.EventTypeWarning
+	}
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: of, UID: types.UID(uid(volume))}
+	s.events.Event(ref, eventType, "ForeignClaim", observe.Clip(message, observe.MaxNote))
 }
 
 // objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or
@@ -37,7 +65,43 @@ func (t *task) objects(ctx context.Context) (stageplan.Objects, error) {
 	if err != nil {
 		return stageplan.Objects{}, err
 	}
-	return stageplan.Objects{Volume: volume, Claim: claim, Node: node}, nil
+	provisioned, err := t.provisionedClaim(ctx, volume)
+	if err != nil {
+		return stageplan.Objects{}, err
+	}
+	return stageplan.Objects{Volume: volume, Claim: claim, Node: node, Provisioned: provisioned}, nil
+}
+
+// provisionedClaim returns the claim that the volume was made for, as it was then, or nil.
+func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map[string]any, error) {
+	recorded := t.stage.Spec.ProvisionedClaim
+	if recorded == nil {
+		// A PavStage of an earlier version does not have it.
+		pv := &corev1.PersistentVolume{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(volume, pv); err != nil {
+			return nil, fmt.Errorf("reading persistent volume %q: %w", t.stage.Spec.VolumeName, err)
+		}
+		var err error
+		if recorded, err = t.readProvisionedClaim(ctx, pv); err != nil || recorded == nil {
+			return nil, err
+		}
+	}
+	return object(*recorded)
+}
+
+// readProvisionedClaim returns what the controller agent recorded of the claim that a volume was made for;
+// nil where it was not made for a claim, or the record is gone.
+func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.PersistentVolume) (*apiextensionsv1.JSON, error) {
+	if !isDynamic(volume, t.Driver) {
+		return nil, nil
+	}
+	record := &pavv1.PavVolume{}
+	if err := t.client.Get(ctx, client.ObjectKey{Name: volume.Name}, record); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("getting PavVolume %q: %w", volume.Name, err)
+	}
+	return stageplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
 }
 
 // currentVolume returns the volume, or the PavStage's copy.

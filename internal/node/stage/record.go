@@ -188,6 +188,15 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if size := len(rawClaim.Raw); size > pavv1.MaxClaimCopy {
+		err := refused("claim %s/%s has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", claim.Namespace, claim.Name, size, pavv1.MaxClaimCopy)
+		t.tellClaimOf(volume, err)
+		return nil, err
+	}
+	provisioned, err := t.readProvisionedClaim(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
 	scope := provisioner.Scope()
 	if t.ofClient() {
 		holder, err := t.holder(ctx)
@@ -197,7 +206,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 		scope = holder.Spec.Scope
 	}
 	stage := &pavv1.PavStage{ObjectMeta: t.metaOf(volume), Spec: stageplan.Spec(volume, claim, t.node)}
-	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim = scope, rawVolume, rawClaim
+	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = scope, rawVolume, rawClaim, provisioned
 	stage.Spec.ReadOnly = stage.Spec.ReadOnly || t.ofClient() && t.readOnly
 	if t.ofClient() {
 		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.target}

@@ -51,6 +51,7 @@ type Stager struct {
 	workflows *metrics.Workflows
 	calls     *metrics.Calls
 	now       func() time.Time
+	repeats   observe.Repeats
 
 	// looked, if any, hears of the end of each call, with the name of its stage; vitals tell how volumes
 	// are. NewKeeper sets both.

@@ -43,7 +43,7 @@ func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisione
 	if err != nil {
 		return err
 	}
-	err = t.definition(provisioner).Validate(ctx, volume)
+	err = t.definition(provisioner, volume).Validate(ctx, volume)
 	if stageplan.IsRefusal(err) {
 		return fmt.Errorf("%w: provisioner %q: %w", ErrRefused, t.Driver, err)
 	}
@@ -110,7 +110,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, err := t.definition(provisioner).Validation(ctx, t.stage, volume)
+	pod, err := t.definition(provisioner, volume).Validation(ctx, t.stage, volume)
 	return pod, refusal(err)
 }
 
