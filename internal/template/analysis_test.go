@@ -217,12 +217,13 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 		return vars
 	}
 	staging := must(StagingVariables(volume, claim, claim, node, true))
+	static := must(StagingVariables(volume, claim, nil, node, true))
 	contexts := map[string][]Variables{
 		"volumeValidation": {must(DynamicValidationVariables(claim, class, node)), must(DynamicValidationVariables(claim, class, nil)), must(StaticValidationVariables(volume))},
 		"volumeCreation":   {must(CreationVariables(claim, class, node)), must(CreationVariables(claim, class, nil))},
 		"volumeDeletion":   {must(DeletionVariables(claim, claim, class, node, "h")), must(DeletionVariables(claim, claim, class, nil, ""))},
-		"volumeStaging":    {staging},
-		"volumeUnstaging":  {staging},
+		"volumeStaging":    {staging, static},
+		"volumeUnstaging":  {staging, static},
 	}
 	for section, variants := range contexts {
 		described, ok := Context(section)

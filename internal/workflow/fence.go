@@ -115,7 +115,8 @@ func setDefaults(spec *corev1.PodSpec) {
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	eachContainer(spec, func(container *corev1.Container) {
-		// So that a failure's last log lines are in the pod's status, which needs no right to read logs.
+		// So that a failure's last log lines are in the pod's status, which the agents can read without a right to
+		// read logs, and record for administrators.
 		if container.TerminationMessagePolicy == "" {
 			container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		}

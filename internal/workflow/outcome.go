@@ -55,8 +55,9 @@ func Observe(pod *corev1.Pod) State {
 	}
 }
 
-// Failure returns why a failed pod failed. PodError is what the pod wrote to /pav/error, or empty.
-// The message ends with what the pod said last and with the command that shows its logs.
+// Failure returns why a failed pod failed. PodError is what the pod wrote to /pav/error, or empty. The
+// message, which users of claims read, ends with that and with the command that shows the pod's logs; what
+// the pod logged is not in it.
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
@@ -75,9 +76,7 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 		ended := status.State.Terminated
 		failure.ExitCode = &ended.ExitCode
 		what += fmt.Sprintf("%scontainer %q %s", next, status.Name, howEnded(ended))
-		if words == "" {
-			words = lastLines(ended.Message)
-		}
+		failure.Log = lastLines(ended.Message)
 	}
 
 	failure.Message = fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, what)
@@ -165,9 +164,6 @@ func obstacle(status *corev1.ContainerStatus) string {
 	}
 	if ended := status.LastTerminationState.Terminated; ended != nil {
 		text += "; it " + howEnded(ended)
-		if log := lastLines(ended.Message); log != "" {
-			text += ": " + log
-		}
 	}
 	return text
 }

@@ -74,6 +74,7 @@ func TestFailure(t *testing.T) {
 		podError string
 		want     string
 		code     *int32
+		log      string
 	}{
 		"where nothing is known": {want: "pod ns/stage-1 failed" + logs},
 		"where the pod was evicted": {
@@ -88,11 +89,11 @@ func TestFailure(t *testing.T) {
 		"where the pod said why": {
 			status:   corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 3, "Error", "last line")}},
 			podError: " the backend is on fire\n",
-			want:     `pod ns/stage-1 failed: container "main" ended with exit code 3: the backend is on fire` + logs, code: new(int32(3)),
+			want:     `pod ns/stage-1 failed: container "main" ended with exit code 3: the backend is on fire` + logs, code: new(int32(3)), log: "last line",
 		},
 		"where there is only a log": {
 			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", "one\ntwo\r\n\nthree\n")}},
-			want:   `pod ns/stage-1 failed: container "main" ended with exit code 1: one | two | three` + logs, code: new(int32(1)),
+			want:   `pod ns/stage-1 failed: container "main" ended with exit code 1` + logs, code: new(int32(1)), log: "one | two | three",
 		},
 		"where the container was killed": {
 			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 137, "OOMKilled", "")}},
@@ -107,7 +108,7 @@ func TestFailure(t *testing.T) {
 		},
 		"where one of two containers failed": {
 			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("fine", 0, "Completed", "not this"), ended("main", 4, "Error", "this")}},
-			want:   `pod ns/stage-1 failed: container "main" ended with exit code 4: this` + logs, code: new(int32(4)),
+			want:   `pod ns/stage-1 failed: container "main" ended with exit code 4` + logs, code: new(int32(4)), log: "this",
 		},
 		"where a stopped pod made an exit code 0 of that": {
 			status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{ended("main", 0, "Completed", "")}},
@@ -117,7 +118,7 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stage-1"}, Status: test.status}
-			want := &pavv1.WorkflowFailure{Workflow: "stage", PodNamespace: "ns", PodName: "stage-1", ExitCode: test.code, Message: test.want}
+			want := &pavv1.WorkflowFailure{Workflow: "stage", PodNamespace: "ns", PodName: "stage-1", ExitCode: test.code, Message: test.want, Log: test.log}
 			got := Failure("stage", pod, test.podError)
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(pavv1.WorkflowFailure{}, "Time")); diff != "" {
 				t.Errorf("the failure (-want +got):\n%s", diff)
@@ -137,12 +138,12 @@ func TestFailure_KeepsTheEndOfALongLog_AndItIsValid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", log)}}}
-			message := Failure("stage", pod, "").Message
-			if !strings.Contains(message, "the end; see kubectl logs") || !strings.Contains(message, ": …") {
-				t.Errorf("got %q", message)
+			failure := Failure("stage", pod, "")
+			if kept := failure.Log; !strings.HasSuffix(kept, "the end") || !strings.HasPrefix(kept, "…") || len(kept) > maxWords || strings.ToValidUTF8(kept, "") != kept {
+				t.Errorf("%d bytes: %q", len(kept), kept)
 			}
-			if len(message) > 700 || strings.ToValidUTF8(message, "") != message {
-				t.Errorf("%d bytes, valid: %t", len(message), strings.ToValidUTF8(message, "") == message)
+			if strings.Contains(failure.Message, "the end") {
+				t.Errorf("the message, which users of claims read, has what the pod logged: %q", failure.Message)
 			}
 		})
 	}
@@ -155,7 +156,6 @@ func TestFailure_IsOfBoundedLength_AndValid(t *testing.T) {
 		limit    int
 	}{
 		"a long reason of the kubelet's": {status: corev1.PodStatus{Reason: "Evicted", Message: strings.Repeat("€", 4000)}, limit: 700},
-		"a log of very many lines":       {status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "", strings.Repeat("x\n", 2000))}}, limit: 700},
 		"what the pod said":              {podError: strings.Repeat("€", 1<<16), limit: MaxError + 200},
 		"bytes that the pod said":        {podError: strings.Repeat("\xffx", 1<<16), limit: MaxError + 200},
 	} {
@@ -197,7 +197,7 @@ func TestWaiting(t *testing.T) {
 		"a secret that is missing":          {corev1.PodStatus{ContainerStatuses: waiting("CreateContainerConfigError", `secret "x" not found`)}, `pod ns/stage-1, container "main": CreateContainerConfigError: secret "x" not found`},
 		"a container that is refused":       {corev1.PodStatus{ContainerStatuses: waiting("CreateContainerError", "no command\nspecified\n")}, `pod ns/stage-1, container "main": CreateContainerError: no command | specified`},
 		"a program that is not there":       {corev1.PodStatus{ContainerStatuses: waiting("RunContainerError", "no such file")}, `pod ns/stage-1, container "main": RunContainerError: no such file`},
-		"a container that fails and fails":  {corev1.PodStatus{ContainerStatuses: again("back-off 10s", ended("", 3, "Error", "one\ntwo\n"))}, `pod ns/stage-1, container "main": CrashLoopBackOff: back-off 10s; it ended with exit code 3: one | two`},
+		"a container that fails and fails":  {corev1.PodStatus{ContainerStatuses: again("back-off 10s", ended("", 3, "Error", "one\ntwo\n"))}, `pod ns/stage-1, container "main": CrashLoopBackOff: back-off 10s; it ended with exit code 3`},
 		"one that is killed, and silent":    {corev1.PodStatus{ContainerStatuses: again("", ended("", 137, "OOMKilled", ""))}, `pod ns/stage-1, container "main": CrashLoopBackOff; it ended with exit code 137 (OOMKilled)`},
 		"the second of two containers":      {corev1.PodStatus{ContainerStatuses: append(waiting("ContainerCreating", ""), waiting("ErrImagePull", "denied")...)}, `pod ns/stage-1, container "main": ErrImagePull: denied`},
 		"a reason without a message":        {corev1.PodStatus{InitContainerStatuses: waiting("CrashLoopBackOff", "")}, `pod ns/stage-1, container "main": CrashLoopBackOff`},
@@ -217,7 +217,6 @@ func TestWaiting_KeepsBothEndsOfLongWords_AndTheyAreValid(t *testing.T) {
 	for name, status := range map[string]corev1.PodStatus{
 		"a container's":   {ContainerStatuses: waiting("ErrImagePull", long)},
 		"the scheduler's": {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: long}}},
-		"a log's":         {ContainerStatuses: again("beginning", ended("", 1, "", long))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Waiting(&corev1.Pod{Status: status})

@@ -40,8 +40,13 @@ type WorkflowFailure struct {
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// Message is what went wrong, for people.
+	// Message is what went wrong, for people. Events and conditions that users of claims see repeat it.
 	Message string `json:"message"`
+
+	// log is the end of what the container that failed logged, or wrote to its termination log. It is for
+	// administrators: PaV repeats it nowhere else, as the logs of storage pods may tell of other users' storage.
+	// +optional
+	Log string `json:"log,omitempty"`
 
 	// Time is when it went wrong.
 	Time metav1.Time `json:"time"`

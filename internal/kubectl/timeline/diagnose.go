@@ -157,8 +157,15 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 	return found
 }
 
-// reason returns the words of a failure without what the summary says already.
-func reason(failure *pavv1.WorkflowFailure) string { return brief(failure.Message) }
+// reason returns the words of a failure without what the summary says already, and the end of the pod's log,
+// which only those see who may read PavVolumes and PavStages.
+func reason(failure *pavv1.WorkflowFailure) string {
+	text := brief(failure.Message)
+	if failure.Log != "" {
+		text += "; its log ends with: " + failure.Log
+	}
+	return text
+}
 
 // specialCause returns the code of a failure that is not the definition's, and what to do about it.
 func specialCause(message string) (code string, next []Step) {
