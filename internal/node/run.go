@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +44,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := mount.Supported(); err != nil {
 		return fmt.Errorf("this node cannot serve PaV volumes: %w", err)
 	}
-	host, bootID, err := openHost(ctx, o)
+	host, boot, err := openHost(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -69,7 +67,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer registry.Close()
 
-	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub, bootID)
+	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub, boot)
 	if err != nil {
 		return err
 	}
@@ -79,7 +77,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := setUp(ctx, mgr, o, hub, stager, keeper, registry, live); err != nil {
 		return err
 	}
-	collector := collect.New(live, dirs, bootID, log.WithName("collect"))
+	collector := collect.New(live, dirs, boot, log.WithName("collect"))
 	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, hub)
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
@@ -161,7 +159,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 }
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
-func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, bootID string) (*stage.Stager, client.Client, error) {
+func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
 	live, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
@@ -185,35 +183,8 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Workflows: workflows,
 		Calls:     calls,
 		Node:      o.NodeName,
-		BootID:    bootID,
+		Boot:      boot,
 		Version:   o.Version,
 	})
 	return stager, live, nil
-}
-
-// openHost returns the mount namespace of the host, and what tells its boots apart.
-func openHost(ctx context.Context, o Options) (*mount.Namespace, string, error) {
-	host, err := mount.Open(o.MountNamespace)
-	if err != nil {
-		return nil, "", fmt.Errorf("opening the host's mount namespace (does the pod have hostPID?): %w", err)
-	}
-	bootID, err := readBootID(ctx, host)
-	if err != nil {
-		return nil, "", errors.Join(err, host.Close())
-	}
-	return host, bootID, nil
-}
-
-// readBootID returns what tells the boots of the host apart.
-func readBootID(ctx context.Context, host *mount.Namespace) (string, error) {
-	var raw []byte
-	err := host.Do(ctx, func() error {
-		var err error
-		raw, err = os.ReadFile("/proc/sys/kernel/random/boot_id")
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("reading the boot ID: %w", err)
-	}
-	return strings.TrimSpace(string(raw)), nil
 }

@@ -102,6 +102,47 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	waitAgents(t, "")
 }
 
+// A node that is a container, as those of kind, k3d and minikube are, is started again: its mounts and processes
+// are gone, but its boot ID is as before. Volumes are staged anew as after a reboot.
+func TestNodeRestartedInTheSameBoot_VolumesAreStagedAnew(t *testing.T) {
+	namespace := start(t)
+	folder := "/srv/marks-" + namespace
+	t.Cleanup(func() { removeMarks(t, "node2", folder) })
+	apply(t, namespace, documents(
+		marking(completing, stageCompleting, folder), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
+		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany")))
+	apply(t, namespace, busyPod("client", "node2", "Always", completing, running))
+	waitRunning(t, namespace, "client")
+	before := &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")}
+	must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(before), before))
+
+	t.Cleanup(func() { onCluster(t, "node", "start", "node2") }) // In case the restart is left half done.
+	boot, err := bootIDOf(t.Context(), "node2")
+	must(t, err)
+	onCluster(t, "node", "restart", "node2")
+	eventually(t, "the client runs again", func(ctx context.Context) error { return runsAgain(ctx, before) })
+	if now, err := bootIDOf(t.Context(), "node2"); err != nil || now != boot {
+		t.Fatalf("the boot ID is %q, %v; want %q, or this test shows nothing", now, err, boot)
+	}
+	for _, provisioner := range []string{completing, running} {
+		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage", "unstage", "stage"))
+	}
+	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{"node2": *before}}
+	u.checkProgress(t)
+	remove(t, before)
+	for _, provisioner := range []string{completing, running} {
+		eventually(t, "the volume is unstaged", func(ctx context.Context) error {
+			return wantMarks(ctx, "node2", folder, provisioner, "stage", "unstage", "stage", "unstage")
+		})
+	}
+	waitAgents(t, "")
+}
+
+// bootIDOf returns what a node's kernel says of its boot.
+func bootIDOf(ctx context.Context, node string) (string, error) {
+	return onNode(ctx, node, "cat", "/proc/sys/kernel/random/boot_id")
+}
+
 // runsAgain objects until a pod runs in another container than before.
 func runsAgain(ctx context.Context, before *corev1.Pod) error {
 	pod := &corev1.Pod{}

@@ -176,6 +176,11 @@ type PavStageStatus struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
+	// nodeStart is when process 1 of the node started, in clock ticks since the boot of its kernel. It tells the
+	// starts of a node apart that is a container, and starts many times in one boot.
+	// +optional
+	NodeStart string `json:"nodeStart,omitempty"`
+
 	// Restaging says that the volume is unstaged and staged anew under its clients, because its staging pod has ended.
 	// +optional
 	Restaging bool `json:"restaging,omitempty"`

@@ -29,19 +29,18 @@ type API interface {
 
 // Collector gives pods of the controller agent their /pav, and tells what they left.
 type Collector struct {
-	api    API
-	dirs   *pavdir.Directories
-	bootID string
-	log    logr.Logger
+	api  API
+	dirs *pavdir.Directories
+	boot pavdir.Boot
+	log  logr.Logger
 
 	mu   sync.Mutex
 	busy map[string]bool // by ID of volume
 }
 
-// New returns a Collector for the directories of a node, whose present boot bootID tells from all
-// others. The logger is for Sweep only.
-func New(api API, dirs *pavdir.Directories, bootID string, log logr.Logger) *Collector {
-	return &Collector{api: api, dirs: dirs, bootID: bootID, log: log, busy: map[string]bool{}}
+// New returns a Collector for the directories of a node, whose present start is boot. The logger is for Sweep only.
+func New(api API, dirs *pavdir.Directories, boot pavdir.Boot, log logr.Logger) *Collector {
+	return &Collector{api: api, dirs: dirs, boot: boot, log: log, busy: map[string]bool{}}
 }
 
 // Publish makes the /pav of a pod available at target. It may be repeated.
@@ -51,7 +50,7 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 		return err
 	}
 	defer release()
-	pod.BootID = c.bootID
+	pod.Boot = c.boot
 	return c.dirs.PublishPod(ctx, volumeID, pod, target)
 }
 
@@ -135,7 +134,7 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 		return nil
 	}
 	result := lost
-	if of.BootID == c.bootID {
+	if of.Same(c.boot) {
 		result, err = c.read(ctx, volumeID)
 	}
 	if err != nil {

@@ -228,7 +228,7 @@ func TestUnpublish_TellsAfterTheTargetWasUnmounted(t *testing.T) {
 	n.publish(t)
 	write(t, n.target+"/handle", "h")
 	must(t, unix.Unmount(n.target, 0))
-	n.Collector = New(n, n.dirs, n.bootID, n.log)
+	n.Collector = New(n, n.dirs, n.boot, n.log)
 	wantFound(t, n, true)
 	if diff := cmp.Diff(workflow.Result{Handle: "h"}, n.result(t)); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
@@ -240,7 +240,7 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
 	write(t, n.target+"/handle", "") // whose content was never written back
-	n.bootID = "boot 2"
+	n.boot = pavdir.Boot{BootID: "boot 2"}
 	wantFound(t, n, true)
 	const why = "the node was restarted before it could be read"
 	want := workflow.Result{Unreadable: map[string]string{"handle": why, "capacity": why, "error": why}}
@@ -253,7 +253,7 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 func TestUnpublish_BelievesFilesOfAPodThatRanAgainAfterTheBoot(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
-	n.bootID = "boot 2"
+	n.boot = pavdir.Boot{BootID: "boot 2"}
 	n.publish(t)
 	write(t, n.target+"/handle", "h")
 	wantFound(t, n, true)

@@ -60,7 +60,7 @@ func newNode(t *testing.T) *node {
 	must(t, err)
 	dirs, err := pavdir.New(namespace, n.kubelet, func(string) {})
 	must(t, err)
-	n.Collector = New(n, dirs, "boot 1", testr.New(t))
+	n.Collector = New(n, dirs, pavdir.Boot{BootID: "boot 1"}, testr.New(t))
 	t.Cleanup(func() {
 		must(t, dirs.Close())
 		must(t, namespace.Close())

@@ -46,6 +46,13 @@ func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) er
 }
 
 func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, a Attachment) error {
+	// Without the mount of /pav, those that the pod made below it are gone, and an empty directory of the
+	// node's own disk is in their place.
+	if mounted, err := mount.IsMountPoint(d.pav(stage)); err != nil {
+		return err
+	} else if !mounted {
+		return fmt.Errorf("%w: /pav is not mounted on the node any more: somebody has unmounted it", ErrNoVolume)
+	}
 	volume, err := dir.OpenVolume(volumeName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/albertofaria/pav/internal/mount"
 )
@@ -16,6 +17,17 @@ import (
 // under the name of the persistent volume: a folder, or a link to a block device. What is mounted is below
 // that, so that it can be looked at whatever has become of the volume.
 var kubeletFolders = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
+
+// Runs reports whether a container of the pod runs on the node, whatever the API server and kubelet say of
+// it: a container has files of its pod's directory mounted.
+func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
+	if name := string(uid); name == "." || name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return false, fmt.Errorf("looking for the containers of a pod: %q is no UID", uid)
+	}
+	return mount.In(ctx, d.host, func() (bool, error) {
+		return mount.MountedElsewhere(filepath.Join(d.kubelet, "pods", string(uid)))
+	})
+}
 
 // KubeletHas returns the UIDs of the pods that, by kubelet's own folders, still have the persistent volume
 // of that name, sorted. The API server may have forgotten them.

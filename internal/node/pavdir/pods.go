@@ -27,9 +27,9 @@ type Pod struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 
-	// BootID tells the boot of the node in which the pod got its directory last: what it wrote before
-	// that may not have reached the disk.
-	BootID string `json:"bootID"`
+	// Boot is the start of the node in which the pod got its directory last: what it wrote before that may
+	// not have reached the disk.
+	Boot
 }
 
 // recordedPod returns the pod on record, or nil where none is.

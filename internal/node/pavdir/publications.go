@@ -26,8 +26,8 @@ type Publication struct {
 	Single bool   `json:"single,omitempty"`
 	Client Client `json:"client"`
 
-	// BootID tells the boot of the node in which it was published: in another one, nothing is mounted there.
-	BootID string `json:"bootID"`
+	// Boot is the start of the node in which it was published: in another one, nothing is mounted there.
+	Boot
 }
 
 func (d *Directories) targets(stage string) string {

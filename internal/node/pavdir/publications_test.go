@@ -34,9 +34,9 @@ func TestPublications_AreOnRecordUntilForgotten(t *testing.T) {
 	h.wantTargets(t, "s")
 	a := Publication{
 		Target: "/a", Options: mount.BindOptions{ReadOnly: true, NoSuid: true, NoDev: true, NoExec: true, NoAtime: true}, Single: true,
-		Client: Client{Namespace: "ns", Name: "pod", UID: "uid", Target: "/a"}, BootID: "boot 1",
+		Client: Client{Namespace: "ns", Name: "pod", UID: "uid", Target: "/a"}, Boot: Boot{BootID: "boot 1"},
 	}
-	b := Publication{Target: strings.Repeat("/long\n", 1000), BootID: "boot 0"}
+	b := Publication{Target: strings.Repeat("/long\n", 1000), Boot: Boot{BootID: "boot 0"}}
 	for _, p := range []Publication{b, {Target: "/a"}, a, a} {
 		must(t, h.RecordPublication(ctx, "s", p))
 	}

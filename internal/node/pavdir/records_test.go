@@ -17,7 +17,7 @@ import (
 var recorded = Stage{
 	Driver: "nfs.example.com", Handle: "a/../b", VolumeName: "pv", Mode: corev1.PersistentVolumeFilesystem, Scope: "Pod", ReadOnly: true, Exclusive: true,
 	Capacity: 1 << 30, ClaimNamespace: "ns", ClaimName: "claim", ClaimUID: "uid",
-	Client: &Client{Namespace: "ns", Name: "pod", UID: "uid2", Target: "/target"}, BootID: "boot 1",
+	Client: &Client{Namespace: "ns", Name: "pod", UID: "uid2", Target: "/target"}, Boot: Boot{BootID: "boot 1"},
 }
 
 func (h *host) wantRecord(t *testing.T, stage string, want *Stage) {

@@ -36,8 +36,8 @@ type Stage struct {
 	// Client is the pod that the stage is for; nil where it is for all of the node.
 	Client *Client `json:"client,omitempty"`
 
-	// BootID tells the boot of the node in which the stage was recorded last.
-	BootID string `json:"bootID"`
+	// Boot is the start of the node in which the stage was recorded last.
+	Boot
 }
 
 // Client is a pod that uses a volume.

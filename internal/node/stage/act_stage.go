@@ -116,7 +116,7 @@ func (t *task) runStaging(ctx context.Context) error {
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaging
-		status.BootID = t.bootID
+		t.noteBoot(status)
 		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
 		setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
 	}); err != nil {

@@ -14,7 +14,7 @@ type observation struct {
 	leftover  bool             // there is none, but the node has a folder of one
 	held      bool             // it has its finalizer
 	phase     pavv1.StagePhase // how far it is
-	thisBoot  bool             // its mounts, if any, were made since the node's last boot
+	thisBoot  bool             // its mounts, if any, were made since the node's last start
 	claimOnly bool             // it only claims the volume, and has no staging pod
 	restaging bool             // the volume is staged anew under its clients
 	mismatch  bool             // it is of another kind than what is asked for

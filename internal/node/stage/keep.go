@@ -316,8 +316,8 @@ func (k *Keeper) forget(stage string) {
 	k.retries.Forget(stage)
 }
 
-// livePublications returns where the stage's volume is on record as published since the node's last boot.
+// livePublications returns where the stage's volume is on record as published since the node's last start.
 func (s *Stager) livePublications(ctx context.Context, stage string) ([]pavdir.Publication, error) {
 	all, err := s.dirs.Publications(ctx, stage)
-	return slices.DeleteFunc(all, func(p pavdir.Publication) bool { return p.BootID != s.bootID }), err
+	return slices.DeleteFunc(all, func(p pavdir.Publication) bool { return !p.Same(s.boot) }), err
 }

@@ -155,7 +155,7 @@ func newNode(t *testing.T) *testNode {
 	must(t, err)
 	stager := New(Config{
 		Client: n.api, Catalogue: provisioners{recovery: pavv1.StagingRecoveryRestage}, Dirs: n.dirs, Mounts: Host{Namespace: host},
-		Hub: NewHub(), Events: n.events, Node: "node", BootID: "boot",
+		Hub: NewHub(), Events: n.events, Node: "node", Boot: pavdir.Boot{BootID: "boot"},
 	})
 	n.Keeper = NewKeeper(stager, KeeperConfig{
 		Prober: Host{Namespace: host}, OrphanGrace: time.Hour, Metrics: prometheus.NewPedanticRegistry(), Log: testr.New(t),
@@ -194,7 +194,7 @@ func (n *testNode) stage(t *testing.T, change func(*pavv1.PavStage)) {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	must(t, n.dirs.Record(t.Context(), "stage-a", pavdir.Stage{
-		Driver: "driver", Handle: "handle", VolumeName: "pv", ClaimNamespace: "default", ClaimName: "claim", BootID: "boot",
+		Driver: "driver", Handle: "handle", VolumeName: "pv", ClaimNamespace: "default", ClaimName: "claim", Boot: pavdir.Boot{BootID: "boot"},
 	}))
 }
 
@@ -215,7 +215,7 @@ func (n *testNode) publish(t *testing.T, bootID string) {
 	must(t, os.MkdirAll(target, 0o750))
 	must(t, unix.Mount(n.dirs.Volume("stage-a"), target, "", unix.MS_BIND, ""))
 	must(t, n.dirs.RecordPublication(t.Context(), "stage-a", pavdir.Publication{
-		Target: target, Client: pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid"}, BootID: bootID,
+		Target: target, Client: pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid"}, Boot: pavdir.Boot{BootID: bootID},
 	}))
 }
 

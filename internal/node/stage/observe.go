@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -35,6 +36,9 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 		return o, t.observeLeftover(ctx, &o)
 	}
 	t.observeObstacle(&o)
+	if err := t.observeMounts(ctx, &o); err != nil {
+		return o, err
+	}
 	if err := t.observeVolume(ctx, &o); err != nil {
 		return o, err
 	}
@@ -52,11 +56,21 @@ func (t *task) observeLedger(o *observation) {
 	o.covering = status.Restaging && status.Phase == pavv1.StageStaging && isCovering(status)
 	o.validated = status.Validated || status.StagingPod != nil || !needsValidation(t.stage)
 	// A stage that only claims the volume has no mounts.
-	o.thisBoot = status.BootID == "" || status.BootID == t.bootID || o.claimOnly && o.validated
+	o.thisBoot = status.BootID == "" || t.isThisBoot(status) || o.claimOnly && o.validated
 	o.mismatch = !t.matches() && status.Phase != pavv1.StageUnstaging
 	o.validationIntended = status.ValidationPod != nil
 	o.stagingIntended = status.StagingPod != nil
 	o.unstagingIntended = status.UnstagingPod != nil
+}
+
+// isThisBoot reports whether what the status tells of was done since the node's last start.
+func (s *Stager) isThisBoot(status *pavv1.PavStageStatus) bool {
+	return s.boot.Same(pavdir.Boot{BootID: status.BootID, NodeStart: status.NodeStart})
+}
+
+// noteBoot records that what the status tells of is done in the present start of the node.
+func (s *Stager) noteBoot(status *pavv1.PavStageStatus) {
+	status.BootID, status.NodeStart = s.boot.BootID, s.boot.NodeStart
 }
 
 // matches says whether the stage is what is asked for.
@@ -88,6 +102,36 @@ func (t *task) observeNode(ctx context.Context, o *observation) error {
 	}
 	o.published = len(t.published) > 0
 	return t.observeClients(ctx, o)
+}
+
+// observeMounts judges by mounts what the records say of a volume that clients had: where it is mounted for
+// none of them any more, and none of them runs, the node was started again, or all of it was stopped, though
+// its boot is the same.
+func (t *task) observeMounts(ctx context.Context, o *observation) error {
+	if !o.thisBoot || o.attached || !o.published || o.phase != pavv1.StageStaged && !o.covering {
+		return nil
+	}
+	var err error
+	o.thisBoot, err = t.anyHeld(ctx, t.published)
+	return err
+}
+
+// anyHeld reports whether a client may still write to the volume: it is mounted at its target, or the client
+// runs, whose containers keep what was unmounted on the node. A client that is not known may run.
+func (s *Stager) anyHeld(ctx context.Context, publications []publication) (bool, error) {
+	if mounted, err := s.anyMounted(ctx, publications); err != nil || mounted {
+		return mounted, err
+	}
+	for i := range publications {
+		uid := publications[i].Client.UID
+		if uid == "" {
+			return true, nil
+		}
+		if runs, err := s.dirs.Runs(ctx, uid); err != nil || runs {
+			return runs, err
+		}
+	}
+	return false, nil
 }
 
 // observeLeftover gathers whether the node has a folder for one of the names, as where a PavStage was forced

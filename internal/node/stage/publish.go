@@ -163,7 +163,7 @@ func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 		return err
 	}
 	if err := s.dirs.RecordPublication(ctx, stage, publication{
-		Target: p.Target, Options: p.Options, Single: p.Single, Client: p.Client, BootID: s.bootID,
+		Target: p.Target, Options: p.Options, Single: p.Single, Client: p.Client, Boot: s.boot,
 	}); err != nil {
 		return err
 	}

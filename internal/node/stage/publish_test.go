@@ -21,7 +21,7 @@ func (n *testNode) staged(t *testing.T) Volume {
 	name, _ := n.stager.names(v)
 	must(t, n.dirs.Record(t.Context(), name, pavdir.Stage{
 		Driver: v.Driver, Handle: v.Handle, VolumeName: "pv", Mode: corev1.PersistentVolumeFilesystem,
-		Scope: string(pavv1.StagingScopeNode), BootID: "boot",
+		Scope: string(pavv1.StagingScopeNode), Boot: pavdir.Boot{BootID: "boot"},
 	}))
 	must(t, os.MkdirAll(n.dirs.Volume(name), 0o755))
 	must(t, unix.Mount("volume", n.dirs.Volume(name), "tmpfs", 0, ""))

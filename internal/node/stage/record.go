@@ -46,7 +46,7 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 	t.stage = stage
 	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Attempt = attempt
-		status.BootID = t.bootID
+		t.noteBoot(status)
 		status.Validated = !needsValidation(stage)
 		setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 	})
@@ -64,7 +64,7 @@ func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 		Mode: spec.VolumeMode, Scope: string(spec.Scope), ReadOnly: spec.ReadOnly, Exclusive: spec.Exclusive,
 		Capacity:       volume.Spec.Capacity.Storage().Value(),
 		ClaimNamespace: spec.ClaimRef.Namespace, ClaimName: spec.ClaimRef.Name, ClaimUID: spec.ClaimRef.UID,
-		BootID: s.bootID,
+		Boot: s.boot,
 	}
 	if c := spec.Client; c != nil {
 		record.Client = &pavdir.Client{Namespace: c.Namespace, Name: c.Name, UID: c.UID, Target: c.Target}

@@ -43,7 +43,7 @@ type Stager struct {
 	hub       *Hub
 	events    EventRecorder
 	node      string
-	bootID    string
+	boot      pavdir.Boot
 	version   string
 	templates *template.Evaluator
 	inflight  *inflight
@@ -74,8 +74,9 @@ type Config struct {
 	Workflows *metrics.Workflows
 	Calls     *metrics.Calls
 
-	// Node is the name of the node, and BootID tells its boots apart.
-	Node, BootID string
+	// Node is the name of the node, and Boot its present start.
+	Node string
+	Boot pavdir.Boot
 
 	// Version is that of the agent; it goes on record with each status.
 	Version string
@@ -85,7 +86,7 @@ type Config struct {
 func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
-		hub: c.Hub, events: c.Events, node: c.Node, bootID: c.BootID, version: c.Version, templates: c.Templates, inflight: newInflight(),
+		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
 		troubles: newTroubles(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}
 }

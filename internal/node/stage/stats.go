@@ -65,7 +65,7 @@ func (s *Stager) publishedAs(ctx context.Context, v Volume, target string) (stri
 			return "", err
 		}
 		for i := range publications {
-			if publications[i].Target == target && publications[i].BootID == s.bootID {
+			if publications[i].Target == target && publications[i].Same(s.boot) {
 				return name, nil
 			}
 		}

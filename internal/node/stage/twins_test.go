@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -104,7 +105,7 @@ func TestStage_OfWhatIsLeft_CountsOnlyClientsThatHaveIt(t *testing.T) {
 	shared, _ := n.stager.names(v)
 	n.withVolumes(v)
 	p := n.publicationFor(t, "a")
-	must(t, n.dirs.RecordPublication(t.Context(), shared, publication{Target: p.Target, BootID: "boot"}))
+	must(t, n.dirs.RecordPublication(t.Context(), shared, publication{Target: p.Target, Boot: pavdir.Boot{BootID: "boot"}}))
 	if err := n.stager.Stage(t.Context(), v, Staging{Mode: p.Mode}); !errors.Is(err, ErrUnknownVolume) {
 		t.Errorf("got %v, want to get as far as ErrUnknownVolume", err)
 	}

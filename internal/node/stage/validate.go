@@ -84,7 +84,7 @@ func (t *task) runValidation(ctx context.Context) error {
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageValidating
-		status.BootID = t.bootID
+		t.noteBoot(status)
 		status.ValidationPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
 		setReady(t.stage, metav1.ConditionFalse, "Validating", fmt.Sprintf("pod %s/%s is validating the volume", pod.Namespace, pod.Name))
 	}); err != nil {

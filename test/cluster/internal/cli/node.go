@@ -34,6 +34,7 @@ func newNode(options *global) *cobra.Command {
 			}
 			return startNode(ctx, target, node)
 		}},
+		{"restart", "Stop and start a node with the boot ID that it has, as 'docker restart' does with a node that is a container", restartNode},
 		{"isolate", "Take a node's network link away (not that of node1)", func(ctx context.Context, target cluster.Cluster, node string) error {
 			return target.SetConnected(ctx, node, false)
 		}},
@@ -62,6 +63,10 @@ func stopNode(ctx context.Context, target cluster.Cluster, node string) error {
 
 func startNode(ctx context.Context, target cluster.Cluster, node string) error {
 	return target.StartNode(ctx, node)
+}
+
+func restartNode(ctx context.Context, target cluster.Cluster, node string) error {
+	return target.RestartNode(ctx, node)
 }
 
 func newComponent(options *global, component string) *cobra.Command {

@@ -24,7 +24,7 @@ const period = 100 * time.Millisecond
 // patience is how long one thing may take to become ready on a slow and busy machine.
 const patience = 3 * time.Minute
 
-// bootFile has the identifier of a node's current or last start.
+// bootFile has the identifier of a node's current or last boot.
 const bootFile = "boot-id"
 
 // tooManyStarts is when a component that ends again and again is given up.
@@ -81,13 +81,15 @@ func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 	}, nil
 }
 
-// writeIdentity gives a node an identifier of its own and one of this start, which within a real
-// machine come from the machine and its kernel. It returns the files by what they stand in for.
+// writeIdentity gives a node an identifier of its own and, unless it has kept one, one of this boot, which
+// within a real machine come from the machine and its kernel. It returns the files by what they stand in for.
 func writeIdentity(node config.Node) (map[string]string, error) {
 	folder := node.Files().Folder
 	boot, id := filepath.Join(folder, bootFile), filepath.Join(folder, "machine-id")
-	if err := process.WriteFile(boot, []byte(formatUUID(newUUID())+"\n"), 0o444); err != nil {
-		return nil, err
+	if _, err := os.Stat(boot); errors.Is(err, os.ErrNotExist) {
+		if err := process.WriteFile(boot, []byte(formatUUID(newUUID())+"\n"), 0o444); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := os.Stat(id); errors.Is(err, os.ErrNotExist) {
 		if err := process.WriteFile(id, fmt.Appendf(nil, "%x\n", newUUID()), 0o444); err != nil {

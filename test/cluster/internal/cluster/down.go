@@ -149,8 +149,24 @@ func (c Cluster) StartNode(ctx context.Context, name string) error {
 		if err := c.halt(ctx, node.Name()); err != nil {
 			return err
 		}
+		if err := os.Remove(filepath.Join(node.Files().Folder, bootFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("giving %s a new boot identifier: %w", node.Name(), err)
+		}
 		return c.startNode(ctx, node)
 	})
+}
+
+// RestartNode stops and starts a node that is a container on a machine that goes on: its processes and mounts
+// are gone, and its boot identifier is as before.
+func (c Cluster) RestartNode(ctx context.Context, name string) error {
+	if err := c.StopNode(ctx, name); err != nil {
+		return err
+	}
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	return c.step("start "+node.Name()+" in the same boot", func() error { return c.startNode(ctx, node) })
 }
 
 func (c Cluster) startNode(ctx context.Context, node config.Node) error {
