@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,7 +24,8 @@ type Agent struct {
 	Line *Line
 
 	cancel context.CancelFunc
-	done   chan error // takes the agent's end, and is read and filled again by whoever waits for it
+	done   chan error    // takes the agent's end, and is read and filled again by whoever waits for it
+	ended  chan struct{} // closed at the agent's end
 	log    *Buffer
 }
 
@@ -43,13 +43,21 @@ func Options(namespace string) controller.Options {
 func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line) *Agent {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	a := &Agent{Line: line, cancel: cancel, done: make(chan error, 1), log: &Buffer{}}
-	line.cancel = cancel
+	a := &Agent{Line: line, cancel: cancel, done: make(chan error, 1), ended: make(chan struct{}), log: &Buffer{}}
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { line.next = next; return line })
-	go func() { a.done <- controller.Run(ctx, config, o, observe.NewLogger(a.log, observe.LogOptions{})) }()
+	line.Connect(config, cancel)
+	go func() {
+		a.done <- controller.Run(ctx, config, o, observe.NewLogger(a.log, observe.LogOptions{Verbosity: 1}))
+		close(a.ended)
+	}()
 	return a
 }
+
+// Ended is closed when an agent has ended.
+func (a *Agent) Ended() <-chan struct{} { return a.ended }
+
+// Log returns what an agent has logged, with all that there is to log.
+func (a *Agent) Log() string { return a.log.String() }
 
 // Stop ends an agent and waits for its end. The test fails where it ends with an error that is not the line's.
 func (a *Agent) Stop(t *testing.T) {
@@ -58,7 +66,7 @@ func (a *Agent) Stop(t *testing.T) {
 	select {
 	case err := <-a.done:
 		a.done <- err // for a second Stop
-		if err != nil && !errors.Is(err, context.Canceled) && !a.Line.IsCut() {
+		if err != nil && !errors.Is(err, context.Canceled) && !a.Line.endsAgent() {
 			t.Errorf("the agent ended with: %v", err)
 		}
 	case <-time.After(endsWithin):

@@ -32,4 +32,9 @@ var libraries Buffer
 
 // KeepLibraryLogs takes what the libraries log by themselves, so that it neither disturbs the tests'
 // own output nor escapes their checks. For TestMain.
-func KeepLibraryLogs() { observe.InstallLogger(observe.NewLogger(&libraries, observe.LogOptions{})) }
+func KeepLibraryLogs() {
+	observe.InstallLogger(observe.NewLogger(&libraries, observe.LogOptions{Verbosity: 1}))
+}
+
+// LibraryLogs returns what the libraries logged.
+func LibraryLogs() string { return libraries.String() }

@@ -9,6 +9,7 @@ import (
 // late is a stream of which each part arrives so much later.
 type late struct {
 	source io.ReadCloser
+	gate   func() <-chan struct{} // what a part has to wait for that is due
 	parts  chan part
 	rest   []byte
 	err    error
@@ -23,8 +24,8 @@ type part struct {
 	due  time.Time
 }
 
-func delay(source io.ReadCloser, lag time.Duration) io.ReadCloser {
-	l := &late{source: source, parts: make(chan part), closed: make(chan struct{})}
+func delay(source io.ReadCloser, lag time.Duration, gate func() <-chan struct{}) io.ReadCloser {
+	l := &late{source: source, gate: gate, parts: make(chan part), closed: make(chan struct{})}
 	go l.fetch(lag)
 	return l
 }
@@ -69,11 +70,7 @@ func (l *late) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 && l.err == nil {
 		select {
 		case next := <-l.parts:
-			timer := time.NewTimer(time.Until(next.due))
-			select {
-			case <-timer.C:
-			case <-l.closed:
-				timer.Stop()
+			if !l.await(next) {
 				return 0, io.ErrClosedPipe
 			}
 			l.rest, l.err = next.data, next.err
@@ -87,6 +84,27 @@ func (l *late) Read(p []byte) (int, error) {
 	n := copy(p, l.rest)
 	l.rest = l.rest[n:]
 	return n, nil
+}
+
+// await waits until a part may arrive, and says whether anybody still reads.
+func (l *late) await(next part) bool {
+	timer := time.NewTimer(time.Until(next.due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.closed:
+		return false
+	}
+	gate := l.gate()
+	if gate == nil {
+		return true
+	}
+	select {
+	case <-gate:
+		return true
+	case <-l.closed:
+		return false
+	}
 }
 
 // Close implements io.Closer.

@@ -1,57 +1,90 @@
 package agent
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/albertofaria/pav/internal/controller"
 )
 
-// Supervisor runs an agent and, when its line is cut, another one in its place, as a Deployment does.
+// restartAfter is how long nobody acts after an agent's end.
+const restartAfter = 100 * time.Millisecond
+
+// Supervisor runs an agent and, whenever it ends as its line allows it to, another one in its place, as a
+// Deployment does.
 type Supervisor struct {
-	current chan *Agent
-	stopped chan struct{}
 	first   *Agent
+	stopped chan struct{}
+
+	mu       sync.Mutex
+	current  *Agent
+	stopping bool
 }
 
 // Supervise starts an agent that is cut off after a number of its writes; 0 for never.
 func Supervise(t *testing.T, config *rest.Config, o controller.Options, cutAfter int) *Supervisor {
 	t.Helper()
-	s := &Supervisor{current: make(chan *Agent, 1), stopped: make(chan struct{})}
-	first := Launch(t, config, o, &Line{CutAfter: cutAfter})
-	s.current <- first
-	s.first = first
-	go func() {
-		defer close(s.stopped)
-		err := <-first.done
-		first.done <- err // for its Stop
-		if first.Line.IsCut() {
-			<-s.current
-			s.current <- Launch(t, config, o, &Line{})
-		}
-	}()
+	first := Launch(t, config, o, &Line{CutAfter: cutAfter, MayEnd: o.LeaderElect})
+	s := &Supervisor{first: first, current: first, stopped: make(chan struct{})}
+	go s.replace(func() *Agent { return Launch(t, config, o, &Line{MayEnd: o.LeaderElect}) })
 	return s
 }
 
-// WantCut fails the test unless the first agent was cut off, as it is to be after so many writes of all
-// that an undisturbed life takes.
-func (s *Supervisor) WantCut(t *testing.T, cutAfter, writes int) {
-	t.Helper()
-	// How many changes of a claim are copied one by one depends on time; half of the writes always come.
-	if cutAfter > 0 && cutAfter <= writes/2 && !s.first.Line.IsCut() {
-		t.Errorf("the agent was to be cut off after write %d of %d, and was not", cutAfter, writes)
+// replace replaces agents that end, until Stop is called or one ends that was not to.
+func (s *Supervisor) replace(launch func() *Agent) {
+	defer close(s.stopped)
+	for a := s.first; ; {
+		<-a.Ended()
+		<-time.After(restartAfter)
+		s.mu.Lock()
+		if s.stopping || !a.Line.endsAgent() {
+			s.mu.Unlock()
+			return
+		}
+		a = launch()
+		s.current = a
+		s.mu.Unlock()
 	}
 }
+
+// First returns the first agent.
+func (s *Supervisor) First() *Agent { return s.first }
 
 // Stop ends the present agent and returns it.
 func (s *Supervisor) Stop(t *testing.T) *Agent {
 	t.Helper()
-	a := <-s.current
-	a.cancel()
-	s.current <- a
-	<-s.stopped
-	a = <-s.current
+	s.mu.Lock()
+	s.stopping = true
+	a := s.current
+	s.mu.Unlock()
 	a.Stop(t)
+	<-s.stopped
 	return a
+}
+
+// Cuts counts the lives in which an agent was to be cut off, and those in which it was.
+type Cuts struct{ lives, cuts int }
+
+// Add counts a life, in which the first agent was to be cut off after so many writes. It may have had fewer: how
+// many changes of a claim are copied one by one depends on time.
+func (c *Cuts) Add(t *testing.T, s *Supervisor, cutAfter int) {
+	t.Helper()
+	c.lives++
+	if s.first.Line.IsCut() {
+		c.cuts++
+	} else if writes := s.first.Line.Writes(); len(writes) >= cutAfter {
+		t.Errorf("the agent was to be cut off after write %d, and was not: %q", cutAfter, writes)
+	}
+}
+
+// Check fails the test unless agents were cut off in three of four lives.
+func (c *Cuts) Check(t *testing.T) {
+	t.Helper()
+	t.Logf("the agent was cut off in %d of %d lives", c.cuts, c.lives)
+	if c.cuts == 0 || 4*c.cuts < 3*c.lives {
+		t.Error("these are too few")
+	}
 }

@@ -122,12 +122,13 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 	if len(writes) < 15 {
 		t.Fatal("these are too few")
 	}
+	var cuts agent.Cuts
 	for k := 1; k <= len(writes); k += every {
 		t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
 			s := agent.Supervise(t, config, agent.Options("pav"), k)
 			t.Cleanup(func() {
 				s.Stop(t)
-				s.WantCut(t, k, len(writes))
+				cuts.Add(t, s, k)
 				agent.CheckNoGoroutines(t)
 			})
 			t.Cleanup(func() {
@@ -141,6 +142,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 			}
 		})
 	}
+	cuts.Check(t)
 }
 
 // A creation pod takes longer than several agents live.
@@ -237,7 +239,7 @@ func TestUnreliableAPIServer_AllVolumesComeAndGo(t *testing.T) {
 	start(t)
 	l := newLedger(t, "unreliable")
 	config := withoutController(t)
-	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{Failing: 5})
+	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{Faults: agent.Faults{Failing: 5}})
 	t.Cleanup(func() { a.Stop(t); agent.CheckNoGoroutines(t) })
 	claims := make([]*corev1.PersistentVolumeClaim, often(4, 10))
 	began := time.Now()
@@ -256,4 +258,9 @@ func TestUnreliableAPIServer_AllVolumesComeAndGo(t *testing.T) {
 		must(t, l.wantEffects(claim, "create", "delete"))
 	}
 	t.Logf("%d claims were bound after %.0f s, and their volumes gone after %.0f s more, with %d requests", len(claims), boundAfter.Seconds(), (time.Since(began) - boundAfter).Seconds(), a.Line.Requests())
+	if failed := a.Line.Strikes().Failed; failed == 0 {
+		t.Error("no request failed")
+	} else {
+		t.Logf("%d requests failed", failed)
+	}
 }

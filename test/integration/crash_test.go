@@ -13,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/seed"
 )
 
 // life is what a volume is at each stage of its life, without names, times and versions.
@@ -62,13 +63,15 @@ func essence(pv *corev1.PersistentVolume, volume *pavv1.PavVolume) any {
 	}
 }
 
-// The agent is stopped after each of its writes in turn, without hearing that it succeeded.
+// The agent is stopped after each of its writes in turn, without hearing that it succeeded. Where time is short, it
+// is so after every third.
 func TestAgentStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
 		t.Run(string(policy), func(t *testing.T) {
 			var want life
 			var writes []string
+			var cuts agent.Cuts
 			t.Run("undisturbed", func(t *testing.T) {
 				s := agent.Supervise(t, c.agent, agent.Options(namespace), 0)
 				t.Cleanup(func() { writes = s.Stop(t).Line.Writes(); checkNothingLeft(t, c) })
@@ -77,16 +80,18 @@ func TestAgentStoppedAfterEachWrite(t *testing.T) {
 			if len(writes) < 5 {
 				t.Fatalf("the agent wrote only %q", writes)
 			}
-			for k := 1; k <= len(writes); k++ {
+			every := every(3)
+			for k := 1 + seed.Random(t).IntN(every); k <= len(writes); k += every {
 				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) {
 					s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
-					t.Cleanup(func() { s.Stop(t); s.WantCut(t, k, len(writes)); checkNothingLeft(t, c) })
+					t.Cleanup(func() { s.Stop(t); cuts.Add(t, s, k); checkNothingLeft(t, c) })
 					if diff := cmp.Diff(want, liveAndDie(t, c, policy, "crash")); diff != "" {
 						t.Errorf("another life than the undisturbed one (-want +got):\n%s", diff)
 					}
 				})
 			}
-			t.Logf("stopped after each of %d writes; the undisturbed ones: %q", len(writes), writes)
+			cuts.Check(t)
+			t.Logf("undisturbed, the agent writes %q", writes)
 		})
 	}
 }
@@ -146,21 +151,4 @@ func TestManyClaims(t *testing.T) {
 	if perVolume := float64(requests+deletes) / many; perVolume > 40 {
 		t.Errorf("%.1f requests per volume", perVolume)
 	}
-}
-
-// A fifth of the requests fail, and half of these after they took effect.
-func TestUnreliableLine(t *testing.T) {
-	c := start(t)
-	a := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{Failing: 5})
-	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
-	driver(t, c, "unreliable")
-	var claims [10]*corev1.PersistentVolumeClaim
-	began := time.Now()
-	for i := range claims {
-		claims[i] = mustCreate(t, c, claimOf("unreliable", fmt.Sprintf("data-%d", i)))
-	}
-	for _, claim := range claims {
-		bound(t, c, claim)
-	}
-	t.Logf("%d claims bound after %s", len(claims), time.Since(began).Round(10*time.Millisecond))
 }

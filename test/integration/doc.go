@@ -12,8 +12,12 @@
 //   - the agent killed after each of its effects: its writes to the API server and its changes to the mount table;
 //   - random legal sequences of the four calls against a model of what must be true after each;
 //   - csi-test's sanity suite, with the specs that are skipped in testdata/sanity-skipped.txt;
-//   - the API server away; a staging pod that never becomes ready.
+//   - a line to the API server that fails, refuses, or is late; the API server away; a staging pod that never
+//     becomes ready.
+//
+// The controller agent's line is as bad, its leader stalls for longer than its lease, and it is away while pods go.
+// A test of a fault says how often it struck, and fails where it never did.
 //
 // With PAV_LONG=1, agents are ended after all of their effects and not some by chance, and the sequences
-// are 10,000. PAV_SEED makes one sequence again.
+// are 10,000. PAV_SEED chooses the same again, and PAV_SEQUENCE makes one sequence.
 package integration

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,44 +13,92 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/agent"
 )
+
+// comeAndGo lets volumes of a provisioner with all pods come and go, each of whose pods must run once.
+func comeAndGo(t *testing.T, c *cluster, name string, many int) {
+	t.Helper()
+	driver(t, c, name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		withAllPods(p)
+		p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
+	})
+	h := lendHands(t, c, func(string, int) int32 { return 0 })
+	claims := make([]*corev1.PersistentVolumeClaim, many)
+	for i := range claims {
+		claims[i] = mustCreate(t, c, claimOf(name, fmt.Sprintf("%s-%d", name, i)))
+	}
+	var left []client.Object
+	for _, claim := range claims {
+		pv, volume := bound(t, c, claim)
+		left = append(left, pv, volume)
+	}
+	for _, claim := range claims {
+		mustDelete(t, c, claim)
+	}
+	for _, object := range left {
+		gone(t, c, object)
+	}
+	if diff := cmp.Diff(map[string]int{"validate": many, "create": many, "delete": many}, h.rest()); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
 
 // The cache is behind, each of its kinds at a time by more than a pass takes: nothing is done twice, or
 // on the word of what is past, and limits are kept.
 func TestCacheBehind_EveryPodRunsOnce(t *testing.T) {
-	const many = 3
 	c := start(t)
-	for _, resource := range []string{"pods", "pavvolumes", "persistentvolumes", "persistentvolumeclaims", "pavprovisioners"} {
+	for _, resource := range []string{"pods", "pavvolumes", "persistentvolumes", "persistentvolumeclaims", "pavprovisioners", "pavstages"} {
 		t.Run(resource, func(t *testing.T) {
 			o := agent.Options(namespace)
 			o.Pods = queue.Limits{Overall: 2, PerProvisioner: 2}
-			a := agent.Launch(t, c.agent, o, &agent.Line{Late: map[string]time.Duration{resource: 700 * time.Millisecond}})
+			line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{resource: 700 * time.Millisecond}}}
+			a := agent.Launch(t, c.agent, o, line)
 			t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
-			const name = "late"
-			driver(t, c, name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
-				withAllPods(p)
-				p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
-			})
-			h := lendHands(t, c, func(string, int) int32 { return 0 })
-			var claims [many]*corev1.PersistentVolumeClaim
-			for i := range claims {
-				claims[i] = mustCreate(t, c, claimOf(name, fmt.Sprintf("late-%d", i)))
-			}
-			var left []client.Object
-			for _, claim := range claims {
-				pv, volume := bound(t, c, claim)
-				left = append(left, pv, volume)
-			}
-			for _, claim := range claims {
-				mustDelete(t, c, claim)
-			}
-			for _, object := range left {
-				gone(t, c, object)
-			}
-			if diff := cmp.Diff(map[string]int{"validate": many, "create": many, "delete": many}, h.rest()); diff != "" {
-				t.Errorf("pods (-want +got):\n%s", diff)
+			comeAndGo(t, c, "late", 3)
+			if late := line.Strikes().Late; late == 0 {
+				t.Error("no part of a watch was late")
+			} else {
+				t.Logf("%d parts of watches were late", late)
 			}
 		})
 	}
+}
+
+// The cache has no word of a volume's only stage when the volume is to be deleted: the stage holds it all the same.
+func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
+	const name = "stage-unseen"
+	c := start(t)
+	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{"pavstages": 0}}}
+	a := agent.Launch(t, c.agent, agent.Options(namespace), line)
+	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	driver(t, c, name, withDeletionPod, inPool)
+	nodeIn(t, c, handNode, "none")
+	claim := mustCreate(t, c, ownedClaim(name, "me"))
+	pv, volume := bound(t, c, claim)
+
+	release := line.Hold("pavstages")
+	t.Cleanup(release)
+	stage := mustCreate(t, c, stageOf(pv, "stage-"+name, handNode))
+	mustDelete(t, c, claim)
+	gone(t, c, claim)
+	exists(t, c, volume, "is to be deleted", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeDeleting })
+	asked := line.Lists("pavstages")
+	eventually(t, "the agent asks for stages, of which no news arrives", func(context.Context) (bool, string) {
+		lists, held := line.Lists("pavstages")-asked, line.Strikes().Held
+		return lists >= 2 && held > 0, fmt.Sprintf("it asked %d times, and %d parts of watches are held", lists, held)
+	})
+	if pods := podsMade(a); pods > 0 {
+		t.Errorf("%d pods were made for the deletion of a volume that is staged", pods)
+	}
+	isKept(t, c, pv)
+
+	release()
+	mustPatch(t, c, stage, func(s *pavv1.PavStage) { s.Finalizers = nil })
+	mustDelete(t, c, stage)
+	pod, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, pod, workflow.Result{}, 0)
+	gone(t, c, pv)
+	gone(t, c, volume)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -15,10 +14,19 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/kubelet"
+	"github.com/albertofaria/pav/test/seed"
 )
 
 // long says whether tests are to take their time.
-func long() bool { return os.Getenv("PAV_LONG") == "1" }
+func long() bool { return os.Getenv("PAV_LONG") != "" }
+
+// every returns that of how many possible moments of a fault one is tried: all of them where there is time.
+func every(few int) int {
+	if long() {
+		return 1
+	}
+	return few
+}
 
 // nodeState is what must be the same on a node whenever its agent was killed on the way there.
 type nodeState struct {
@@ -101,7 +109,7 @@ func TestNode_AgentKilledAfterEachEffect(t *testing.T) {
 	}
 }
 
-// sampled is how many effects are chosen where there is no time for all.
+// sampled is how many effects agents are killed after where there is no time for all.
 const sampled = 2
 
 func killAfterEach(t *testing.T, scope, kind string) {
@@ -118,39 +126,54 @@ func killAfterEach(t *testing.T, scope, kind string) {
 		t.Fatalf("the agent had only the effects %q", effects)
 	}
 
-	cuts := rand.Perm(len(effects))
-	if !long() {
-		cuts = cuts[:sampled]
-	}
-	slices.Sort(cuts)
-	for _, k := range cuts {
+	struck := 0
+	for _, k := range seed.Random(t).Perm(len(effects)) {
+		if struck == sampled && !long() {
+			break
+		}
 		t.Run(fmt.Sprintf("after effect %d", k+1), func(t *testing.T) {
-			first, second := n.Launch(t, n.agentConfig, k+1), n.Prepare(t, n.agentConfig, 0)
-			stopped := make(chan struct{})
-			go func() {
-				defer close(stopped)
-				<-first.Ended()
-				second.Go()
-			}()
-			v := n.volume(t, fmt.Sprintf("%s-%d", kind, k))
-			got := n.liveOnce(t, v)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the node with two clients (-undisturbed +got):\n%s", diff)
+			if n.killAfter(t, k+1, fmt.Sprintf("%s-%d", kind, k), want, wantRuns) {
+				struck++
 			}
-			n.wantRuns(t, v, wantRuns)
-			n.checkLeft(t)
-			had := first.Effects(t)
-			t.Logf("its last effect: %s", withoutNames(had[len(had)-1]))
-			select {
-			case <-first.Ended():
-			default: // What it does by itself differs from life to life.
-				t.Logf("it had %d effects only", len(had))
-				first.Kill(t)
-			}
-			<-stopped
-			first.Check(t)
-			second.Stop(t)
 		})
 	}
-	t.Logf("killed after %d of %d effects: %s", len(cuts), len(effects), withoutNames(strings.Join(effects, "\n")))
+	t.Logf("killed after %d of %d effects: %s", struck, len(effects), withoutNames(strings.Join(effects, "\n")))
+	if enough := len(effects) * 3 / 4; struck < sampled || long() && struck < enough {
+		t.Errorf("only %d agents were killed", struck)
+	}
+}
+
+// killAfter lets the agent be killed after so many of its effects in the life of a volume, and says whether it had
+// as many: what it does by itself differs from life to life.
+func (n *node) killAfter(t *testing.T, effects int, handle string, want nodeState, wantRuns map[string]int) (killed bool) {
+	t.Helper()
+	first, second := n.Launch(t, n.agentConfig, effects), n.Prepare(t, n.agentConfig, 0)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-first.Ended()
+		second.Go()
+	}()
+	v := n.volume(t, handle)
+	got := n.liveOnce(t, v)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the node with two clients (-undisturbed +got):\n%s", diff)
+	}
+	n.wantRuns(t, v, wantRuns)
+	n.checkLeft(t)
+	had := first.Effects(t)
+	t.Logf("its last effect: %s", withoutNames(had[len(had)-1]))
+	select {
+	case <-first.Ended():
+		killed = true
+	default:
+		if t.Logf("it had %d effects only", len(had)); len(had) >= effects {
+			t.Errorf("it had %d effects, and was not killed after %d", len(had), effects)
+		}
+		first.Kill(t)
+	}
+	<-stopped
+	first.Check(t)
+	second.Stop(t)
+	return killed
 }

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/kubelet"
+	"github.com/albertofaria/pav/test/seed"
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 	// modelSequences is how many there are with PAV_LONG.
 	modelSequences = 10000
 
-	// seedVariable names the seed of the one sequence that is to be made.
-	seedVariable = "PAV_SEED"
+	// sequenceVariable names the seed of the one sequence that is to be made.
+	sequenceVariable = "PAV_SEQUENCE"
 )
 
 // modelVolume is what must be true of a volume: whether it is staged, and which clients have it.
@@ -62,8 +62,8 @@ func TestNode_RandomSequences(t *testing.T) {
 			var sequences sync.WaitGroup
 			for _, pair := range volumes {
 				sequences.Go(func() {
-					for seed := range seeds {
-						n.sequence(t, pair, seed, scope == "scope Pod")
+					for one := range seeds {
+						n.sequence(t, pair, one, scope == "scope Pod")
 					}
 				})
 			}
@@ -78,26 +78,26 @@ func TestNode_RandomSequences(t *testing.T) {
 func sendSeeds(t *testing.T, seeds chan<- uint64, began time.Time) int {
 	t.Helper()
 	defer close(seeds)
-	if text := os.Getenv(seedVariable); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
+	if text := os.Getenv(sequenceVariable); text != "" {
+		one, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seeds <- seed
+		seeds <- one
 		return 1
 	}
-	count := 0
+	count, random := 0, seed.Random(t)
 	for !t.Failed() && (long() && count < modelSequences/len(scopes) || !long() && time.Since(began) < modelTime/time.Duration(len(scopes))) {
-		seeds <- rand.Uint64() //nolint:gosec // Nothing is kept secret by it.
+		seeds <- random.Uint64()
 		count++
 	}
 	return count
 }
 
 // sequence makes one sequence of calls, which ends with nothing staged.
-func (n *node) sequence(t *testing.T, volumes []kubelet.Volume, seed uint64, scopePod bool) {
+func (n *node) sequence(t *testing.T, volumes []kubelet.Volume, number uint64, scopePod bool) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // Nothing is kept secret by it.
+	random := seed.Stream(number, 0)
 	var models []*modelVolume
 	before := map[string]map[string]int{}
 	for _, v := range volumes {
@@ -106,7 +106,7 @@ func (n *node) sequence(t *testing.T, volumes []kubelet.Volume, seed uint64, sco
 	}
 	var history []string
 	fail := func(format string, args ...any) {
-		t.Errorf("%s\nafter %s\nto repeat: %s=%d", fmt.Sprintf(format, args...), strings.Join(history, "\n      "), seedVariable, seed)
+		t.Errorf("%s\nafter %s\nto repeat: %s=%d", fmt.Sprintf(format, args...), strings.Join(history, "\n      "), sequenceVariable, number)
 	}
 	for range 4 + random.IntN(12) {
 		round := nextRound(random, models)

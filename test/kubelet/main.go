@@ -21,6 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/test/agent"
 )
 
 // settingsVariable is the environment variable by which a test's binary knows that it is an agent, and
@@ -35,6 +36,7 @@ type settings struct {
 	Node, Dir     string
 	KillAfter     int
 	Effects       string
+	Faults        agent.Faults
 }
 
 // Main runs the agent and returns true where this process is to be one. It is for TestMain, before anything else.
@@ -69,6 +71,8 @@ func beAgent(path string) error {
 		TLSClientConfig: rest.TLSClientConfig{CAData: s.CA, CertData: s.Cert, KeyData: s.Key},
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &writes{next: next, effects: effects} })
+	line := &agent.Line{Faults: s.Faults}
+	line.Connect(config, nil)
 
 	o := node.DefaultOptions()
 	o.NodeName, o.KubeletDir, o.MountNamespace = s.Node, s.Dir, "/proc/self/ns/mnt"
@@ -84,7 +88,7 @@ func beAgent(path string) error {
 	if !questions.Scan() {
 		return errors.New("the test has ended before the agent was to begin")
 	}
-	go answer(questions)
+	go answer(questions, line)
 	if err := node.Run(ctx, config, o, log); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		return err
 	}
@@ -92,13 +96,13 @@ func beAgent(path string) error {
 }
 
 // answer tells what the agent uses whenever it is asked.
-func answer(questions *bufio.Scanner) {
+func answer(questions *bufio.Scanner, line *agent.Line) {
 	for questions.Scan() {
 		runtime.GC()
 		memory := runtime.MemStats{}
 		runtime.ReadMemStats(&memory)
 		descriptors, _ := os.ReadDir("/proc/self/fd")
-		_ = json.NewEncoder(os.Stdout).Encode(Usage{Goroutines: runtime.NumGoroutine(), Descriptors: len(descriptors), Heap: memory.HeapAlloc})
+		_ = json.NewEncoder(os.Stdout).Encode(Usage{Goroutines: runtime.NumGoroutine(), Descriptors: len(descriptors), Heap: memory.HeapAlloc, Strikes: line.Strikes()})
 	}
 }
 

@@ -45,8 +45,21 @@ func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agen
 	return a
 }
 
+// LaunchWith is Launch for an agent that is never killed, whose line to the API server has faults.
+func (k *Kubelet) LaunchWith(t *testing.T, config *rest.Config, faults agent.Faults) *Agent {
+	t.Helper()
+	a := k.prepare(t, config, 0, faults)
+	a.Go()
+	return a
+}
+
 // Prepare is Launch for an agent that begins when its Go is called.
 func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Agent {
+	t.Helper()
+	return k.prepare(t, config, killAfter, agent.Faults{})
+}
+
+func (k *Kubelet) prepare(t *testing.T, config *rest.Config, killAfter int, faults agent.Faults) *Agent {
 	t.Helper()
 	a := &Agent{log: &agent.Buffer{}, ended: make(chan struct{})}
 	file, err := os.CreateTemp(t.TempDir(), "effects")
@@ -59,7 +72,7 @@ func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Age
 	}
 	raw, err := json.Marshal(settings{
 		Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData, Impersonate: config.Impersonate,
-		Node: k.Node, Dir: k.Dir, KillAfter: killAfter, Effects: a.effects,
+		Node: k.Node, Dir: k.Dir, KillAfter: killAfter, Effects: a.effects, Faults: faults,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +192,9 @@ type Usage struct {
 
 	// Heap is in bytes, after garbage was collected.
 	Heap uint64
+
+	// Strikes is how often the faults of its line struck.
+	Strikes agent.Strikes
 }
 
 // Usage asks the agent.

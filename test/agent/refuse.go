@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fails says whether a request is to fail, before or after it takes effect. Watches do not: they
+// would only be repeated from where they were. Nor do discoveries, without which an agent ends, for
+// its Deployment to start it again.
+func (l *Line) fails(request *http.Request) (before, after bool) {
+	if l.Failing == 0 || isWatch(request) || isDiscovery(request.URL.Path) {
+		return false, false
+	}
+	// Were it every so many-th, a pass of as many requests would never come to its end.
+	chance := rand.IntN(2 * l.Failing) //nolint:gosec // Nothing is kept secret by it.
+	if chance <= 1 {
+		l.strike(func(s *Strikes) { s.Failed++ })
+	}
+	return chance == 0, chance == 1
+}
+
+// isDiscovery says whether a path is above those of resources: /api/v1 or /apis/<group>/<version>, or above.
+func isDiscovery(path string) bool {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	return segments[0] == "api" && len(segments) <= 2 || segments[0] == "apis" && len(segments) <= 3
+}
+
+// refuses returns the answer by which a request is refused, or nil. Only what changes an object may meet
+// another change.
+func (l *Line) refuses(request *http.Request) *http.Response {
+	if isWatch(request) && l.isExpired(request) {
+		return answer(request, metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"})
+	}
+	if l.Refusing == 0 || isDiscovery(request.URL.Path) || rand.IntN(l.Refusing) > 0 { //nolint:gosec // Nothing is kept secret by it.
+		return nil
+	}
+	refusals := []metav1.Status{
+		{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests, please try again later"},
+		{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: request timed out"},
+	}
+	if request.Method == http.MethodPut || request.Method == http.MethodPatch {
+		refusals = append(refusals, metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"})
+	}
+	l.strike(func(s *Strikes) { s.Refused++ })
+	return answer(request, refusals[rand.IntN(len(refusals))]) //nolint:gosec // Nothing is kept secret by it.
+}
+
+// answer returns an answer of the API server to a request that has no effect.
+func answer(request *http.Request, status metav1.Status) *http.Response {
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status = metav1.StatusFailure
+	text, err := json.Marshal(status)
+	if err != nil {
+		panic(err) // A Status has nothing that cannot be written.
+	}
+	if request.Body != nil {
+		_ = request.Body.Close()
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(text)), Request: request, ProtoMajor: 1, ProtoMinor: 1,
+	}
+}
+
+// expire lets a watch not be resumed where it ended: it lacks events.
+func (l *Line) expire(watch *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expired == nil {
+		l.expired = map[string]bool{}
+	}
+	l.expired[watched(watch)] = true
+}
+
+// isExpired says whether a watch cannot be resumed, once.
+func (l *Line) isExpired(watch *http.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := l.expired[watched(watch)]
+	delete(l.expired, watched(watch))
+	return is
+}
+
+// watched returns what a watch is of.
+func watched(watch *http.Request) string {
+	query := watch.URL.Query()
+	return watch.URL.Path + " " + query.Get("labelSelector") + " " + query.Get("fieldSelector")
+}

@@ -1,0 +1,110 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+	"github.com/albertofaria/pav/test/agent"
+)
+
+// hostile are templates that ask for more than there is, or for what is not theirs.
+var hostile = map[string]string{
+	"loops":     "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
+	"memory":    "{{ 'a' * 99999999999 }}",
+	"recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+	"nesting":   strings.Repeat("(", 60000),
+	"file":      "{% include '/var/run/secrets/kubernetes.io/serviceaccount/token' %}",
+	"classes":   "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+	"division":  "{{ 1 % 0 }}",
+}
+
+// On a running agent, hostile definitions fail, each for its own claims, and others are served meanwhile.
+func TestHostileDefinitions_HurtNobodyElse(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "peaceful")
+	claims := map[string]*corev1.PersistentVolumeClaim{}
+	for name, template := range hostile {
+		driver(t, c, "hostile-"+name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+			p.Spec.VolumeCreation.Capacity = field(strconv.Quote(template))
+		})
+		claims[name] = mustCreate(t, c, claimOf("hostile-"+name, "hostile-"+name))
+	}
+	for i := range 5 {
+		bound(t, c, mustCreate(t, c, claimOf("peaceful", fmt.Sprintf("peaceful-%d", i))))
+	}
+	for name, claim := range claims {
+		t.Run(name, func(t *testing.T) {
+			told(t, c, claim, "Warning", "ProvisioningFailed", "hostile-"+name)
+		})
+	}
+}
+
+// canary stands for what must not be logged, nor told in events: what users and administrators may keep secret.
+const canary = "canary-5d1f0c"
+
+// What is confidential in a volume's life is in no log, at full verbosity, and in no event: parameters, mount options,
+// the definition's own text, and what the pods are made of. The second claim's template fails.
+func TestSecretsAreNotLogged(t *testing.T) {
+	const name = "confidential"
+	c := start(t)
+	a := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
+	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	secretive := func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
+		s.Parameters = map[string]string{"password": canary}
+		s.MountOptions = []string{"password=" + canary}
+		pod := field(`{"spec": {"containers": [{"name": "main", "image": "none", "env": [
+			{"name": "FROM_CLASS", "value": "{{ params.password }}"}, {"name": "FROM_TEMPLATE", "value": "` + canary + `"}]}]}}`)
+		p.Spec.VolumeCreation.PodTemplate = pod
+		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: pod}
+	}
+	driver(t, c, name, secretive)
+	driver(t, c, name+"-fails", secretive, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeCreation.Handle = field(`"{{ '` + canary + `'.nothing.at_all }}{{ params.password / 2 }}"`)
+	})
+	claim := mustCreate(t, c, claimOf(name, name))
+	pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
+	if len(pod.Spec.Containers[0].Env) < 2 || pod.Spec.Containers[0].Env[0].Value != canary {
+		t.Errorf("the pod has no secrets: %v", pod.Spec.Containers[0].Env)
+	}
+	end(t, c, pod, workflow.Result{Handle: "made"}, 0)
+	bound(t, c, claim)
+	failing := mustCreate(t, c, claimOf(name+"-fails", name+"-fails"))
+	told(t, c, failing, "Warning", "ProvisioningFailed", name+"-fails")
+	mustDelete(t, c, claim)
+	deletion, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, deletion, workflow.Result{Error: "it is not empty"}, 4)
+	exists(t, c, volume, "is tried again", func(v *pavv1.PavVolume) bool {
+		return v.Status.DeletionAttempt == 2 && v.Status.Pod != nil && v.Status.Pod.UID != ""
+	})
+	again, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, again, workflow.Result{}, 0)
+	gone(t, c, volume)
+	mustDelete(t, c, failing)
+	gone(t, c, failing)
+
+	if log := a.Log(); !strings.Contains(log, volume.Name) {
+		t.Error("the log says nothing of the volume")
+	}
+	for line := range strings.Lines(a.Log() + agent.LibraryLogs()) {
+		if strings.Contains(line, canary) {
+			t.Errorf("the log has a secret: %s", line)
+		}
+	}
+	events := &corev1.EventList{}
+	if err := c.admin.List(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	for i := range events.Items {
+		if strings.Contains(events.Items[i].Message, canary) {
+			t.Errorf("an event has a secret: %s", events.Items[i].Message)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/agent"
+)
+
+// nodeLines are lines that the node agent has to put up with. Where there is time, each of its caches is also
+// behind by itself.
+func nodeLines() map[string]agent.Faults {
+	lines := maps.Clone(unreliable)
+	all := map[string]time.Duration{}
+	for i, resource := range []string{"pods", "pavstages", "persistentvolumes", "persistentvolumeclaims", "pavprovisioners"} {
+		all[resource] = time.Duration(i+3) * 200 * time.Millisecond
+		if long() {
+			lines["the cache of "+resource+" is behind"] = agent.Faults{Late: map[string]time.Duration{resource: 700 * time.Millisecond}}
+		}
+	}
+	lines["all caches are behind, each by another time"] = agent.Faults{Late: all}
+	return lines
+}
+
+// The line of the node agent is bad for all of a volume's life: each pod runs once all the same.
+func TestNode_UnreliableLine(t *testing.T) {
+	for name, faults := range nodeLines() {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, workers(t, newDevices(t)))
+			a := n.LaunchWith(t, n.agentConfig, faults)
+			t.Cleanup(func() { a.Stop(t) })
+			lives := 0
+			for len(missing(faults, a.Usage(t).Strikes)) > 0 && lives < 10 || lives == 0 {
+				v := n.volume(t, fmt.Sprintf("served-%d", lives))
+				n.liveOnce(t, v)
+				n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+				lives++
+			}
+			n.checkLeft(t)
+			wantStruck(t, faults, a.Usage(t).Strikes)
+		})
+	}
+}
