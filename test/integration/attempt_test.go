@@ -37,7 +37,9 @@ func tenant(t *testing.T, c *cluster, namespace string) client.Client {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant-of-" + namespace}},
 	})
 	t.Cleanup(func() { _, _ = c.admin.Delete(lasting(t), binding), c.admin.Delete(lasting(t), role) })
-	as, err := client.New(user.Config(), client.Options{Scheme: c.admin.Scheme()})
+	config := rest.CopyConfig(user.Config())
+	config.QPS = -1
+	as, err := client.New(config, client.Options{Scheme: c.admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

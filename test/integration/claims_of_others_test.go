@@ -70,6 +70,7 @@ func TestStaging_ClaimThatOnlyNamesTheVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.isRefused(t, v, "are not bound to each other")
+	n.unstage(t, v) // as kubelet does
 }
 
 // Staging and unstaging see the claim as it was when the volume was made, whatever it says by now.
