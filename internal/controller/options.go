@@ -85,8 +85,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
-	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; those that cannot start do not count")
-	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these there are at once for any one PavProvisioner")
+	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; those that cannot start do not count, but with them there are at most three times as many and one for each PavProvisioner")
+	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for any one PavProvisioner; it gets no more while as many of its pods cannot start, except one for each namespace that has none")
 	o.Templates.AddFlags(flags)
 }
 

@@ -62,6 +62,7 @@ func TestBuild_OfTheLeastTemplate_IsThisPod(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
+			NodeSelector:      map[string]string{"kubernetes.io/os": "linux"},
 			PriorityClassName: "system-node-critical",
 			Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

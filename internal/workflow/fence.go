@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,9 @@ const (
 	// nodeCritical is the priority class of staging and unstaging pods whose template names none:
 	// a client's volume must not lose its staging pod to a pod that matters less.
 	nodeCritical = "system-node-critical"
+
+	// longestRun is after which time Kubernetes ends a validation, creation or deletion pod that says nothing else.
+	longestRun = 24 * time.Hour
 
 	// daemonSetPod keeps the cluster autoscaler from waiting for a pod that never moves.
 	daemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
@@ -50,6 +54,9 @@ type Fence struct {
 	// Within are the nodes that the pod is confined to, besides what its template says; nil for all.
 	// To a template's spec.nodeName, which passes the scheduler by, the kubelet applies it.
 	Within *corev1.NodeSelector
+
+	// Avoid names nodes that the scheduler is to choose only if it has to.
+	Avoid []string
 }
 
 // maxTerms is how many alternatives a template's node affinity and Fence.Within may make together.
@@ -81,12 +88,14 @@ func Build(field string, rendered map[string]any, fence Fence) (*corev1.Pod, err
 	if pod.Namespace == "" {
 		pod.Namespace = DefaultNamespace
 	}
-	setDefaults(&pod.Spec)
+	setDefaults(&pod.Spec, fence.Workflow)
 	if err := confine(field, &pod.Spec, fence.Within); err != nil {
 		return nil, err
 	}
 	if fence.Node != "" {
 		bindToNode(pod, fence.Node)
+	} else {
+		avoid(&pod.Spec, fence.Avoid)
 	}
 	addPav(&pod.Spec, fence.Workflow)
 	return pod, nil
@@ -107,12 +116,20 @@ func decodeTemplate(field string, rendered map[string]any) (*corev1.PodTemplateS
 	return template, nil
 }
 
-func setDefaults(spec *corev1.PodSpec) {
+func setDefaults(spec *corev1.PodSpec, workflow string) {
 	if spec.RestartPolicy == "" {
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if spec.AutomountServiceAccountToken == nil {
 		spec.AutomountServiceAccountToken = new(false)
+	}
+	// Not pods that serve volumes, which run for as long as these are used.
+	if spec.ActiveDeadlineSeconds == nil && workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
+		spec.ActiveDeadlineSeconds = new(int64(longestRun / time.Second))
+	}
+	// On nodes of other systems, no container of a template can run.
+	if _, chosen := spec.NodeSelector[corev1.LabelOSStable]; !chosen {
+		spec.NodeSelector = merge(spec.NodeSelector, map[string]string{corev1.LabelOSStable: string(corev1.Linux)})
 	}
 	eachContainer(spec, func(container *corev1.Container) {
 		// So that a failure's last log lines are in the pod's status, which the agents can read without a right to
@@ -145,6 +162,22 @@ func bindToNode(pod *corev1.Pod, node string) {
 			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 		})
 	}
+}
+
+// avoid lets the scheduler choose some nodes only if it has to. Where the pod may run stays as it is.
+func avoid(spec *corev1.PodSpec, nodes []string) {
+	if len(nodes) == 0 {
+		return
+	}
+	var term corev1.NodeSelectorTerm
+	for _, node := range nodes {
+		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{node},
+		})
+	}
+	affinity := nodeAffinity(spec)
+	affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(
+		slices.Clone(affinity.PreferredDuringSchedulingIgnoredDuringExecution), corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
 }
 
 // confine lets the pod run only on nodes of within. Terms are alternatives, so that both hold where
@@ -191,17 +224,22 @@ func withoutEmpty(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 
 // requiredNodes returns the pod's required node affinity, to be filled in.
 func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
+	required := &nodeAffinity(spec).RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{}
+	}
+	return *required
+}
+
+// nodeAffinity returns the pod's node affinity, to be filled in.
+func nodeAffinity(spec *corev1.PodSpec) *corev1.NodeAffinity {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
 	if spec.Affinity.NodeAffinity == nil {
 		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
-	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if *required == nil {
-		*required = &corev1.NodeSelector{}
-	}
-	return *required
+	return spec.Affinity.NodeAffinity
 }
 
 // addPav gives every container /pav.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -183,6 +184,49 @@ func Started(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// ReadyToStart returns the status of the condition that says that the sandbox and the volumes of a pod are
+// ready, so that what is left before its containers start is their images; empty where nothing is told.
+func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// StartOf returns when a pod that has started did, as well as that is known.
+func StartOf(pod *corev1.Pod) time.Time {
+	var start time.Time
+	for status := range containers(pod) {
+		for _, at := range startsOf(status) {
+			if !at.IsZero() && (start.IsZero() || at.Before(start)) {
+				start = at
+			}
+		}
+	}
+	switch {
+	case !start.IsZero():
+		return start
+	case pod.Status.StartTime != nil:
+		return pod.Status.StartTime.Time
+	default:
+		return pod.CreationTimestamp.Time
+	}
+}
+
+func startsOf(status *corev1.ContainerStatus) (starts []time.Time) {
+	if running := status.State.Running; running != nil {
+		starts = append(starts, running.StartedAt.Time)
+	}
+	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+		if ended != nil {
+			starts = append(starts, ended.StartedAt.Time)
+		}
+	}
+	return starts
 }
 
 // containers returns what is known of the pod's containers, init containers first.

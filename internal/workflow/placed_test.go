@@ -35,6 +35,7 @@ func TestBuild_ForTheScheduler_IsThisPod(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
+			ActiveDeadlineSeconds: new(int64(86400)), NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
 			Containers: []corev1.Container{{
 				Name: "main", Image: "some", TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				VolumeMounts: []corev1.VolumeMount{{Name: "pav", MountPath: "/pav"}},
@@ -58,7 +59,7 @@ spec:
   containers: [{name: main}]
 `, placed()).Spec
 	want := corev1.PodSpec{
-		NodeName: "some-node", PriorityClassName: "low", NodeSelector: map[string]string{"a": "b"},
+		NodeName: "some-node", PriorityClassName: "low", NodeSelector: map[string]string{"a": "b", "kubernetes.io/os": "linux"},
 		Tolerations: []corev1.Toleration{{Key: "only", Operator: corev1.TolerationOpExists}},
 		Affinity:    &corev1.Affinity{NodeAffinity: required(corev1.NodeSelectorTerm{})},
 	}
@@ -68,6 +69,67 @@ spec:
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the placement (-want +got):\n%s", diff)
+	}
+}
+
+// A deadline would end the daemon that serves a volume, or leave half of its unstaging.
+func TestBuild_GivesADeadlineToAllButStagingAndUnstagingPods(t *testing.T) {
+	const own = `{spec: {activeDeadlineSeconds: 60, containers: [{name: main, image: some}]}}`
+	for workflow, want := range map[string]int64{
+		pavv1.WorkflowValidation: 86400, pavv1.WorkflowCreation: 86400, pavv1.WorkflowDeletion: 86400,
+		pavv1.WorkflowStaging: 0, pavv1.WorkflowUnstaging: 0,
+	} {
+		f := placed()
+		f.Workflow = workflow
+		got := mustBuild(t, least, f).Spec.ActiveDeadlineSeconds
+		if want == 0 && got != nil || want > 0 && (got == nil || *got != want) {
+			t.Errorf("%s: got a deadline of %v, want %d", workflow, got, want)
+		}
+		if got := mustBuild(t, own, f).Spec.ActiveDeadlineSeconds; got == nil || *got != 60 {
+			t.Errorf("%s: the template's own deadline is %v", workflow, got)
+		}
+	}
+}
+
+func TestBuild_LeavesAnotherOperatingSystemToTheTemplate(t *testing.T) {
+	pod := mustBuild(t, `{spec: {nodeSelector: {kubernetes.io/os: plan9}, containers: [{name: main, image: some}]}}`, placed())
+	if got := pod.Spec.NodeSelector["kubernetes.io/os"]; got != "plan9" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What the template requires and prefers stays as it is.
+func TestBuild_PrefersOtherNodes(t *testing.T) {
+	f := placed()
+	f.Avoid = []string{"n1", "n2"}
+	f.Within = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
+	}}}
+	pod := mustBuild(t, `
+spec:
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution: [{weight: 5, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]
+  containers: [{name: main, image: some}]
+`, f)
+	not := func(node string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}}
+	}
+	want := &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: f.Within.DeepCopy(),
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 5, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}}},
+			{Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{not("n1"), not("n2")}}},
+		},
+	}
+	if diff := cmp.Diff(want, pod.Spec.Affinity.NodeAffinity); diff != "" {
+		t.Errorf("the affinity (-want +got):\n%s", diff)
+	}
+
+	onNode := fence()
+	onNode.Avoid = f.Avoid
+	if diff := cmp.Diff(mustBuild(t, least, fence()), mustBuild(t, least, onNode)); diff != "" {
+		t.Errorf("a pod that is bound to its node (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,9 +22,18 @@ func PodField(kind string) string {
 	}
 }
 
-// Pod returns a pod of a volume, as its template says, inside its fence and confined to the nodes of within;
-// nil for all. Number tells it from all other pods of the volume.
-func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, within *corev1.NodeSelector, number int32) (*corev1.Pod, error) {
+// Placement says where a pod may run, besides what its template says.
+type Placement struct {
+	// Within are the nodes that the pod is confined to; nil for all.
+	Within *corev1.NodeSelector
+
+	// Avoid names nodes that the scheduler is to choose only if it has to.
+	Avoid []string
+}
+
+// Pod returns a pod of a volume, as its template says, inside its fence. Number tells it from all other pods of
+// the volume.
+func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
 	attempt := strconv.Itoa(int(number))
 	fence := workflow.Fence{
 		Workflow: kind,
@@ -40,7 +49,8 @@ func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, within *
 			pavv1.VolumeAnnotation:  volume.Name,
 			pavv1.AttemptAnnotation: attempt,
 		},
-		Within: within,
+		Within: placement.Within,
+		Avoid:  placement.Avoid,
 	}
 	if volume.Status.Handle != "" {
 		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle

@@ -8,7 +8,7 @@ func (q *Queue) Running() int {
 	return q.running
 }
 
-// Waiting returns how many volumes wait in line.
+// Waiting returns how many volumes wait.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -17,11 +17,10 @@ func (q *Queue) Waiting() int {
 
 // Counts are the volumes of a provisioner.
 type Counts struct {
-	// Running are those that count against the overall limit, Lent those whose pods cannot start;
-	// both count against the provisioner's own.
+	// Running are those that count against the limits, and Lent those whose pods cannot start.
 	Running, Lent int
 
-	// Waiting are those in line.
+	// Waiting are those without a place.
 	Waiting int
 }
 
@@ -33,16 +32,39 @@ func (q *Queue) Of(provisioner string) Counts {
 	if l == nil {
 		return Counts{}
 	}
-	return Counts{Running: l.places - l.lent, Lent: l.lent, Waiting: l.waiting.Len()}
+	return l.counts()
 }
 
-// Contended says whether volumes of the provisioner wait for no other reason than its own limit:
-// there is room overall.
+func (l *line) counts() Counts {
+	return Counts{Running: l.running, Lent: l.lent, Waiting: l.waiting}
+}
+
+// Contended reports whether volumes wait because pods cannot start, some of which are the provisioner's.
+// They may have to wait for pods that run as well, but those end.
 func (q *Queue) Contended(provisioner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lines[provisioner]
-	return l != nil && l.waiting.Len() > 0 && below(q.running, q.limits.Overall) && !below(l.places, q.limits.PerProvisioner)
+	own := q.lines[provisioner]
+	if own == nil || own.lent == 0 {
+		return false
+	}
+	crowded := !below(q.running+q.lent, 2*q.limits.Overall)
+	for lines := q.turns.Front(); lines != nil; lines = lines.Next() {
+		if l := lines.Value.(*line); (crowded || l == own) && q.isHindered(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHindered reports whether volumes in a line wait that pods which cannot start keep from a place.
+func (q *Queue) isHindered(l *line) bool {
+	for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
+		if !q.mayGrow(l, tenants.Value.(*tenant)) {
+			return true
+		}
+	}
+	return false
 }
 
 // All returns the counts of all provisioners of which there are volumes, by name.
@@ -51,7 +73,7 @@ func (q *Queue) All() map[string]Counts {
 	defer q.mu.Unlock()
 	all := make(map[string]Counts, len(q.lines))
 	for name, l := range q.lines {
-		all[name] = Counts{Running: l.places - l.lent, Lent: l.lent, Waiting: l.waiting.Len()}
+		all[name] = l.counts()
 	}
 	return all
 }

@@ -13,28 +13,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// model is what the outside knows of a queue. It does not say who is next, but whether whoever the
+// modelled is what the outside knows of a volume.
+type modelled struct {
+	provisioner, namespace string
+	state                  state
+}
+
+// tally counts the volumes of all, of a provisioner, or of one of its namespaces.
+type tally struct{ running, lent, waiting int }
+
+func (c tally) pods() int { return c.running + c.lent }
+
+// model is what the outside knows of a queue. It does not say who is next, but whether the volume that the
 // queue chose may be.
 type model struct {
 	t      *testing.T
 	limits Limits
 	queue  *Queue
 
-	provisioner map[string]string
-	state       map[string]state
-	line        map[string][]string // by provisioner, those that wait
+	volumes map[string]*modelled
+	order   map[[2]string][]string // by provisioner and namespace, those that wait
 
-	// passed counts, by a provisioner that could use a turn and another, how many the other had meanwhile.
+	// passed counts, by somebody who could use a turn and another one, how many the other had meanwhile:
+	// provisioners among all, and namespaces among those of a provisioner.
 	passed map[[2]string]int
 	woken  int
 }
 
 func newModel(t *testing.T, limits Limits) *model {
 	t.Helper()
-	m := &model{
-		t: t, limits: limits,
-		provisioner: map[string]string{}, state: map[string]state{}, line: map[string][]string{}, passed: map[[2]string]int{},
-	}
+	m := &model{t: t, limits: limits, volumes: map[string]*modelled{}, order: map[[2]string][]string{}, passed: map[[2]string]int{}}
 	m.queue = New(limits, func(volume string) {
 		if m.queue.mu.TryLock() {
 			m.queue.mu.Unlock()
@@ -47,178 +55,239 @@ func newModel(t *testing.T, limits Limits) *model {
 	return m
 }
 
-func (m *model) counts(provisioner string) Counts {
-	counts := Counts{Waiting: len(m.line[provisioner])}
-	for volume, state := range m.state {
-		if m.provisioner[volume] != provisioner {
+func (m *model) tally(of func(*modelled) bool) (c tally) {
+	for _, v := range m.volumes {
+		if !of(v) {
 			continue
 		}
-		switch state {
+		switch v.state {
 		case runs:
-			counts.Running++
+			c.running++
 		case lent:
-			counts.Lent++
+			c.lent++
 		case waits:
+			c.waiting++
 		}
 	}
-	return counts
+	return c
 }
 
-func (m *model) running() (n int) {
-	for _, state := range m.state {
-		if state == runs {
-			n++
-		}
-	}
-	return n
+func (m *model) all() tally { return m.tally(func(*modelled) bool { return true }) }
+
+func (m *model) of(provisioner string) tally {
+	return m.tally(func(v *modelled) bool { return v.provisioner == provisioner })
 }
 
-// eligible says whether the provisioner could use room if there was any overall.
-func (m *model) eligible(provisioner string) bool {
-	counts := m.counts(provisioner)
-	return counts.Waiting > 0 && counts.Running+counts.Lent < m.limits.PerProvisioner
+func (m *model) within(provisioner, namespace string) tally {
+	return m.tally(func(v *modelled) bool { return v.provisioner == provisioner && v.namespace == namespace })
+}
+
+// hasRoom says whether the pods that run leave room for one of a namespace.
+func (m *model) hasRoom(provisioner, namespace string) bool {
+	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
+	free, own := m.limits.Overall-all.running, m.limits.PerProvisioner-line.running
+	return free > 0 && own > 0 &&
+		(line.running == 0 || free > m.limits.Overall/10) && (tenant.running == 0 || own > m.limits.PerProvisioner/10)
+}
+
+// eligible says whether a volume of a namespace may have a place.
+func (m *model) eligible(provisioner, namespace string) bool {
+	return m.within(provisioner, namespace).waiting > 0 && m.hasRoom(provisioner, namespace) && m.mayGrow(provisioner, namespace)
+}
+
+// mayGrow says whether the pods that cannot start allow for another one of a namespace.
+func (m *model) mayGrow(provisioner, namespace string) bool {
+	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
+	return line.pods() == 0 || tenant.pods() == 0 && all.pods() < 3*m.limits.Overall ||
+		all.pods() < 2*m.limits.Overall && line.lent < m.limits.PerProvisioner
 }
 
 // granted checks that a volume that waits may have a place now.
 func (m *model) granted(volume string) {
-	provisioner := m.provisioner[volume]
-	line := m.line[provisioner]
-	if len(line) == 0 || line[0] != volume {
-		m.t.Fatalf("%s has a place, but the line is %q", volume, line)
+	v := m.volumes[volume]
+	key := [2]string{v.provisioner, v.namespace}
+	if waiting := m.order[key]; len(waiting) == 0 || waiting[0] != volume {
+		m.t.Fatalf("%s has a place, but those that wait are %q", volume, waiting)
 	}
-	if !m.eligible(provisioner) || m.running() >= m.limits.Overall {
-		m.t.Fatalf("%s has a place beyond a limit: %+v, %d in all", volume, m.counts(provisioner), m.running())
+	if !m.eligible(v.provisioner, v.namespace) {
+		m.t.Fatalf("%s has a place beyond a limit: %+v, %+v in all", volume, m.of(v.provisioner), m.all())
 	}
-	m.line[provisioner] = line[1:]
-	m.state[volume] = runs
-	for other := range m.line {
-		switch pair := [2]string{other, provisioner}; {
-		case other == provisioner:
-		case !m.eligible(other):
+	provisioners, tenants := m.eligibles()
+	m.order[key] = m.order[key][1:]
+	v.state = runs
+	m.pass(v.provisioner, provisioners)
+	m.pass(v.provisioner+"/"+v.namespace, tenants[v.provisioner])
+}
+
+// eligibles returns the provisioners and, by provisioner, the namespaces that could use a turn.
+func (m *model) eligibles() (provisioners map[string]bool, tenants map[string]map[string]bool) {
+	provisioners, tenants = map[string]bool{}, map[string]map[string]bool{}
+	for key := range m.order {
+		if tenants[key[0]] == nil {
+			tenants[key[0]] = map[string]bool{}
+		}
+		can := m.eligible(key[0], key[1])
+		provisioners[key[0]] = provisioners[key[0]] || can
+		tenants[key[0]][key[0]+"/"+key[1]] = can
+	}
+	return provisioners, tenants
+}
+
+// pass checks that nobody among those who can use a turn sees another one have two.
+func (m *model) pass(chosen string, among map[string]bool) {
+	for other, can := range among {
+		switch pair := [2]string{other, chosen}; {
+		case other == chosen:
+		case !can:
 			delete(m.passed, pair)
 		case m.passed[pair] > 0:
-			m.t.Fatalf("%s has its second turn before the first of %s", provisioner, other)
+			m.t.Fatalf("%s has its second turn before the first of %s", chosen, other)
 		default:
 			m.passed[pair]++
 		}
-		delete(m.passed, [2]string{provisioner, other})
+		delete(m.passed, [2]string{chosen, other})
 	}
 }
 
 // check compares the queue with the model after each call.
 func (m *model) check() {
 	m.t.Helper()
-	lines := map[string]bool{}
-	for _, provisioner := range m.provisioner {
-		lines[provisioner] = true
+	provisioners, tenants := map[string]bool{}, map[[2]string]bool{}
+	for _, v := range m.volumes {
+		provisioners[v.provisioner] = true
+		tenants[[2]string{v.provisioner, v.namespace}] = true
 	}
-	waiting := 0
-	for provisioner := range lines {
-		counts := m.counts(provisioner)
-		waiting += counts.Waiting
-		if diff := cmp.Diff(counts, m.queue.Of(provisioner)); diff != "" {
+	hindered := map[string]bool{}
+	for key := range tenants {
+		if m.eligible(key[0], key[1]) {
+			m.t.Fatalf("there is room, but %q wait and were not woken", m.order[key])
+		}
+		hindered[key[0]] = hindered[key[0]] || m.within(key[0], key[1]).waiting > 0 && !m.mayGrow(key[0], key[1])
+	}
+	all := m.all()
+	for provisioner := range provisioners {
+		of := m.of(provisioner)
+		if diff := cmp.Diff(Counts{Running: of.running, Lent: of.lent, Waiting: of.waiting}, m.queue.Of(provisioner)); diff != "" {
 			m.t.Fatalf("counts of %s (-want +got):\n%s", provisioner, diff)
 		}
-		room := m.running() < m.limits.Overall
-		if room && m.eligible(provisioner) {
-			m.t.Fatalf("there is room, but %q wait and were not woken", m.line[provisioner])
+		want := hindered[provisioner]
+		for other := range provisioners {
+			want = want || hindered[other] && all.pods() >= 2*m.limits.Overall
 		}
-		if got, want := m.queue.Contended(provisioner), room && counts.Waiting > 0; got != want {
-			m.t.Fatalf("%s is contended: got %t, want %t", provisioner, got, want)
-		}
-	}
-	for other := range m.line {
-		if !m.eligible(other) {
-			for pair := range m.passed {
-				if pair[0] == other {
-					delete(m.passed, pair)
-				}
-			}
+		if got := m.queue.Contended(provisioner); got != (want && of.lent > 0) {
+			m.t.Fatalf("%s is contended: got %t", provisioner, got)
 		}
 	}
-	if m.queue.Running() != m.running() || m.queue.Waiting() != waiting {
-		m.t.Fatalf("%d run and %d wait, want %d and %d", m.queue.Running(), m.queue.Waiting(), m.running(), waiting)
+	m.forgetPassed()
+	if m.queue.Running() != all.running || m.queue.Waiting() != all.waiting {
+		m.t.Fatalf("%d run and %d wait, want %+v", m.queue.Running(), m.queue.Waiting(), all)
 	}
-	if len(m.queue.volumes) != len(m.provisioner) || len(m.queue.lines) != len(lines) {
-		m.t.Fatalf("%d volumes and %d lines, want %d and %d", len(m.queue.volumes), len(m.queue.lines), len(m.provisioner), len(lines))
+	known := 0
+	for _, l := range m.queue.lines {
+		known += len(l.tenants)
+	}
+	if len(m.queue.volumes) != len(m.volumes) || len(m.queue.lines) != len(provisioners) || known != len(tenants) {
+		m.t.Fatalf("%d volumes, %d lines, %d tenants, want %d, %d and %d", len(m.queue.volumes), len(m.queue.lines), known, len(m.volumes), len(provisioners), len(tenants))
 	}
 }
 
-func (m *model) take(volume, provisioner string) {
-	if _, known := m.provisioner[volume]; !known {
-		m.provisioner[volume], m.state[volume] = provisioner, waits
-		m.line[provisioner] = append(m.line[provisioner], volume)
+// forgetPassed starts from the beginning for those who could not use a turn now.
+func (m *model) forgetPassed() {
+	provisioners, tenants := m.eligibles()
+	for pair := range m.passed {
+		can := provisioners[pair[0]]
+		for _, of := range tenants {
+			can = can || of[pair[0]]
+		}
+		if !can {
+			delete(m.passed, pair)
+		}
+	}
+}
+
+func (m *model) know(volume, provisioner, namespace string, state state) *modelled {
+	v := &modelled{provisioner: provisioner, namespace: namespace, state: state}
+	m.volumes[volume] = v
+	return v
+}
+
+func (m *model) take(volume, provisioner, namespace string) {
+	v := m.volumes[volume]
+	if v == nil {
+		v = m.know(volume, provisioner, namespace, waits)
+		key := [2]string{provisioner, namespace}
+		m.order[key] = append(m.order[key], volume)
 	}
 	before := m.woken
-	took := m.queue.Take(volume, provisioner)
+	took := m.queue.Take(volume, provisioner, namespace)
 	if m.woken != before {
 		m.t.Fatalf("taking %s woke somebody", volume)
 	}
-	if took && m.state[volume] == waits {
+	if took && v.state == waits {
 		m.granted(volume)
 	}
-	if took != (m.state[volume] != waits) {
-		m.t.Fatalf("taking %s, of state %d: got %t", volume, m.state[volume], took)
+	if took != (v.state != waits) {
+		m.t.Fatalf("taking %s, of state %d: got %t", volume, v.state, took)
 	}
 }
 
-func (m *model) leaveLine(volume string) {
-	provisioner := m.provisioner[volume]
-	m.line[provisioner] = slices.DeleteFunc(slices.Clone(m.line[provisioner]), func(v string) bool { return v == volume })
+func (m *model) leave(volume string) {
+	if v := m.volumes[volume]; v != nil && v.state == waits {
+		key := [2]string{v.provisioner, v.namespace}
+		m.order[key] = slices.DeleteFunc(slices.Clone(m.order[key]), func(w string) bool { return w == volume })
+	}
 }
 
-func (m *model) adopt(volume, provisioner string) {
-	if known := m.provisioner[volume]; known == "" {
-		m.provisioner[volume] = provisioner
-		m.state[volume] = runs
-	} else if m.state[volume] == waits {
-		m.leaveLine(volume)
-		m.state[volume] = runs
+func (m *model) adopt(volume, provisioner, namespace string) {
+	m.leave(volume)
+	if v := m.volumes[volume]; v == nil {
+		m.know(volume, provisioner, namespace, runs)
+	} else if v.state == waits {
+		v.state = runs
 	}
-	m.queue.Adopt(volume, provisioner)
+	m.queue.Adopt(volume, provisioner, namespace)
 }
 
 func (m *model) lend(volume string) {
-	if state, known := m.state[volume]; known && state == runs {
-		m.state[volume] = lent
+	if v := m.volumes[volume]; v != nil && v.state == runs {
+		v.state = lent
 	}
 	m.queue.Lend(volume)
 }
 
 func (m *model) reclaim(volume string) {
-	if m.state[volume] == lent {
-		m.state[volume] = runs
+	if v := m.volumes[volume]; v != nil && v.state == lent {
+		v.state = runs
 	}
 	m.queue.Reclaim(volume)
 }
 
 func (m *model) give(volume string) {
-	m.leaveLine(volume)
-	delete(m.provisioner, volume)
-	delete(m.state, volume)
+	m.leave(volume)
+	delete(m.volumes, volume)
 	m.queue.Give(volume)
 }
 
 func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
-			m := newModel(t, Limits{Overall: 1 + random.IntN(8), PerProvisioner: 1 + random.IntN(5)})
-			provisioners, volumes := 1+random.IntN(6), 2+random.IntN(40)
-			for range 400 {
+			m := newModel(t, Limits{Overall: 1 + random.IntN(14), PerProvisioner: 1 + random.IntN(12)})
+			provisioners, namespaces, volumes := 1+random.IntN(6), 1+random.IntN(3), 2+random.IntN(60)
+			for range 300 {
 				number := random.IntN(volumes)
-				volume, provisioner := fmt.Sprint("v", number), fmt.Sprint("p", number%provisioners)
+				volume, provisioner, namespace := fmt.Sprint("v", number), fmt.Sprint("p", number%provisioners), fmt.Sprint("n", number/7%namespaces)
 				switch random.IntN(12) {
 				case 0:
-					m.adopt(volume, provisioner)
-				case 1:
+					m.adopt(volume, provisioner, namespace)
+				case 1, 2:
 					m.lend(volume)
-				case 2:
+				case 3:
 					m.reclaim(volume)
-				case 3, 4, 5:
+				case 4, 5:
 					m.give(volume)
 				default:
-					m.take(volume, provisioner)
+					m.take(volume, provisioner, namespace)
 				}
 				m.check()
 			}
@@ -255,7 +324,7 @@ func TestQueue_Concurrently_LosesNobody(t *testing.T) {
 		woken := make(chan struct{}, 1)
 		wakers.Store(volume, woken)
 		for range pods {
-			for !q.Take(volume, provisioner) {
+			for !q.Take(volume, provisioner, fmt.Sprint("n", number%3)) {
 				if random.IntN(10) == 0 {
 					q.Give(volume)
 					continue

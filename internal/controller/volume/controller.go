@@ -62,11 +62,12 @@ type Reconciler struct {
 	// Metrics counts the outcomes of pods; nil for nobody to.
 	Metrics *metrics.Workflows
 
-	queue   *queue.Queue
-	handles handles
-	written written
-	wishes  wishes
-	repeats observe.Repeats
+	queue     *queue.Queue
+	avoidance avoidance
+	handles   handles
+	written   written
+	wishes    wishes
+	repeats   observe.Repeats
 	// rejections says when a PersistentVolume that could not be written is written again.
 	rejections workqueue.TypedRateLimiter[string]
 	now        func() time.Time

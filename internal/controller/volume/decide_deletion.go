@@ -51,7 +51,7 @@ func decideDeletionPod(o observed, success step) decision {
 		if o.provisioner == nil {
 			return noProvisioner(o, retainInstead)
 		}
-		return decision{step: stepRunPod}
+		return decideQueued(o, pavv1.VolumeDeleted)
 	case podRunning:
 		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile() {
 			return decision{step: stepStopPod}

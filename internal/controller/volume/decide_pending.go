@@ -5,10 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // decidePending decides about a volume in the making.
@@ -120,7 +118,7 @@ func decideMaking(o observed) decision {
 		if o.unwanted() {
 			return decision{step: stepDropPod}
 		}
-		return decision{step: stepRunPod}
+		return decideQueued(o, pavv1.VolumeProvisioned)
 	case podRunning:
 		if o.unwanted() {
 			return decision{step: stepStopPod}
@@ -194,80 +192,6 @@ func decideReverting(o observed) decision {
 		return decision{step: stepDelete}
 	}
 	return decideDeletionPod(o, reverted.step)
-}
-
-// The times after which a pod that does not start is talked about: with a cause that Kubernetes
-// tells, which may pass by itself, and without one.
-const (
-	causePatience   = 4 * time.Second
-	startPatience   = 30 * time.Second
-	nodePatience    = 15 * time.Second
-	contentPatience = 5 * time.Minute
-)
-
-// decideRunning decides about a pod that runs, or cannot start.
-func decideRunning(o observed, condition string) decision {
-	pod := o.pod()
-	age := o.now.Sub(pod.CreationTimestamp.Time)
-	cause, patience := workflow.Waiting(pod), causePatience
-	if cause == "" && workflow.Started(pod) {
-		return decideStarted(o, condition)
-	}
-	if givesUp(o, pod, age) {
-		return decision{step: stepStopPod}
-	}
-	if cause == "" {
-		cause, patience = fmt.Sprintf("pod %s/%s has not started after %s; see kubectl describe pod -n %s %s",
-			pod.Namespace, pod.Name, startPatience, pod.Namespace, pod.Name), startPatience
-	}
-	if age < patience {
-		return again(patience - age)
-	}
-	d := waiting(condition, reasonNotStarted, "waiting, as "+cause, true)
-	// Whether others wait by then is no event, and events are forgotten after an hour.
-	d.after, d.repeat = contentPatience, age >= contentPatience
-	for _, next := range []time.Duration{contentPatience, nodePatience} {
-		if age < next {
-			d.after = next - age
-		}
-	}
-	return d
-}
-
-// reasonNotStarted is the reason of a condition about a pod that cannot start.
-const reasonNotStarted = "PodNotStarted"
-
-// decideStarted takes back what was told of a pod that could not start.
-func decideStarted(o observed, condition string) decision {
-	c := meta.FindStatusCondition(o.volume.Status.Conditions, condition)
-	if c == nil || c.Reason != reasonNotStarted {
-		return decision{step: stepDone}
-	}
-	step := o.volume.Status.Step
-	return waiting(condition, string(step), doing(step, o.volume.Status.Pod), false)
-}
-
-// givesUp says whether a pod that cannot start is not waited for any more.
-func givesUp(o observed, pod *corev1.Pod, age time.Duration) bool {
-	if workflow.Started(pod) {
-		return false
-	}
-	status := &o.volume.Status
-	// Nothing of it ever ran, so that there is nothing to revert, and the scheduler may choose another node.
-	if status.Step == pavv1.StepCreating && status.SelectedNode != "" && unschedulable(pod) {
-		return age >= nodePatience
-	}
-	// Others wait for its place, one of which may be what it waits for.
-	return o.contended && age >= contentPatience
-}
-
-func unschedulable(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return true
-		}
-	}
-	return false
 }
 
 // within says whether something happened less than so long ago, by a clock that may differ from ours.

@@ -87,6 +87,27 @@ func crashes(pod *corev1.Pod) {
 	}}
 }
 
+// hung makes a pod hang on its node, as a kubelet tells that cannot mount one of its volumes.
+func hung(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionFalse) }
+
+// pulling makes a pod wait for its image.
+func pulling(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionTrue) }
+
+func readyToStart(pod *corev1.Pod, status corev1.ConditionStatus) {
+	pod.Status.StartTime = &pod.CreationTimestamp
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: status}}
+}
+
+// untold is a pod of a kubelet that tells nothing of that kind.
+func untold(pod *corev1.Pod) { pod.Status.StartTime = &pod.CreationTimestamp }
+
+// boundAgo binds a pod that has waited for a node.
+func boundAgo(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: ago(seconds)})
+	}
+}
+
 func unbound(pod *corev1.Pod) {
 	pod.Spec.NodeName = ""
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
@@ -100,6 +121,13 @@ func vanishedPod(o *observed) { o.volume.Status.Pod.UID = "u-pod" }
 
 func unclaimed(o *observed) { o.claim = claimGone }
 
+func contended(o *observed) { o.contended = true }
+
+// due makes the present pod due since so many seconds.
+func due(seconds int) func(*observed) {
+	return func(o *observed) { o.volume.Status.Pod.Due = new(ago(seconds)) }
+}
+
 func selected(o *observed) { o.selectedNode, o.volume.Status.SelectedNode = "n1", "n1" }
 
 func TestDecideWithPods(t *testing.T) {
@@ -111,42 +139,56 @@ func TestDecideWithPods(t *testing.T) {
 		message string
 		after   time.Duration
 	}{
-		"an intended validation pod is run":        {state: at(validating), want: stepRunPod},
-		"an intended creation pod is run":          {state: at(creating), want: stepRunPod},
-		"an intended deletion pod is run":          {state: at(deleting), want: stepRunPod},
-		"an intended reverting pod is run":         {state: at(reverting), want: stepRunPod},
-		"reverting goes on without a claim":        {state: at(reverting).with(unclaimed), want: stepRunPod},
-		"one that nobody wants is dropped":         {state: at(creating).with(unclaimed), want: stepDropPod},
-		"a pod that exists is recorded first":      {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observed) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
-		"without provisioner nothing is run":       {state: at(deleting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"nor reverted":                             {state: at(reverting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"a node's clock may be ahead":              {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
-		"a running pod is waited for":              {state: at(creating).pod(600, runs), want: stepDone},
-		"one that nobody wants is stopped":         {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
-		"a validation pod, too":                    {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
-		"but not a reverting one":                  {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone},
-		"a starting pod is given time":             {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
-		"a cause is given time to pass":            {state: at(creating).pod(1, pulls), want: stepDone, after: 3 * time.Second},
-		"a pod that cannot start is told of":       {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
-		"a pod that is not scheduled is told of":   {state: at(validating).pod(5, unbound), want: stepWait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second},
-		"a pod that does not start is told of":     {state: at(deleting).pod(31), want: stepWait, message: "see kubectl describe pod -n pav-pods pod", after: 269 * time.Second},
-		"it goes on waiting":                       {state: at(creating).pod(3600, pulls), want: stepWait, message: "ErrImagePull", after: 5 * time.Minute},
-		"but not where others wait for its place":  {state: at(creating).with(func(o *observed) { o.contended = true }).pod(300, pulls), want: stepStopPod},
-		"not before some minutes":                  {state: at(creating).with(func(o *observed) { o.contended = true }).pod(100, pulls), want: stepWait, message: "ErrImagePull", after: 200 * time.Second},
-		"a pod that runs keeps its place":          {state: at(creating).with(func(o *observed) { o.contended = true }).pod(3000, runs), want: stepDone},
-		"a node that does not take the pod":        {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
-		"is given some seconds to":                 {state: at(creating).with(selected).pod(6, unbound), want: stepWait, message: "not scheduled", after: 9 * time.Second},
-		"without a selected node it is waited for": {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
-		"a stopping pod is waited for":             {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
-		"for as long as it may take":               {state: at(creating).pod(9, runs, deletedAgo(-30), graceful), want: stepDone, after: 40 * time.Second},
-		"and told of":                              {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
-		"also where nobody wants it":               {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
-		"what nobody wants need not be told":       {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepRevert},
-		"nor what was validated":                   {state: at(validating).with(unclaimed).pod(99, ended(failed, 1)), want: stepDropPod},
+		"an intended validation pod is run":         {state: at(validating), want: stepRunPod},
+		"an intended creation pod is run":           {state: at(creating), want: stepRunPod},
+		"an intended deletion pod is run":           {state: at(deleting), want: stepRunPod},
+		"an intended reverting pod is run":          {state: at(reverting), want: stepRunPod},
+		"reverting goes on without a claim":         {state: at(reverting).with(unclaimed), want: stepRunPod},
+		"one that nobody wants is dropped":          {state: at(creating).with(unclaimed), want: stepDropPod},
+		"a pod that exists is recorded first":       {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observed) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
+		"without provisioner nothing is run":        {state: at(deleting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"nor reverted":                              {state: at(reverting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"a node's clock may be ahead":               {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
+		"one in line is looked at again":            {state: at(creating).with(due(60)), want: stepRunPod, after: 9 * time.Minute},
+		"a clock that was set back is no reason to": {state: at(creating).with(due(-3600)), want: stepRunPod, after: 10 * time.Minute},
+		"one that is in line for long is told of":   {state: at(creating).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a place"},
+		"a deletion pod, too":                       {state: at(deleting).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a place"},
+		"a running pod is waited for":               {state: at(creating).pod(60, runs), want: stepDone, after: 9 * time.Minute},
+		"one that runs for long is told of":         {state: at(creating).pod(600, runs), want: stepWait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"},
+		"one that nobody wants is stopped":          {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
+		"a validation pod, too":                     {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
+		"but not a reverting one":                   {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone, after: 599 * time.Second},
+		"a starting pod is given time":              {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
+		"a cause is given time to pass":             {state: at(creating).pod(1, pulls), want: stepDone, after: 3 * time.Second},
+		"a pod that cannot start is told of":        {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
+		"a pod that is not scheduled is told of":    {state: at(validating).pod(5, unbound), want: stepWait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second},
+		"a pod that does not start is told of":      {state: at(deleting).pod(31), want: stepWait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second},
+		"one that hangs is given up":                {state: at(creating).pod(300, hung), want: stepStopPod, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`},
+		"not before some minutes, either":           {state: at(creating).pod(299, hung), want: stepWait, message: "has not started", after: time.Second},
+		"counted from when it got its node":         {state: at(creating).pod(9000, hung, boundAgo(299)), want: stepWait, message: "has not started", after: time.Second},
+		"so is one that no kubelet has seen":        {state: at(deleting).pod(300), want: stepStopPod, message: "is given up"},
+		"whose image is pulled stays":               {state: at(creating).pod(9000, pulling), want: stepWait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute},
+		"also for a while where others wait":        {state: at(creating).with(contended).pod(1799, pulling), want: stepWait, message: "its images are being pulled", after: 5 * time.Minute},
+		"not for ever":                              {state: at(creating).with(contended).pod(1800, pulling), want: stepStopPod},
+		"so does one of which nothing is told":      {state: at(creating).pod(9000, untold), want: stepWait, message: "has not started", after: 5 * time.Minute},
+		"unless others wait":                        {state: at(creating).with(contended).pod(300, untold), want: stepStopPod},
+		"it goes on waiting":                        {state: at(creating).pod(3600, pulls), want: stepWait, message: "ErrImagePull", after: 5 * time.Minute},
+		"but not where others wait for its place":   {state: at(creating).with(contended).pod(300, pulls), want: stepStopPod},
+		"not before some minutes":                   {state: at(creating).with(contended).pod(100, pulls), want: stepWait, message: "ErrImagePull", after: 200 * time.Second},
+		"a pod that runs keeps its place":           {state: at(creating).with(contended).pod(500, runs), want: stepDone, after: 100 * time.Second},
+		"a node that does not take the pod":         {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
+		"is given some seconds to":                  {state: at(creating).with(selected).pod(6, unbound), want: stepWait, message: "not scheduled", after: 9 * time.Second},
+		"without a selected node it is waited for":  {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
+		"a stopping pod is waited for":              {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
+		"for as long as it may take":                {state: at(creating).pod(9, runs, deletedAgo(-30), graceful), want: stepDone, after: 40 * time.Second},
+		"and told of":                               {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
+		"also where nobody wants it":                {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
+		"what nobody wants need not be told":        {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepRevert},
+		"nor what was validated":                    {state: at(validating).with(unclaimed).pod(99, ended(failed, 1)), want: stepDropPod},
 		"a PersistentVolume does not stop a revert": {state: at(reverting).with(func(o *observed) {
 			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
 			o.pv.Spec.CSI.VolumeHandle = ""
-		}).pod(1, runs), want: stepDone},
+		}).pod(1, runs), want: stepDone, after: 599 * time.Second},
 		"and goes when it has succeeded": {state: at(reverting).with(func(o *observed) {
 			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
 			o.pv.Spec.CSI.VolumeHandle = ""
@@ -174,16 +216,16 @@ func TestDecideWithPods(t *testing.T) {
 		"deleted":                                   {state: at(deleting).pod(9, ended(succeeded, 1)), want: stepMarkDeleted},
 		"deletion failed":                           {state: at(deleting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"a deletion pod removed by force":           {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
-		"deletion is seen to its end under Retain":  {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone},
+		"deletion is seen to its end under Retain":  {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 591 * time.Second},
 		"one that cannot start is stopped under it": {state: at(deleting).pod(9, pulls).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
 		"a deletion that waits is not run under it": {state: at(deleting).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
 		"nor where the volume is bound again":       {state: at(deleting).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
 		"a pod that crashes again and again":        {state: at(creating).pod(60, crashes), want: stepWait, message: "CrashLoopBackOff", after: 240 * time.Second},
-		"keeps its place, as it may have done much": {state: at(creating).with(func(o *observed) { o.contended = true }).pod(600, crashes), want: stepWait, message: "CrashLoopBackOff", after: 5 * time.Minute},
+		"keeps its place, as it may have done much": {state: at(creating).with(contended).pod(600, crashes), want: stepWait, message: "CrashLoopBackOff", after: 5 * time.Minute},
 		"what was told of it is taken back": {state: at(creating).pod(60, runs).with(func(o *observed) {
 			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
-		}), want: stepWait, message: "pod pav-pods/pod is creating the volume"},
-		"whoever asks for the volume again by then": {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone},
+		}), want: stepWait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute},
+		"whoever asks for the volume again by then": {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 591 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ var (
 // intend records a pod, then creates it as soon as there is a place for it.
 func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 	number := o.volume.Status.Pods + 1
-	pod, err := build(o.volume, i, number)
+	pod, err := r.build(o.volume, i, number)
 	if err != nil {
 		return r.refuse(ctx, o, workflows[i.step], i.change, err)
 	}
@@ -58,11 +58,11 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.now()))}
-		setCondition(o.volume, status, conditionOf(i.step), "Queued", fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
+		setCondition(o.volume, status, conditionOf(i.step), reasonQueued, fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
+	if !r.takePlace(o.volume) {
 		return nil // its turn brings the next pass
 	}
 	return r.start(ctx, o, pod, i.generation)
@@ -82,14 +82,28 @@ func conditionOf(step pavv1.VolumeStep) string {
 }
 
 // build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
-func build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
-	return plan.Pod(volume, workflows[i.step], i.pod, i.within, number)
+func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
+	placement := plan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.now())}
+	return plan.Pod(volume, workflows[i.step], i.pod, placement, number)
+}
+
+// takePlace reports whether the volume has a place for its pod.
+func (r *Reconciler) takePlace(volume *pavv1.PavVolume) bool {
+	return r.queue.Take(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
+}
+
+// adoptPlace gives a place to a volume whose pod exists.
+func (r *Reconciler) adoptPlace(volume *pavv1.PavVolume) {
+	r.queue.Adopt(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
 }
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
 func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
-	if !r.queue.Take(o.volume.Name, o.volume.Spec.Provisioner) {
-		return nil // its turn brings the next pass
+	if !r.takePlace(o.volume) {
+		if d.message == "" {
+			return nil // its turn brings the next pass
+		}
+		return r.wait(ctx, o, d)
 	}
 	if err := r.checkRunnable(ctx, o, d); err != nil {
 		return err
@@ -116,7 +130,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, i
 	}
 	var pod *corev1.Pod
 	if err == nil {
-		pod, err = build(o.volume, i, o.volume.Status.Pods)
+		pod, err = r.build(o.volume, i, o.volume.Status.Pods)
 	}
 	if err != nil {
 		return nil, 0, r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, err)
@@ -220,7 +234,13 @@ func (r *Reconciler) stopPod(ctx context.Context, o observed, d decision) error 
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	return r.Runner.Stop(ctx, o.pod())
+	if err := r.Runner.Stop(ctx, o.pod()); err != nil {
+		return err
+	}
+	if d.message != "" {
+		r.announce(o, d)
+	}
+	return nil
 }
 
 // dropPod forgets a pod that was never created or has nothing to revert, and the attempt that it belongs to.
@@ -310,20 +330,39 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []c
 func (r *Reconciler) settlePlace(o observed) {
 	name := o.volume.Name
 	switch o.progress() {
-	case podIntended: // in line, or about to be
-	case podRunning, podStopping:
-		r.queue.Adopt(name, o.volume.Spec.Provisioner)
+	case podIntended: // it waits for one, or is about to
+	case podStopping:
+		r.settleStopping(o)
+	case podRunning:
+		r.adoptPlace(o.volume)
 		pod := o.pod()
+		provisioner, node := o.volume.Spec.Provisioner, pod.Spec.NodeName
 		switch {
-		case pod.DeletionTimestamp != nil && stopPatience(o.now, pod) <= 0:
-			r.queue.Lend(name) // on a node that is lost, for all that is known
 		case workflow.Started(pod):
 			r.queue.Reclaim(name)
-		case workflow.Waiting(pod) != "":
+			r.avoidance.clear(provisioner, node, workflow.StartOf(pod))
+		case cannotStart(o.now, pod):
 			r.queue.Lend(name)
+		}
+		if isHung(o.now, pod) {
+			r.avoidance.note(provisioner, node, o.now)
 		}
 	default:
 		r.queue.Give(name)
+	}
+}
+
+// settleStopping does the same for a pod that is being deleted. One whose kubelet does not confirm that is on
+// a node that is lost, for all that is known. It holds no place, as nobody can tell for how long it would;
+// such pods are no more than were on that node.
+func (r *Reconciler) settleStopping(o observed) {
+	if stopPatience(o.now, o.pod()) > 0 {
+		r.adoptPlace(o.volume)
+		return
+	}
+	r.queue.Give(o.volume.Name)
+	if pod := o.pod(); !workflow.Started(pod) {
+		r.avoidance.note(o.volume.Spec.Provisioner, pod.Spec.NodeName, o.now)
 	}
 }
 
@@ -340,7 +379,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 	}
 	for i := range volumes.Items {
 		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" {
-			r.queue.Adopt(v.Name, v.Spec.Provisioner)
+			r.adoptPlace(v)
 		}
 	}
 	r.adopted = true

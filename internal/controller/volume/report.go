@@ -26,20 +26,25 @@ func (r *Reconciler) wait(ctx context.Context, o observed, d decision) error {
 	} else if err := r.patchCondition(ctx, o.volume, d); err != nil {
 		return err
 	}
+	r.announce(o, d)
+	return nil
+}
+
+// announce gives an event of what the decision says.
+func (r *Reconciler) announce(o observed, d decision) {
 	eventType := corev1.EventTypeNormal
 	if d.warning {
 		eventType = corev1.EventTypeWarning
 	}
 	if d.condition == pavv1.VolumeProvisioned {
 		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.message)
-		return nil
+		return
 	}
 	reason := protocol.VolumeDeletionWaiting
 	if d.warning {
 		reason = protocol.VolumeFailedDelete
 	}
 	r.tellDeletion(o, eventType, reason, d.message)
-	return nil
 }
 
 // recordFailure records that the pod of the present step has failed.

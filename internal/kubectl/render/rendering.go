@@ -209,7 +209,7 @@ func (r *rendering) validate(ctx context.Context, request plan.Request) {
 // build shows the next pod of the ledger.
 func (r *rendering) build(phase Phase, kind string, rendered map[string]any, within *corev1.NodeSelector) {
 	r.pods++
-	pod, err := plan.Pod(r.ledger, kind, rendered, within, r.pods)
+	pod, err := plan.Pod(r.ledger, kind, rendered, plan.Placement{Within: within}, r.pods)
 	if err != nil {
 		r.fail(phase.Phase, err)
 		return
