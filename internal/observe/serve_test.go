@@ -44,7 +44,7 @@ func TestProfiling_IsServedOnLoopback_UntilItsContextEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Profiling(":" + port).Start(ctx) }()
 
-	deadline, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	deadline, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var text string
 	var err error

@@ -6,7 +6,6 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -25,7 +24,7 @@ const (
 // workflow pods, mounts, directories or sockets.
 func checkNothingLeft(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	ctx, cancel := cleanupContext(t)
 	defer cancel()
 	if err := poll(ctx, wantNothingLeft); err != nil {
 		t.Errorf("something is left: %v", err)

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,7 +63,7 @@ func run(m *testing.M) (int, error) {
 	code := m.Run()
 
 	// Tests that run side by side can look only after themselves.
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := poll(ctx, wantNothingLeft); err != nil {
 		return 1, fmt.Errorf("after all tests, something is left: %w", err)
@@ -74,7 +73,7 @@ func run(m *testing.M) (int, error) {
 
 // install installs PaV as the README says, unless it is installed.
 func install(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := kube.Get(ctx, client.ObjectKey{Name: "pav"}, namespace); client.IgnoreNotFound(err) != nil {

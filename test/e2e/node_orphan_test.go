@@ -23,7 +23,7 @@ func withAgentArguments(t *testing.T, arguments string) {
 			fmt.Sprintf(`[{"op":"replace","path":%q,"value":%s}]`, path, value)); err != nil {
 			t.Error(err)
 		}
-		if _, err := kubectl(ctx, "", "-n", "pav", "rollout", "status", "daemonset/node-agent", "--timeout=2m"); err != nil {
+		if _, err := kubectl(ctx, "", "-n", "pav", "rollout", "status", "daemonset/node-agent", "--timeout=10m"); err != nil {
 			t.Error(err)
 		}
 	}

@@ -123,7 +123,7 @@ func TestNodeAgentsRolledOut_WritesAreVerified(t *testing.T) {
 	for i := range often(2, 10) {
 		_, err := kubectl(t.Context(), "", "-n", "pav", "rollout", "restart", "daemonset/node-agent")
 		must(t, err)
-		_, err = kubectl(t.Context(), "", "-n", "pav", "rollout", "status", "daemonset/node-agent", "--timeout=3m")
+		_, err = kubectl(t.Context(), "", "-n", "pav", "rollout", "status", "daemonset/node-agent", "--timeout=10m")
 		must(t, err)
 		waitAgents(t, "")
 		for _, l := range storages {

@@ -87,15 +87,15 @@ func TestNewProvisioner_IsUsableOnEveryNodeInTime(t *testing.T) {
 	wantAtMost(t, "every CSINode lists the driver", untilRegistered, registeredWithin)
 }
 
+// wantAtMost judges half of the times: a machine that does other things stalls now and then, while PaV would be late
+// each time.
 func wantAtMost(t *testing.T, what string, measured []time.Duration, limit time.Duration) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(measured))
-	middle := len(sorted) / 2
-	median, second, longest := (sorted[middle-1]+sorted[middle])/2, sorted[len(sorted)-2], sorted[len(sorted)-1]
+	median, longest := sorted[(len(sorted)-1)/2], sorted[len(sorted)-1]
 	t.Logf("until %s: median %s, maximum %s, of %d: %s", what, median.Round(time.Millisecond), longest.Round(time.Millisecond), len(sorted), measured)
-	// Once, the machine itself may stall.
-	if second > limit || longest > 4*limit {
-		t.Errorf("until %s: it took up to %s, and %s but for that, want at most %s", what, longest, second, limit)
+	if median > limit {
+		t.Errorf("until %s: it mostly took %s, want at most %s", what, median, limit)
 	}
 }
 
@@ -136,7 +136,7 @@ func (s *sightings) add(what string, at time.Time) {
 // last waits until all that is wanted has been seen, and returns the moment of the last sighting.
 func (s *sightings) last(t *testing.T, wanted []string) time.Time {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for {
 		s.mu.Lock()
 		again, missing := s.again, ""

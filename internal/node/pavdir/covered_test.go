@@ -45,7 +45,7 @@ func TestWhatIsMountedOverThePavOfAStage_IsNotLookedInto(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			must(t, h.Prepare(ctx, "s"))
 			target := h.target(t, "pod")
@@ -127,7 +127,7 @@ func TestAVolumeThatHangs_HangsNoCallForGood(t *testing.T) {
 // A pod makes its files of what hangs when it is looked into, or of what is outside.
 func TestReadyAndPodError_OfHostileFiles(t *testing.T) {
 	h := newHost(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	canary := t.TempDir() + "/canary"
 	write(t, canary, "outside")

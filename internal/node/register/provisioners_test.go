@@ -183,7 +183,7 @@ func TestUnregistering_LetsCallsEnd(t *testing.T) {
 	<-called
 	gone := make(chan error, 1)
 	go func() { gone <- r.Unregister("driver") }()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, err := os.Stat(r.socket("driver")); err == nil && time.Now().Before(deadline); _, err = os.Stat(r.socket("driver")) {
 		runtime.Gosched()
 	}
