@@ -23,6 +23,14 @@ import (
 // within bounds what an answer may take besides the check, which bounds itself: the API server waits ten seconds.
 const within = 3 * time.Second
 
+const (
+	// dryRunsAtOnce is how many definitions' pods are tried at once: a request need not be an API server's.
+	dryRunsAtOnce = 4
+
+	// dryRunWait is how long a definition waits for its turn, before it is judged without a dry run.
+	dryRunWait = time.Second
+)
+
 // Handler answers requests to write a PavProvisioner.
 type Handler struct {
 	// Definitions checks definitions.
@@ -31,6 +39,12 @@ type Handler struct {
 	// Client reads the API server, not a cache, and makes dry runs of all that it writes. It has a turn of
 	// its own at the API server: a webhook must not wait for reconcilers.
 	Client client.Client
+
+	dryRuns chan struct{} // places for definitions whose pods are tried
+}
+
+func newHandler(definitions *definition.Checker, dry client.Client) *Handler {
+	return &Handler{Definitions: definitions, Client: dry, dryRuns: make(chan struct{}, dryRunsAtOnce)}
 }
 
 // Handle implements admission.Handler.

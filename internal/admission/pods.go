@@ -24,6 +24,15 @@ import (
 // is known to be a pod. Findings are what is known already, and is not said again.
 func (h *Handler) tryPods(ctx context.Context, object map[string]any, findings []definition.Finding) []definition.Finding {
 	pods := definition.Pods(object)
+	if len(pods) == 0 {
+		return nil
+	}
+	wait, cancel := context.WithTimeout(ctx, dryRunWait)
+	defer cancel()
+	if !enter(wait, h.dryRuns) {
+		return []definition.Finding{{Severity: definition.Warning, Field: "spec", Message: "its pods were not tried at the API server: the webhook is busy"}}
+	}
+	defer func() { <-h.dryRuns }()
 	found := make([][]definition.Finding, len(pods))
 	var running sync.WaitGroup
 	for i, pod := range pods {

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/albertofaria/pav/internal/definition"
@@ -36,6 +34,10 @@ type Webhook struct {
 	// Address is where to serve, as host:port.
 	Address string
 
+	// ClientCA is a file with the authorities of API servers' client certificates. If it is set, nobody without
+	// such a certificate is served.
+	ClientCA string
+
 	// Lifetimes are those of the certificates.
 	Lifetimes Lifetimes
 }
@@ -52,10 +54,6 @@ func CacheOptions(namespace string) map[client.Object]cache.ByObject {
 // Register adds the webhook's server and certificate to a manager, whose cache has CacheOptions, and whose
 // readiness waits until API servers can trust the server. It serves whether or not the replica leads.
 func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
-	host, port, err := splitAddress(w.Address)
-	if err != nil {
-		return err
-	}
 	// The watches begin with the cache, and not with the first request.
 	for _, object := range []client.Object{&corev1.Secret{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
@@ -63,24 +61,23 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	certificates := &certificates{reader: mgr.GetCache(), namespace: w.Namespace}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-		config.MinVersion, config.GetCertificate = tls.VersionTLS12, certificates.forHandshake
-	}}})
+	server, err := newServer(w.Address, w.ClientCA, certificates.forHandshake)
+	if err != nil {
+		return err
+	}
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("making the client that makes dry runs: %w", err)
 	}
-	handler := &Handler{Definitions: w.Definitions, Client: client.NewDryRunClient(direct)}
-	server.Register(path, &admission.Webhook{Handler: handler})
+	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, client.NewDryRunClient(direct))})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook's server: %w", err)
 	}
-	listens := server.StartedChecker()
 	ready := func(request *http.Request) error {
 		if err := certificates.ready(request); err != nil {
 			return err
 		}
-		return listens(request) // it makes a handshake
+		return server.listens(request) // it makes a handshake
 	}
 	if err := mgr.AddReadyzCheck("webhook", ready); err != nil {
 		return fmt.Errorf("adding the webhook's readiness check: %w", err)
@@ -92,21 +89,14 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return renewer.register(mgr)
 }
 
-// splitAddress returns the host and the port of an address.
-func splitAddress(address string) (host string, port int, err error) {
-	host, number, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, fmt.Errorf("must be HOST:PORT or :PORT: %w", err)
-	}
-	port, err = strconv.Atoi(number)
-	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("%q is no port from 1 to 65535", number)
-	}
-	return host, port, nil
-}
-
 // CheckAddress says what is wrong with an address to serve at.
 func CheckAddress(address string) error {
-	_, _, err := splitAddress(address)
-	return err
+	_, number, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("must be HOST:PORT or :PORT: %w", err)
+	}
+	if port, err := strconv.Atoi(number); err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("%q is no port from 1 to 65535", number)
+	}
+	return nil
 }

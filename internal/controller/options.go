@@ -35,6 +35,9 @@ type Options struct {
 	// WebhookAddress is where to serve the webhook that judges PavProvisioners; "0" for nowhere.
 	WebhookAddress string
 
+	// WebhookClientCA is a file with the authorities of API servers' client certificates; empty to serve anybody.
+	WebhookClientCA string
+
 	// Certificates says how long those of the webhook are good for. No flag sets it.
 	Certificates admission.Lifetimes
 
@@ -82,6 +85,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
 	flags.StringVar(&o.WebhookAddress, "webhook-address", o.WebhookAddress, "where to serve the webhook that judges PavProvisioners, with the certificate of the Secret "+admission.SecretName+"; 0 for nowhere")
+	flags.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, "file with the authorities of the certificates that API servers show to webhooks; nobody else is served then")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")

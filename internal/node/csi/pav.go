@@ -30,6 +30,7 @@ type pavNode struct {
 	dirs      Directories
 	collector Collector
 	waker     Waker
+	foreign   *foreignPods
 }
 
 // Waker wakes whoever waits for something about a stage.

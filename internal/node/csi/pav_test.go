@@ -99,7 +99,7 @@ func (w *world) Wake(stage string) { w.woken = append(w.woken, stage) }
 func (w *world) WakeAll() { w.woken = append(w.woken, "everybody") }
 
 func (w *world) node() *pavNode {
-	return &pavNode{nodeID: "node1", client: w, dirs: w, collector: &w.collector, waker: w}
+	return &pavNode{nodeID: "node1", client: w, dirs: w, collector: &w.collector, waker: w, foreign: newForeignPods()}
 }
 
 // publish asks for /pav as kubelet does.

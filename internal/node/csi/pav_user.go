@@ -37,30 +37,43 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 		return user{}, fmt.Errorf("%w: driver %s serves inline volumes only", errInvalid, pavv1.Driver)
 	}
 	key := client.ObjectKey{Namespace: volumeContext[podNamespaceKey], Name: volumeContext[podNameKey]}
+	pod, err := s.foreign.podOf(ctx, types.UID(volumeContext[podUIDKey]), func(ctx context.Context) (*corev1.Pod, error) {
+		return s.candidate(ctx, key, types.UID(volumeContext[podUIDKey]))
+	})
+	if err != nil {
+		return user{}, err
+	}
+	owner := metav1.GetControllerOf(pod)
+	found := user{pod: pavdir.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+	if owner.Kind == "PavStage" {
+		found.stage = owner.Name
+		return found, s.checkStage(ctx, key, owner)
+	}
+	return found, s.checkVolume(ctx, pod, owner)
+}
+
+// candidate returns a pod that says that it is PaV's. No other one ever becomes a pod of PaV's.
+func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types.UID) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := s.client.Get(ctx, key, pod); apierrors.IsNotFound(err) {
-		return user{}, fmt.Errorf("%w: pod %s does not exist", errForeignPod, key)
+		return nil, fmt.Errorf("%w: pod %s does not exist", errForeignPod, key)
 	} else if err != nil {
-		return user{}, fmt.Errorf("getting pod %s: %w", key, err)
+		return nil, fmt.Errorf("getting pod %s: %w", key, err)
 	}
-	if pod.UID != types.UID(volumeContext[podUIDKey]) {
-		return user{}, fmt.Errorf("%w: pod %s is another one by now", errForeignPod, key)
+	if pod.UID != uid {
+		return nil, fmt.Errorf("%w: pod %s is another one by now", errForeignPod, key)
 	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.APIVersion != pavv1.GroupVersion.String() {
-		return user{}, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
+		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
-	found := user{pod: pavdir.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 	// Tenants can set owners, but no labels of PaV's.
-	switch workflow := pod.Labels[pavv1.WorkflowLabel]; {
-	case owner.Kind == "PavStage" && workflow != "" && pod.Labels[pavv1.StageLabel] == owner.Name:
-		found.stage = owner.Name
-		return found, s.checkStage(ctx, key, owner)
-	case owner.Kind == "PavVolume" && ofVolumes[workflow]:
-		return found, s.checkVolume(ctx, pod, owner)
-	default:
-		return user{}, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
+	workflow := pod.Labels[pavv1.WorkflowLabel]
+	ofStage := owner.Kind == "PavStage" && workflow != "" && pod.Labels[pavv1.StageLabel] == owner.Name
+	if !ofStage && (owner.Kind != "PavVolume" || !ofVolumes[workflow]) {
+		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
+	return pod, nil
 }
 
 // ofVolumes are the workflows whose pods PavVolumes control.

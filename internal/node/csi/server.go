@@ -31,7 +31,7 @@ func ForProvisioner(name, nodeID, version string, stager Stager, topology Topolo
 func ForPav(nodeID, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
 	return func(server *grpc.Server) {
 		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
-		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, collector: collector, waker: waker})
+		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, collector: collector, waker: waker, foreign: newForeignPods()})
 	}
 }
 

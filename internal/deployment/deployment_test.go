@@ -1,0 +1,228 @@
+// Package deployment holds what deployment.yaml is made of to what the documentation says of it.
+package deployment
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// objects returns the objects of a kind, of all manifests.
+func objects[T any](t *testing.T, kind string) []T {
+	t.Helper()
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no manifests:", err)
+	}
+	var found []T
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+		for {
+			document, err := reader.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(file, err)
+			}
+			meta := struct{ Kind string }{}
+			if err := yaml.Unmarshal(document, &meta); err != nil {
+				t.Fatal(file, err)
+			}
+			if meta.Kind != kind {
+				continue
+			}
+			var object T
+			if err := sigsyaml.UnmarshalStrict(document, &object); err != nil {
+				t.Fatal(file, err)
+			}
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// podSpecs returns the pods of the agents, by account.
+func podSpecs(t *testing.T) map[string]corev1.PodSpec {
+	t.Helper()
+	specs := map[string]corev1.PodSpec{}
+	for _, d := range objects[appsv1.Deployment](t, "Deployment") {
+		specs[d.Name] = d.Spec.Template.Spec
+	}
+	for _, d := range objects[appsv1.DaemonSet](t, "DaemonSet") {
+		specs[d.Name] = d.Spec.Template.Spec
+	}
+	if len(specs) != 2 {
+		t.Fatalf("there are %d workloads, want the two agents", len(specs))
+	}
+	return specs
+}
+
+func TestControllerAgent_RunsUnderTheRestrictedProfile(t *testing.T) {
+	pod := podSpecs(t)["controller-agent"]
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC || len(pod.Volumes) > 0 || len(pod.InitContainers) > 0 {
+		t.Errorf("it has more of its node than it needs: %+v", pod)
+	}
+	if s := pod.SecurityContext; s == nil || !ptr.Deref(s.RunAsNonRoot, false) || ptr.Deref(s.RunAsUser, 0) == 0 ||
+		s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("the pod runs as %+v", s)
+	}
+	for _, c := range pod.Containers {
+		s := c.SecurityContext
+		if s == nil || ptr.Deref(s.Privileged, false) || ptr.Deref(s.AllowPrivilegeEscalation, true) || !ptr.Deref(s.ReadOnlyRootFilesystem, false) ||
+			s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+			t.Errorf("container %s runs as %+v", c.Name, s)
+		}
+	}
+}
+
+func TestNodeAgent_HasNothingBesidesItsPrivileges(t *testing.T) {
+	pod := podSpecs(t)["node-agent"]
+	if pod.HostNetwork || pod.HostIPC || !pod.HostPID {
+		t.Errorf("it has the namespaces %t %t %t of its node", pod.HostNetwork, pod.HostIPC, pod.HostPID)
+	}
+	for _, c := range pod.Containers {
+		if s := c.SecurityContext; s == nil || !ptr.Deref(s.ReadOnlyRootFilesystem, false) {
+			t.Errorf("container %s runs as %+v", c.Name, s)
+		}
+	}
+	var paths []string
+	for _, v := range pod.Volumes {
+		if v.HostPath == nil {
+			t.Fatalf("volume %s is none of the node's", v.Name)
+		}
+		paths = append(paths, v.HostPath.Path)
+	}
+	if diff := cmp.Diff([]string{"/var/lib/kubelet/plugins/pav.albertofaria.github.io/csi", "/var/lib/kubelet/plugins_registry"}, paths); diff != "" {
+		t.Errorf("the agent has other directories of its node (-want +got):\n%s", diff)
+	}
+}
+
+func TestAgents_AreBounded_AndGoKnowsTheirLimit(t *testing.T) {
+	for name, pod := range podSpecs(t) {
+		for _, c := range pod.Containers {
+			limit := c.Resources.Limits.Memory().Value()
+			if c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || limit == 0 {
+				t.Errorf("%s has the resources %+v", name, c.Resources)
+			}
+			at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+			var soft int64
+			if at >= 0 {
+				_, _ = fmt.Sscanf(c.Env[at].Value, "%dMiB", &soft)
+			}
+			if soft <<= 20; soft < limit/2 || soft > limit*9/10 {
+				t.Errorf("%s: Go's limit is %d of %d bytes", name, soft, limit)
+			}
+			if host, _, found := strings.Cut(c.Image, "/"); !found || !strings.Contains(host, ".") {
+				t.Errorf("%s: the image %s does not say where it comes from", name, c.Image)
+			}
+		}
+	}
+}
+
+// rightsOf returns the rights that rules give an account, a line for each.
+func rightsOf(account, scope string, rules []rbacv1.PolicyRule) []string {
+	var lines []string
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name := resource
+				if group != "" {
+					name += "." + group
+				}
+				if len(rule.ResourceNames) > 0 {
+					name += " " + strings.Join(rule.ResourceNames, ",")
+				}
+				lines = append(lines, fmt.Sprintf("%s | %s | %s | %s", account, scope, name, strings.Join(rule.Verbs, ", ")))
+			}
+		}
+		for _, url := range rule.NonResourceURLs {
+			lines = append(lines, fmt.Sprintf("%s | %s | %s | %s", account, scope, url, strings.Join(rule.Verbs, ", ")))
+		}
+	}
+	return lines
+}
+
+// rights returns all that roles give the agents, sorted.
+func rights(t *testing.T) []string {
+	t.Helper()
+	clusterRoles, roles := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	for _, role := range objects[rbacv1.ClusterRole](t, "ClusterRole") {
+		clusterRoles[role.Name] = role.Rules
+	}
+	for _, role := range objects[rbacv1.Role](t, "Role") {
+		roles[role.Namespace+"/"+role.Name] = role.Rules
+	}
+	var lines []string
+	for _, b := range objects[rbacv1.ClusterRoleBinding](t, "ClusterRoleBinding") {
+		for _, subject := range b.Subjects {
+			lines = append(lines, rightsOf(subject.Name, "cluster", clusterRoles[b.RoleRef.Name])...)
+		}
+	}
+	for _, b := range objects[rbacv1.RoleBinding](t, "RoleBinding") {
+		for _, subject := range b.Subjects {
+			lines = append(lines, rightsOf(subject.Name, b.Namespace, roles[b.Namespace+"/"+b.RoleRef.Name])...)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// documented returns the first columns of the table of rights in the documentation, sorted. Each line has two more,
+// which say what policies narrow the right to, and what a stolen token is good for.
+func documented(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(strings.ReplaceAll(cells[i], "`", ""))
+		}
+		if !strings.HasSuffix(cells[0], "-agent") || len(cells) < 4 {
+			continue
+		}
+		if len(cells) != 6 || cells[4] == "" || cells[5] == "" {
+			t.Errorf("this line does not say what the right is narrowed to, and what a stolen token is good for: %s", line)
+			continue
+		}
+		lines = append(lines, strings.Join(cells[:4], " | "))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// Whoever adds a right says what it is good for in the hands of a thief.
+func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
+	have := rights(t)
+	if diff := cmp.Diff(documented(t), have); diff != "" {
+		t.Errorf("the rights of the agents are not those of docs/security.md (-documented +roles):\n%s", diff)
+	}
+	for _, line := range have {
+		if strings.Contains(line, "*") || strings.Contains(line, "escalate") || strings.Contains(line, "impersonate") || strings.Contains(line, "| bind") {
+			t.Errorf("no agent may have this: %s", line)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// controllerContainer returns the memory limit of the controller agent in deployment.yaml, and its GOMEMLIMIT.
+func controllerContainer(t *testing.T) (limit int64, soft string) {
+	t.Helper()
+	objects, err := manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+			t.Fatal(err)
+		}
+		container := deployment.Spec.Template.Spec.Containers[0]
+		for _, variable := range container.Env {
+			if variable.Name == "GOMEMLIMIT" {
+				soft = variable.Value
+			}
+		}
+		return container.Resources.Limits.Memory().Value(), soft
+	}
+	t.Fatal("there is no Deployment")
+	return 0, ""
+}
+
+// process is the controller agent as its container runs it: a process of the program itself, with a token and a memory limit.
+type process struct {
+	command *exec.Cmd
+	limit   int64
+	log     bytes.Buffer
+	ended   chan error
+}
+
+// launchProcess starts a replica in a process of its own, and waits until it is ready.
+func (w *webhook) launchProcess(t *testing.T) (*process, *replica) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "pav")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/albertofaria/pav/cmd/pav")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v: %s", err, out)
+	}
+	account := tokenFor(t, w.cluster, client.ObjectKey{Namespace: namespace, Name: "controller-agent"}, nil)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: account.Host, CertificateAuthorityData: account.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"a": {Token: account.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}},
+		CurrentContext: "a",
+	}, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{address: freeAddress(t), probes: freeAddress(t)}
+	limit, soft := controllerContainer(t)
+	p := &process{limit: limit, ended: make(chan error, 1), command: exec.CommandContext(lasting(t), program, "controller",
+		"--namespace", namespace, "--metrics-address", "0", "--probe-address", r.probes, "--webhook-address", r.address)}
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT="+soft)
+	p.command.Stdout, p.command.Stderr = &p.log, &p.log
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.ended <- p.command.Wait() }()
+	t.Cleanup(func() { p.stop(t) })
+	w.mu.Lock()
+	w.replicas = append(w.replicas, r)
+	w.mu.Unlock()
+	eventually(t, "the replica is ready", func(ctx context.Context) (bool, string) { return r.ready(ctx) })
+	return p, r
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-p.ended:
+		if err != nil {
+			t.Errorf("the agent ended with: %v\n%s", err, p.log.String())
+		}
+	case <-time.After(deadline):
+		_ = p.command.Process.Kill()
+		t.Error("the agent does not end")
+	}
+}
+
+// peak returns how much memory the process has ever had resident, in bytes.
+func (p *process) peak(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.command.Process.Pid), "status"))
+	if err != nil {
+		t.Fatal("the agent has ended: ", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatal("the process has no memory")
+	return 0
+}
+
+// review returns a request to judge a definition, of about so many bytes, that costs a multiple of that to decode.
+func review(size int) []byte {
+	const begin = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "a", "operation": "CREATE", "object": {"spec": {"a": [{}`
+	const end = `]}}}}`
+	return []byte(begin + strings.Repeat(`,{}`, (size-len(begin)-len(end))/3) + end)
+}
+
+// send posts a body to the webhook, as a pod of a tenant's can. Where it is chunked, its length is not said.
+func send(ctx context.Context, address string, body []byte, chunked bool) (int, error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	reader := io.Reader(bytes.NewReader(body))
+	if chunked {
+		reader = io.MultiReader(reader)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/validate-pavprovisioner", reader)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, response.Body.Close()
+}
+
+// Anybody in most clusters can call the webhook. What they send may neither end the agent nor keep definitions from
+// being judged.
+func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
+	c := start(t)
+	w := serveWebhook(t, c)
+	agent, r := w.launchProcess(t)
+	const at, waits = 24, 10 * time.Second
+	for _, flood := range []struct {
+		name    string
+		body    []byte
+		chunked bool
+	}{
+		{"of 6.6 MB", review(6_600_000), false},
+		{"of 6.6 MB that do not say so", review(6_600_000), true},
+		{"of as much as is taken", review(3_600_000), false},
+		{"of as much as passes beside large ones", review(128 << 10), false},
+	} {
+		before := agent.peak(t)
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		var sent, refused int
+		var mu sync.Mutex
+		var bodies sync.WaitGroup
+		for range at {
+			bodies.Go(func() {
+				code, err := send(ctx, r.address, flood.body, flood.chunked)
+				mu.Lock()
+				defer mu.Unlock()
+				sent++
+				if err != nil || code != http.StatusOK {
+					refused++
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { bodies.Wait(); close(done) }()
+		judged := 0
+		for flooded := true; flooded; judged++ {
+			begin := time.Now()
+			if err := w.try(ctx, provisionerOf(fmt.Sprintf("beside-a-flood-%d", judged))); err != nil {
+				t.Errorf("bodies %s: a definition was not judged: %v", flood.name, err)
+			}
+			if took := time.Since(begin); took > waits {
+				t.Errorf("bodies %s: a definition was judged after %s", flood.name, took)
+			}
+			select {
+			case <-done:
+				flooded = false
+			default:
+			}
+		}
+		cancel()
+		peak := agent.peak(t)
+		t.Logf("%d bodies %s: %d refused, %d definitions judged beside; at most %d MiB resident, %d before", sent, flood.name, refused, judged, peak>>20, before>>20)
+		if peak > agent.limit {
+			t.Errorf("bodies %s: the agent had %d bytes of memory, and its limit is %d", flood.name, peak, agent.limit)
+		}
+		if sent != at || len(flood.body) > 4<<20 && refused != at {
+			t.Errorf("bodies %s: %d were sent, and %d refused", flood.name, sent, refused)
+		}
+	}
+}
