@@ -100,16 +100,9 @@ func (r *Reconciler) tell(ctx context.Context, driver, volume, node string) erro
 	const message = "spec.csi.driver of PersistentVolume %q is %q, but there is neither a PavProvisioner nor any other driver of that name; create the PavProvisioner, or correct the PersistentVolume"
 	r.Events.Eventf(ref, corev1.EventTypeWarning, protocol.FailedMount, message, volume, driver)
 	for i := range pods.Items {
-		if uses(&pods.Items[i], ref.Name) {
+		if protocol.Uses(&pods.Items[i], ref.Name) {
 			r.Events.Eventf(&pods.Items[i], corev1.EventTypeWarning, protocol.FailedMount, message, volume, driver)
 		}
 	}
 	return nil
-}
-
-func uses(pod *corev1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
-			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
-	})
 }

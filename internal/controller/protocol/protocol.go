@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,4 +75,12 @@ func Unbound(claim *corev1.PersistentVolumeClaim) bool {
 // VolumeName returns the name of the PersistentVolume, and of the PavVolume, made for a claim.
 func VolumeName(claim types.UID) string {
 	return fmt.Sprintf("pvc-%s", claim)
+}
+
+// Uses reports whether a pod uses the claim of the name in its namespace.
+func Uses(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
+			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	})
 }

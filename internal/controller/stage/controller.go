@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,17 +26,21 @@ import (
 	"github.com/albertofaria/pav/internal/observe"
 )
 
-// Reconciler lets go of the stages of nodes that are gone.
+// Reconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
-	// Live reads from the API server: that a node is gone is never believed of a cache.
+	// Live reads from the API server: that a node is gone, or nobody there wants the volume, is never believed of
+	// a cache.
 	Live client.Reader
+
+	now func() time.Time
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -95,10 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return ctrl.Result{}, err
 		}
 		if !isGone(node) {
-			return ctrl.Result{}, nil
+			return r.checkUnused(ctx, stage)
 		}
 	}
-	return retry.Result(r.letGo(ctx, stage))
+	return retry.Result(r.letGo(ctx, stage, "its node is gone"))
 }
 
 // nodeOf returns the stage's node, or nil if there is none of that name.
@@ -116,7 +121,7 @@ func nodeOf(ctx context.Context, reader client.Reader, stage *pavv1.PavStage) (*
 
 // letGo removes what holds the stage's pods, and then the stage. Pods come first, as nobody looks
 // for them once the stage is gone.
-func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage) error {
+func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage, why string) error {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := r.Live.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.Name}); err != nil {
@@ -132,7 +137,7 @@ func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage) error {
 
 	// Deleted first, released second: a live stage without its finalizer would look like the record of a failure.
 	if stage.DeletionTimestamp == nil {
-		err := r.Client.Delete(ctx, stage, client.Preconditions{UID: &stage.UID})
+		err := r.Client.Delete(ctx, stage, client.Preconditions{UID: &stage.UID, ResourceVersion: &stage.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavStage %q: %w", stage.Name, err)
 		}
@@ -141,7 +146,7 @@ func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage) error {
 	if err := r.removeFinalizer(ctx, stage, pavv1.StageFinalizer); err != nil {
 		return fmt.Errorf("releasing PavStage %q: %w", stage.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("let go of a stage, as its node is gone")
+	ctrl.LoggerFrom(ctx).Info("let go of a stage", "reason", why)
 	return nil
 }
 
