@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,6 +85,10 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
 	}
+	// The manager fills its caches first, which takes until the API server answers.
+	if err := serveRecorded(ctx, registry, stager, services(o, stager, live)); err != nil {
+		return err
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the node agent: %w", err)
 	}
@@ -109,10 +116,29 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, 
 	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
 		return err
 	}
-	services := func(name string, topologyKeys []string) csi.Services {
+	return register.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
+}
+
+// services returns what serves a provisioner's driver.
+func services(o Options, stager *stage.Stager, live client.Reader) func(name string, topologyKeys []string) csi.Services {
+	return func(name string, topologyKeys []string) csi.Services {
 		return csi.ForProvisioner(name, o.NodeName, o.Version, stager, csi.Topology{Keys: topologyKeys, Nodes: live})
 	}
-	return register.WatchProvisioners(mgr, registry, services)
+}
+
+// serveRecorded serves the drivers of the volumes that are on the node's record, for a kubelet that knows
+// their sockets: what is staged can be given to pods, and taken from them, without an API server.
+func serveRecorded(ctx context.Context, registry *register.Registry, stager *stage.Stager, services func(name string, topologyKeys []string) csi.Services) error {
+	names, err := stager.RecordedDrivers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := registry.Serve(name, services(name, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addPavDriver adds the driver of /pav to the manager, and what removes directories that are left over.
@@ -138,7 +164,9 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		HealthProbeBindAddress: o.ProbeAddress,
 		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
 		// locks held, to workers that have gone (handleReadyItems in v0.24).
-		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
+		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: longestOutage},
+		// An agent that begins while the API server is away must not ask it which kinds there are.
+		MapperProvider: newMapper,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -158,9 +186,29 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	return mgr, err
 }
 
+// longestOutage is how long the API server may be away before an agent that has just begun gives up. It never
+// should: the next one would have to begin again.
+const longestOutage = 365 * 24 * time.Hour
+
+// newMapper returns what knows the kinds that the agent reads and writes.
+func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"PersistentVolume", "Node", "Namespace"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage"} {
+		mapper.Add(pavv1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	mapper.Add(storagev1.SchemeGroupVersion.WithKind("CSIDriver"), meta.RESTScopeRoot)
+	return mapper, nil
+}
+
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
 func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
-	live, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	live, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
 	}

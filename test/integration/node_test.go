@@ -65,9 +65,24 @@ func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProv
 		})
 		checkNothingLeft(t, c)
 	})
-	n.Kubelet = kubelet.Start(t, c.admin, name, script)
-	t.Cleanup(func() { n.checkLeft(t) })
+	n.start(t, name, script)
 	return n
+}
+
+// start starts the node's kubelet.
+func (n *node) start(t *testing.T, name string, script kubelet.Script) {
+	t.Helper()
+	n.Kubelet = kubelet.Start(t, n.c.admin, name, script)
+	t.Cleanup(func() { n.checkLeft(t) })
+}
+
+// beside makes another node, for the same provisioner.
+func (n *node) beside(t *testing.T, script kubelet.Script) *node {
+	t.Helper()
+	name := fmt.Sprintf("node-%d", nodes.Add(1))
+	other := &node{c: n.c, agentConfig: nodeAgentConfig(n.c, name), provisioner: n.provisioner}
+	other.start(t, name, script)
+	return other
 }
 
 // accept does what the controller agent does, which these tests are not about.

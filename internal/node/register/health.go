@@ -19,8 +19,8 @@ import (
 func (r *Registry) Alive(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name := range r.drivers {
-		for _, path := range []string{r.socket(name), r.registration(name)} {
+	for name, d := range r.drivers {
+		for _, path := range r.sockets(name, d.registered) {
 			if _, err := os.Lstat(path); err != nil {
 				return fmt.Errorf("a socket of driver %q: %w", name, err)
 			}
@@ -74,7 +74,7 @@ func (c *Readiness) missing(ctx context.Context) (int, error) {
 	missing := 0
 	for i := range list.Items {
 		p := &list.Items[i]
-		if c.Registry.drivers[p.Name] == nil && servable(p) {
+		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registered) && servable(p) {
 			missing++
 		}
 	}

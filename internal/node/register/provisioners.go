@@ -5,15 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
@@ -23,28 +30,56 @@ import (
 
 // WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
 // accepted; a name that another driver has is none of ours. A driver stays until its PavProvisioner
-// is gone, so that volumes can be unstaged while that is being deleted. The services are made for the
-// topology keys that the PavProvisioner names, and made anew when these change.
-func WatchProvisioners(mgr manager.Manager, registry *Registry, services func(name string, topologyKeys []string) csi.Services) error {
-	p := &provisioners{reader: mgr.GetClient(), registry: registry, services: services, keys: map[string][]string{}}
+// is gone, so that volumes can be unstaged while that is being deleted; and, where that was removed by force,
+// until the node has no stage of it. The services are made for the topology keys that the PavProvisioner
+// names, and made anew when these change.
+func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) csi.Services) error {
+	p := &provisioners{
+		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,
+		recorded: make(chan event.GenericEvent), keys: map[string][]string{}, reported: map[string]bool{},
+	}
 	if err := mgr.Add(manager.RunnableFunc(p.prune)); err != nil {
 		return fmt.Errorf("watching provisioners: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("driver").
 		For(&pavv1.PavProvisioner{}, builder.WithPredicates(watches.MoreThanCounts)).
+		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(comesOrGoes)).
+		WatchesRawSource(source.Channel(p.recorded, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "driver", observe.Provisioner, nil)).
 		Complete(p)
 }
 
+// Stages tells of the stages of the node.
+type Stages interface {
+	// HasStages reports whether the node has a stage of a provisioner.
+	HasStages(ctx context.Context, provisioner string) (bool, error)
+
+	// ReportNoProvisioner records on the stages of a provisioner, and on their claims, that it is gone.
+	ReportNoProvisioner(ctx context.Context, provisioner string) error
+}
+
+// ofStage returns the provisioner of a PavStage of this node.
+func ofStage(_ context.Context, stage client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: stage.GetLabels()[pavv1.ProvisionerLabel]}}}
+}
+
+// comesOrGoes lets through that an object was created or has gone.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
 type provisioners struct {
 	reader   client.Reader
 	registry *Registry
+	stages   Stages
 	services func(name string, topologyKeys []string) csi.Services
 
-	mu   sync.Mutex
-	keys map[string][]string // by name of a driver that is registered
+	// recorded takes the provisioners of volumes that are on the node's record only.
+	recorded chan event.GenericEvent
+
+	mu       sync.Mutex
+	keys     map[string][]string // by name of a driver that is registered
+	reported map[string]bool     // provisioners that are reported as gone
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -52,11 +87,12 @@ func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request)
 	provisioner := &pavv1.PavProvisioner{}
 	err := p.reader.Get(ctx, request.NamespacedName, provisioner)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, p.unregister(request.Name)
+		return p.withoutProvisioner(ctx, request.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
 	}
+	p.noteReported(request.Name, false)
 	if !servable(provisioner) {
 		return reconcile.Result{}, nil
 	}
@@ -66,6 +102,44 @@ func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request)
 // servable says whether the controller agent has looked at a provisioner, and let it have its name.
 func servable(p *pavv1.PavProvisioner) bool {
 	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
+}
+
+// withoutProvisioner takes the driver of a PavProvisioner that is gone away from kubelet, unless the node has a
+// stage of it, as where its finalizer was removed by hand: pods must be able to end, and their volumes be unmounted.
+func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (reconcile.Result, error) {
+	has, err := p.stages.HasStages(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !has {
+		p.noteReported(name, false)
+		return reconcile.Result{}, p.unregister(name)
+	}
+	p.mu.Lock()
+	keys, reported := p.keys[name], p.reported[name]
+	p.mu.Unlock()
+	if err := p.register(name, keys); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !reported {
+		if err := p.stages.ReportNoProvisioner(ctx, name); err != nil {
+			return reconcile.Result{}, err
+		}
+		p.noteReported(name, true)
+	}
+	// A stage whose PavStage was forced away goes without an event.
+	return reconcile.Result{RequeueAfter: lookAgain}, nil
+}
+
+// lookAgain is how often it is looked whether the last stage of a provisioner that is gone has gone, too.
+const lookAgain = time.Minute
+
+func (p *provisioners) noteReported(name string, is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if delete(p.reported, name); is {
+		p.reported[name] = true
+	}
 }
 
 // register must not be called for one name at once, as a controller never does.
@@ -93,8 +167,8 @@ func (p *provisioners) unregister(name string) error {
 	return p.registry.Unregister(name)
 }
 
-// prune removes the sockets of drivers whose PavProvisioner went while no agent was there. It runs
-// after the cache has filled.
+// prune removes the sockets of drivers whose PavProvisioner went while no agent was there, unless the node has
+// stages of them. It runs after the cache has filled.
 func (p *provisioners) prune(ctx context.Context) error {
 	list := &pavv1.PavProvisionerList{}
 	if err := p.reader.List(ctx, list); err != nil {
@@ -104,5 +178,17 @@ func (p *provisioners) prune(ctx context.Context) error {
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
-	return p.registry.Prune(names)
+	if err := p.registry.Prune(names); err != nil {
+		return err
+	}
+	for _, served := range p.registry.Names() {
+		if slices.Contains(names, served) {
+			continue
+		}
+		select {
+		case p.recorded <- event.GenericEvent{Object: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: served}}}:
+		case <-ctx.Done():
+		}
+	}
+	return nil
 }

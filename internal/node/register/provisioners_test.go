@@ -57,7 +57,7 @@ func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
-	p := &provisioners{reader: c, registry: r, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
+	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
 		return services(name, strings.Join(keys, "+"))
 	}}
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
@@ -89,6 +89,76 @@ func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
 	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() || len(p.keys) > 0 {
 		t.Errorf("it stays when its provisioner is gone: %v", err)
 	}
+}
+
+// stages are those of the node.
+type stages struct {
+	has     bool
+	reports int
+}
+
+// HasStages implements Stages.
+func (s *stages) HasStages(context.Context, string) (bool, error) { return s.has, nil }
+
+// ReportNoProvisioner implements Stages.
+func (s *stages) ReportNoProvisioner(context.Context, string) error {
+	s.reports++
+	return nil
+}
+
+// A PavProvisioner whose finalizer was removed by hand leaves volumes behind that pods use.
+func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	c, s := &catalogue{}, &stages{has: true}
+	newAgent := func(r *Registry) *provisioners {
+		return &provisioners{reader: c, registry: r, stages: s, keys: map[string][]string{}, reported: map[string]bool{},
+			services: func(name string, keys []string) csi.Services { return services(name, strings.Join(keys, "+")) }}
+	}
+	p := newAgent(r)
+	must(t, p.register("driver", []string{"zone"}))
+	for range 2 {
+		if got := registered(t, p, "driver"); got != "zone" {
+			t.Errorf("it is served with the topology keys %q", got)
+		}
+	}
+	if s.reports != 1 {
+		t.Errorf("reported %d times, want once", s.reports)
+	}
+
+	// The next agent finds it by its stages.
+	r.Close()
+	r = newRegistry(t)
+	p = newAgent(r)
+	if got := registered(t, p, "driver"); got != "" || s.reports != 2 {
+		t.Errorf("the next agent serves it with the topology keys %q, and has reported %d times", got, s.reports)
+	}
+
+	s.has = false
+	if _, err := p.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "driver"}}); err != nil || !r.Empty() {
+		t.Errorf("it stays when its last stage is gone: %v", err)
+	}
+}
+
+func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	must(t, r.Serve("driver", services("driver", "recorded")))
+	wantVersion(t, r.socket("driver"), "driver recorded")
+	if _, err := os.Lstat(r.registration("driver")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("kubelet finds it: %v", err)
+	}
+	if err := r.Alive(nil); err != nil {
+		t.Error("it is not alive:", err)
+	}
+	must(t, r.Register("driver", services("driver", "full")))
+	wantVersion(t, r.socket("driver"), "driver full")
+	must(t, r.Serve("driver", services("driver", "recorded")))
+	wantVersion(t, r.socket("driver"), "driver full")
+	if _, err := os.Lstat(r.registration("driver")); err != nil {
+		t.Error("kubelet does not find it:", err)
+	}
+	r.Close()
 }
 
 func TestADriverThatCouldNotBeServedAnew_IsTriedAgain(t *testing.T) {

@@ -29,14 +29,18 @@ type Registry struct {
 	log                    logr.Logger
 	socketDir, registryDir string
 
-	mu      sync.Mutex
-	drivers map[string]*driver
+	mu       sync.Mutex
+	drivers  map[string]*driver
+	draining sync.WaitGroup // former servers of drivers
 }
 
 type driver struct {
 	server *grpc.Server
-	served sync.WaitGroup
-	told   atomic.Int32 // what kubelet has said of it
+
+	// registered says that kubelet can find the driver; one that is only served, it knows already.
+	registered bool
+	served     sync.WaitGroup
+	told       atomic.Int32 // what kubelet has said of it
 }
 
 // New returns a Registry without drivers, for the kubelet with the folder kubeletDir.
@@ -84,14 +88,33 @@ func staging(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 }
 
-// Register serves a driver and registers it. A driver that is registered already stays as it is.
-func (r *Registry) Register(name string, services csi.Services) error {
+// Serve serves a driver, but does not register it: kubelet may know it from an earlier agent. The registration
+// of that stays as it is.
+func (r *Registry) Serve(name string, services csi.Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drivers[name] != nil {
 		return nil
 	}
-	return r.serve(name, services)
+	return r.serve(name, services, false)
+}
+
+// Register serves a driver and registers it. A driver that is registered already stays as it is; the calls of
+// one that was only served go on.
+func (r *Registry) Register(name string, services csi.Services) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	former := r.drivers[name]
+	if former != nil && former.registered {
+		return nil
+	}
+	if err := r.serve(name, services, true); err != nil {
+		return err
+	}
+	if former != nil {
+		r.draining.Go(func() { former.drain(callPatience) })
+	}
+	return nil
 }
 
 // Renew is Register for a driver whose services have changed: one that is registered already is
@@ -101,19 +124,27 @@ func (r *Registry) Renew(name string, services csi.Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stop(name)
-	return r.serve(name, services)
+	return r.serve(name, services, true)
+}
+
+// sockets returns the paths of a driver's sockets.
+func (r *Registry) sockets(name string, registered bool) []string {
+	if registered {
+		return []string{r.socket(name), r.registration(name)}
+	}
+	return []string{r.socket(name)}
 }
 
 // serve must be called with the lock held.
-func (r *Registry) serve(name string, services csi.Services) error {
-	d := &driver{server: grpc.NewServer(
+func (r *Registry) serve(name string, services csi.Services, registered bool) error {
+	d := &driver{registered: registered, server: grpc.NewServer(
 		grpc.UnaryInterceptor(csi.Log(r.log, name)),
 		// Stopping the server waits for connections that have said nothing yet.
 		grpc.ConnectionTimeout(2*time.Second),
 	)}
 	services(d.server)
 	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name), driver: d})
-	for _, path := range []string{r.socket(name), r.registration(name)} {
+	for _, path := range r.sockets(name, registered) {
 		listener, err := listen(path)
 		if err != nil {
 			d.server.Stop()
@@ -127,7 +158,7 @@ func (r *Registry) serve(name string, services csi.Services) error {
 		})
 	}
 	r.drivers[name] = d
-	r.log.Info("driver registered", observe.Provisioner, name)
+	r.log.Info("driver served", observe.Provisioner, name, "registered", registered)
 	return nil
 }
 
@@ -233,6 +264,13 @@ func remove(path string) error {
 	return nil
 }
 
+// Names returns the names of the drivers that are served.
+func (r *Registry) Names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.drivers))
+}
+
 // Empty says whether no driver is registered.
 func (r *Registry) Empty() bool {
 	r.mu.Lock()
@@ -247,6 +285,7 @@ func (r *Registry) Close() {
 	for name := range r.drivers {
 		r.stop(name)
 	}
+	r.draining.Wait()
 }
 
 // registration implements kubelet's plugin registration service.

@@ -27,6 +27,7 @@ func steps() map[step]func(*task, context.Context) error {
 	return map[step]func(*task, context.Context) error{
 		stepYield:          (*task).yield,
 		stepOccupied:       (*task).occupied,
+		stepInUse:          (*task).inUse,
 		stepOutlived:       (*task).outlived,
 		stepRefuse:         (*task).refuse,
 		stepSweep:          (*task).sweep,
@@ -147,9 +148,15 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := t.objects(ctx)
+	objects, bound, err := t.objects(ctx)
 	if err != nil {
 		return nil, err
+	}
+	// The PavStage, which is in the ledger by now, holds the volume from here on; its deletion may have begun
+	// before that. A volume that is staged anew under its clients was held all the time.
+	if !bound && !t.stage.Status.Restaging {
+		return nil, refused("persistent volume %q and claim %s/%s are no longer bound to each other",
+			t.stage.Spec.VolumeName, t.stage.Spec.ClaimRef.Namespace, t.stage.Spec.ClaimRef.Name)
 	}
 	pod, err := t.definition(provisioner, objects.Volume).Staging(ctx, t.stage, objects)
 	return pod, refusal(err)

@@ -71,7 +71,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 }
 
 func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {
-	objects, err := t.objects(ctx)
+	objects, _, err := t.objects(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -46,30 +46,31 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 }
 
 // objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or
-// another one has its name, the PavStage's copy stands in.
-func (t *task) objects(ctx context.Context) (stageplan.Objects, error) {
+// another one has its name, the PavStage's copy stands in. Bound reports whether none of them does, and volume
+// and claim are bound to each other.
+func (t *task) objects(ctx context.Context) (o stageplan.Objects, bound bool, err error) {
 	spec := &t.stage.Spec
-	volume, err := t.currentVolume(ctx)
+	volume, volumeExists, err := t.currentVolume(ctx)
 	if err != nil {
-		return stageplan.Objects{}, err
+		return o, false, err
 	}
-	claim, err := t.currentOr(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}, spec.Claim)
+	claim, claimExists, err := t.currentOr(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}, spec.Claim)
 	if err != nil {
-		return stageplan.Objects{}, err
+		return o, false, err
 	}
 	rawNode, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
 	if err != nil {
-		return stageplan.Objects{}, err
+		return o, false, err
 	}
 	node, err := object(rawNode)
 	if err != nil {
-		return stageplan.Objects{}, err
+		return o, false, err
 	}
 	provisioned, err := t.provisionedClaim(ctx, volume)
 	if err != nil {
-		return stageplan.Objects{}, err
+		return o, false, err
 	}
-	return stageplan.Objects{Volume: volume, Claim: claim, Node: node, Provisioned: provisioned}, nil
+	return stageplan.Objects{Volume: volume, Claim: claim, Node: node, Provisioned: provisioned}, volumeExists && claimExists && areBound(volume, claim), nil
 }
 
 // provisionedClaim returns the claim that the volume was made for, as it was then, or nil.
@@ -104,31 +105,46 @@ func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.Persiste
 	return stageplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
 }
 
-// currentVolume returns the volume, or the PavStage's copy.
-func (t *task) currentVolume(ctx context.Context) (map[string]any, error) {
+// areBound reports whether a persistent volume and a claim are bound to each other, and the volume may be used:
+// one that is Released or Failed is, or was, on its way to be deleted.
+func areBound(volume, claim map[string]any) bool {
+	text := func(object map[string]any, path ...string) string {
+		value, _, _ := unstructured.NestedString(object, path...)
+		return value
+	}
+	switch corev1.PersistentVolumePhase(text(volume, "status", "phase")) {
+	case corev1.VolumeReleased, corev1.VolumeFailed:
+		return false
+	default:
+		return text(volume, "spec", "claimRef", "uid") == uid(claim) && text(claim, "spec", "volumeName") == text(volume, "metadata", "name")
+	}
+}
+
+// currentVolume returns the volume, or the PavStage's copy, and whether it is the volume.
+func (t *task) currentVolume(ctx context.Context) (volume map[string]any, exists bool, err error) {
 	return t.currentOr(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName}, t.stage.Spec.Volume)
 }
 
-func (t *task) currentOr(ctx context.Context, kind string, key client.ObjectKey, recorded apiextensionsv1.JSON) (map[string]any, error) {
+func (t *task) currentOr(ctx context.Context, kind string, key client.ObjectKey, recorded apiextensionsv1.JSON) (current map[string]any, exists bool, err error) {
 	copied, err := object(recorded)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	raw, err := t.read(ctx, kind, key, nil)
 	if apierrors.IsNotFound(err) {
-		return copied, nil
+		return copied, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	current, err := object(raw)
+	current, err = object(raw)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if uid(current) != uid(copied) {
-		return copied, nil
+		return copied, false, nil
 	}
-	return current, nil
+	return current, true, nil
 }
 
 func uid(object map[string]any) string {

@@ -31,6 +31,7 @@ type observation struct {
 	covering        bool // running clients may have what is attached already
 	published       bool // targets are on record as having the volume
 	occupied        bool // one of them really has it; only known where it matters
+	inUse           bool // one of them has it for a pod that still runs; only known where the volume is to be unstaged
 	outlived        bool // the persistent volume that it was staged for has gone, and another one stands for the volume
 	clients         bool // stages of client pods hang on this one
 	pavInUse        bool // /pav is still mounted for a pod of the stage
@@ -63,6 +64,7 @@ const (
 	stepDone           step = iota // nothing is left to do
 	stepYield                      // somebody else has to act first
 	stepOccupied                   // clients have to go first
+	stepInUse                      // clients that still run have to end first
 	stepOutlived                   // clients of another persistent volume have to go first
 	stepRefuse                     // what is there is not what is asked for
 	stepSweep                      // remove what a PavStage that is gone has left
@@ -283,6 +285,9 @@ func decideRestage(o observation) step {
 // decideUnstage returns the next step towards a node without a trace of the volume.
 func decideUnstage(o observation) step {
 	switch {
+	case o.inUse:
+		// Kubelet has no mount of its own at the staging path that would tell it, so it may have forgotten them.
+		return stepInUse
 	case o.exists && o.restaging, !o.settled() && o.phase != pavv1.StageUnstaging && o.phase != pavv1.StageFailed:
 		return stepRevert
 	case o.clients:

@@ -29,7 +29,6 @@ type kept struct {
 	shutdown    bool // kubelet has ended the staging pod because the node goes down
 	confirmed   bool // the volume has been dead for a while
 
-	asked       bool // somebody has asked for the next attempt at an unstaging that has failed
 	early       bool // it was staged anew too short a while ago for another time
 	restageable bool // the provisioner wants volumes to be staged anew
 	degraded    loss // the loss on record
@@ -71,9 +70,12 @@ func decideKeep(o kept) verdict {
 	switch {
 	case o.restaging && o.thisBoot:
 		return verdict{loss: o.degraded, restage: true}
+	case o.phase == pavv1.StageUnstaging && !o.restaging:
+		// Kubelet's next call may be minutes away, and another node may wait for the volume.
+		return verdict{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
 		// A call is expected: kubelet's next one, or, if it never comes, that of the orphan's end.
-		return verdict{loss: o.degraded, unstage: o.asked}
+		return verdict{loss: o.degraded}
 	}
 	v := verdict{loss: lossOf(o)}
 	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed

@@ -18,10 +18,14 @@ func TestDecideKeep(t *testing.T) {
 		o    kept
 		want verdict
 	}{
-		"an unstaging that has failed waits for kubelet": {
-			o: kept{phase: pavv1.StageUnstaging, thisBoot: true}, want: verdict{}},
-		"unless somebody asks for its next attempt": {
-			o: kept{phase: pavv1.StageUnstaging, thisBoot: true, asked: true}, want: verdict{unstage: true}},
+		"an unstaging does not wait for kubelet": {
+			o: kept{phase: pavv1.StageUnstaging, thisBoot: true}, want: verdict{unstage: true}},
+		"nor does one of an earlier boot": {
+			o: kept{phase: pavv1.StageUnstaging}, want: verdict{unstage: true}},
+		"nor one of a stage that only claims the volume": {
+			o: kept{phase: pavv1.StageUnstaging, thisBoot: true, claimOnly: true}, want: verdict{unstage: true}},
+		"staging waits for kubelet": {
+			o: kept{phase: pavv1.StageStaging, thisBoot: true}, want: verdict{}},
 		"all is well": {o: staged(func(*kept) {}), want: verdict{}},
 		"a staging pod that has completed is no fault, and goes": {
 			o: staged(func(o *kept) { o.stagingPod = workflow.Succeeded }), want: verdict{release: true}},

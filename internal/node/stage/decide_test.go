@@ -239,7 +239,13 @@ func TestDecideUnstage(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"nothing is left to do without a record":                {o: observation{}, want: stepDone},
+		"nothing is left to do without a record": {o: observation{}, want: stepDone},
+		"a volume that a running pod has is not taken": {o: with(func(o *observation) {
+			o.phase, o.published, o.attached, o.inUse = pavv1.StageStaged, true, true, true
+		}), want: stepInUse},
+		"nor where its unstaging began":                         {o: with(func(o *observation) { o.published, o.attached, o.inUse = true, true, true }), want: stepInUse},
+		"nor where it is being staged anew":                     {o: with(func(o *observation) { o.restaging, o.published, o.inUse = true, true, true }), want: stepInUse},
+		"nor where its PavStage was deleted":                    {o: observation{leftover: true, published: true, inUse: true}, want: stepInUse},
 		"a mount without a record is taken away":                {o: observation{leftover: true, attached: true}, want: stepSweep},
 		"but not under a pod of the stage that was":             {o: observation{leftover: true, pavInUse: true}, want: stepWait},
 		"and clients are rid of it first":                       {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},

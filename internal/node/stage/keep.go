@@ -110,6 +110,8 @@ func (k *Keeper) called(stage string) {
 	k.mu.Lock()
 	if !k.working[stage] { // What the keeper does is no call of kubelet's.
 		k.calls[stage] = k.now()
+		delete(k.pauses, stage) // It was in the way.
+		k.retries.Forget(stage)
 	}
 	k.mu.Unlock()
 	k.Look(stage)

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
@@ -30,7 +29,7 @@ func (k *Keeper) act(ctx context.Context, stage *pavv1.PavStage, is kept, pod *c
 		}
 	}
 	if v.unstage {
-		k.unstageAsked(ctx, stage)
+		k.goOnUnstaging(ctx, stage)
 	}
 	if v.restage {
 		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.restage(ctx, stage) })
@@ -91,17 +90,7 @@ func (k *Keeper) restage(ctx context.Context, stage *pavv1.PavStage) error {
 func (k *Keeper) tell(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, words string) {
 	note := observe.Clip(words, observe.MaxNote)
 	k.stager.tellStage(ctx, stage, kind, reason, note)
-	told := map[types.UID]bool{"": true}
-	for i := range publications {
-		pod := &publications[i].Client
-		if told[pod.UID] {
-			continue
-		}
-		told[pod.UID] = true
-		k.stager.events.Event(&corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		}, kind, reason, note)
-	}
+	k.stager.tellPods(publications, kind, reason, note)
 }
 
 // describeLoss says what has happened to a volume, what PaV does about it, and what its users have to do.

@@ -34,7 +34,6 @@ func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *core
 		restaging: status.Restaging,
 		claimOnly: stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil,
 		thisBoot:  k.stager.isThisBoot(status),
-		asked:     k.asksToUnstage(stage),
 	}
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		is.degraded = loss(degraded.Reason)

@@ -28,7 +28,7 @@ import (
 
 // api has the objects that a keeper reads and writes. The tests of package integration have a real API server.
 type api struct {
-	client.Client
+	client.WithWatch
 
 	mu      sync.Mutex
 	stages  map[string]*pavv1.PavStage

@@ -101,6 +101,9 @@ func (t *task) observeNode(ctx context.Context, o *observation) error {
 		o.pavInUse = o.pavInUse || inUse
 	}
 	o.published = len(t.published) > 0
+	if err := t.observeUsers(ctx, o); err != nil {
+		return err
+	}
 	return t.observeClients(ctx, o)
 }
 

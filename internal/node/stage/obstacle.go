@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
@@ -36,6 +37,8 @@ type trouble struct {
 	pod   string          // the pod that is kept from starting
 	since time.Time       // since when it is known
 	told  map[string]bool // the causes that were told
+
+	holder types.UID // the PavStage of another node that has the volume, and was reported
 
 	granted string // the last wish for another attempt since which one has begun
 
@@ -71,6 +74,13 @@ func (t *troubles) settle(stage string) {
 	} else {
 		t.of[stage] = &trouble{granted: known.granted}
 	}
+}
+
+// isNewHolder reports whether a PavStage of another node that is in the way of one was not reported yet, and notes it.
+func (t *troubles) isNewHolder(stage string, holder types.UID) bool {
+	isNew := false
+	t.change(stage, func(known *trouble) { isNew, known.holder = known.holder != holder, holder })
+	return isNew
 }
 
 // failures returns how many attempts to stage the volume anew have failed in a row.

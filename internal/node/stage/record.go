@@ -30,8 +30,8 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 	if err != nil {
 		return err
 	}
-	if err := t.checkOthers(ctx, stage); err != nil {
-		return err
+	if free, err := t.checkOthers(ctx, stage); err != nil || !free {
+		return err // One that was waited for has let go: the next look begins with the volume as it is now.
 	}
 	if err := t.keepRecord(ctx, stage); err != nil {
 		return err
@@ -113,62 +113,6 @@ func (s *Stager) restoreRecord(ctx context.Context, stage *pavv1.PavStage) error
 		return err
 	}
 	return s.mendRecord(ctx, now)
-}
-
-// checkOthers says whether a volume that is to be one node's is staged on another, under the name that it had
-// when any node might have it: the access modes of a persistent volume can be changed.
-func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) error {
-	if !want.Spec.Exclusive || t.ofClient() {
-		return nil
-	}
-	stages := &pavv1.PavStageList{}
-	if err := t.client.List(ctx, stages, client.MatchingLabels{pavv1.VolumeLabel: want.Labels[pavv1.VolumeLabel]}); err != nil {
-		return fmt.Errorf("listing the PavStages of volume %q: %w", want.Spec.VolumeName, err)
-	}
-	for i := range stages.Items {
-		other := &stages.Items[i]
-		if other.Name != want.Name && other.Spec.VolumeName == want.Spec.VolumeName && other.Spec.NodeName != t.node && !holdsNothing(other) {
-			return t.heldBy(ctx, want, other)
-		}
-	}
-	return nil
-}
-
-// heldBy tells that another node has the volume.
-func (t *task) heldBy(ctx context.Context, want, other *pavv1.PavStage) error {
-	t.stage = want
-	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it",
-		want.Spec.VolumeName, other.Spec.NodeName, other.Name)
-	t.stage = nil
-	return fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
-}
-
-// contend answers where the PavStage that is to be created exists: the volume is another node's, or
-// the record of a failed attempt of another node, which holds nothing, is in the way.
-func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
-	found := &pavv1.PavStage{}
-	if err := t.client.Get(ctx, client.ObjectKey{Name: want.Name}, found); err != nil {
-		return fmt.Errorf("getting PavStage %q: %w", want.Name, err)
-	}
-	if found.Spec.NodeName == t.node {
-		return nil // It has come in between: the next look finds it.
-	}
-	if going(found) {
-		t.stage = found
-		return t.yield(ctx)
-	}
-	if isRecord(found) {
-		err := t.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PavStage %q of a failed attempt: %w", found.Name, err)
-		}
-		return nil
-	}
-	// There was no folder of this name before this call.
-	if err := t.dirs.Remove(ctx, want.Name); err != nil {
-		return err
-	}
-	return t.heldBy(ctx, want, found)
 }
 
 // newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.

@@ -41,15 +41,8 @@ func (t *task) unlessAsked(wait time.Duration, last *pavv1.WorkflowFailure) time
 	return wait
 }
 
-// asksToUnstage says whether somebody has asked for the next attempt at an unstaging that has failed.
-func (k *Keeper) asksToUnstage(stage *pavv1.PavStage) bool {
-	status := &stage.Status
-	failure := status.UnstagingFailure
-	return status.Phase == pavv1.StageUnstaging && !status.Restaging && failure != nil && k.stager.troubles.asked(stage, k.now()).After(failure.Time.Time)
-}
-
-// unstageAsked makes the next attempt at an unstaging between kubelet's calls, which are minutes apart.
-func (k *Keeper) unstageAsked(ctx context.Context, stage *pavv1.PavStage) {
+// goOnUnstaging goes on with an unstaging between kubelet's calls, to which it gives way.
+func (k *Keeper) goOnUnstaging(ctx context.Context, stage *pavv1.PavStage) {
 	of := subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
 	if c := stage.Spec.Client; c != nil {
 		of.target = c.Target

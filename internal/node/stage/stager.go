@@ -35,7 +35,7 @@ type EventRecorder interface {
 
 // Stager makes volumes available on its node.
 type Stager struct {
-	client    client.Client
+	client    client.WithWatch
 	catalogue Catalogue
 	runner    *workflow.Runner
 	dirs      *pavdir.Directories
@@ -62,7 +62,7 @@ type Stager struct {
 // Config is what a Stager works with.
 type Config struct {
 	// Client reads from the API server, not from a cache.
-	Client    client.Client
+	Client    client.WithWatch
 	Catalogue Catalogue
 	Dirs      *pavdir.Directories
 	Mounts    Mounter
@@ -152,7 +152,13 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 			return err
 		}
 	}
-	return s.unstage(ctx, of)
+	if err := s.unstage(ctx, of); err != nil {
+		return err
+	}
+	for _, name := range s.namesOf(of) {
+		s.troubles.forget(name)
+	}
+	return nil
 }
 
 // unstage removes every trace of the subject's stage.
@@ -182,6 +188,7 @@ type task struct {
 	stage         *pavv1.PavStage // nil where there is none
 	attached      string          // the name under which the volume is attached, or nothing
 	published     []publication   // targets that have the volume, or may
+	inUseBy       []publication   // those of pods that still run, where the volume is to be unstaged
 	clients       []subject       // client pods' stages that hang on this one
 	waiting       bool            // for nothing but kubelet to take /pav from pods that have it
 	validationPod *corev1.Pod

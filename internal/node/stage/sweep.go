@@ -185,18 +185,12 @@ func (k *Keeper) isUsed(ctx context.Context, use *stageUse) (bool, error) {
 	if use.client == nil && len(uids) > 0 || use.client != nil && slices.Contains(uids, string(use.client.UID)) {
 		return true, nil
 	}
-	list := &corev1.PodList{}
-	if err := k.stager.client.List(ctx, list, client.MatchingFields{"spec.nodeName": k.stager.node}); err != nil {
-		return false, fmt.Errorf("listing the node's pods: %w", err)
-	}
-	return slices.ContainsFunc(list.Items, use.has), nil
+	pods, err := k.stager.livePods(ctx)
+	return slices.ContainsFunc(pods, use.has), err
 }
 
 // has says whether a pod uses the stage.
 func (u *stageUse) has(pod corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
 	if u.client != nil {
 		return pod.UID == u.client.UID
 	}

@@ -137,8 +137,9 @@ func TestCheckOthers_FindsNodesThatHaveItUnderTheirOwnName(t *testing.T) {
 			other := n.ledger(t, v, "stage-of-other-node")
 			other.Spec.NodeName = "other"
 			test.change(other, want)
-			if err := n.stager.newTask(subject{Volume: v}, "").checkOthers(t.Context(), want); !errors.Is(err, test.want) {
-				t.Errorf("got %v, want %v", err, test.want)
+			free, err := n.stager.newTask(subject{Volume: v}, "").checkOthers(t.Context(), want)
+			if !errors.Is(err, test.want) || free != (test.want == nil) {
+				t.Errorf("got %t, %v, want %v", free, err, test.want)
 			}
 		})
 	}

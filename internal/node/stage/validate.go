@@ -106,7 +106,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if provisioner.Spec.VolumeValidation == nil || provisioner.Spec.VolumeValidation.PodTemplate == nil {
 		return nil, nil
 	}
-	volume, err := t.currentVolume(ctx)
+	volume, _, err := t.currentVolume(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,125 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+)
+
+// checkOthers says whether a volume that is to be one node's is staged on another, under the name that it had
+// when any node might have it: the access modes of a persistent volume can be changed.
+func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool, err error) {
+	if !want.Spec.Exclusive || t.ofClient() {
+		return true, nil
+	}
+	stages := &pavv1.PavStageList{}
+	if err := t.client.List(ctx, stages, client.MatchingLabels{pavv1.VolumeLabel: want.Labels[pavv1.VolumeLabel]}); err != nil {
+		return false, fmt.Errorf("listing the PavStages of volume %q: %w", want.Spec.VolumeName, err)
+	}
+	for i := range stages.Items {
+		other := &stages.Items[i]
+		if other.Name != want.Name && other.Spec.VolumeName == want.Spec.VolumeName && other.Spec.NodeName != t.node && !holdsNothing(other) {
+			return false, t.awaitNode(ctx, want, other)
+		}
+	}
+	return true, nil
+}
+
+// awaitNode waits until another node has let go of the volume, so that staging begins as soon as it has. Only
+// the first call that finds the node answers at once, since kubelet then says so on the client pod.
+func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error {
+	held := fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
+	if t.troubles.isNewHolder(want.Name, other.UID) {
+		t.tellStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observe.Clip(fmt.Sprintf(
+			"volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it; if it is lost for good, delete its Node, or taint it %s",
+			want.Spec.VolumeName, other.Spec.NodeName, other.Name, corev1.TaintNodeOutOfService), observe.MaxNote))
+		return held
+	}
+	for {
+		released, err := t.watchRelease(ctx, other)
+		if err != nil {
+			return errors.Join(held, err)
+		}
+		if released {
+			return nil
+		}
+	}
+}
+
+// watchPeriod bounds a watch, so that a connection that has silently died is noticed.
+const watchPeriod = 30 * time.Second
+
+// watchRelease watches a PavStage of another node, and returns true when it holds nothing any more, and false
+// when the watch ends.
+func (t *task) watchRelease(ctx context.Context, other *pavv1.PavStage) (bool, error) {
+	now := &pavv1.PavStage{}
+	if err := t.client.Get(ctx, client.ObjectKeyFromObject(other), now); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("getting PavStage %q: %w", other.Name, err)
+	}
+	if now.UID != other.UID || holdsNothing(now) {
+		return true, nil
+	}
+	seconds := int64(watchPeriod.Seconds())
+	events, err := t.client.Watch(ctx, &pavv1.PavStageList{}, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", other.Name),
+		Raw:           &metav1.ListOptions{ResourceVersion: now.ResourceVersion, TimeoutSeconds: &seconds},
+	})
+	if err != nil {
+		return false, fmt.Errorf("watching PavStage %q: %w", other.Name, err)
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case event, open := <-events.ResultChan():
+			if !open || event.Type == watch.Error {
+				return false, ctx.Err()
+			}
+			if stage, is := event.Object.(*pavv1.PavStage); is && (event.Type == watch.Deleted || holdsNothing(stage)) {
+				return true, nil
+			}
+		}
+	}
+}
+
+// contend answers where the PavStage that is to be created exists: the volume is another node's, or
+// the record of a failed attempt of another node, which holds nothing, is in the way.
+func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
+	found := &pavv1.PavStage{}
+	if err := t.client.Get(ctx, client.ObjectKey{Name: want.Name}, found); err != nil {
+		return fmt.Errorf("getting PavStage %q: %w", want.Name, err)
+	}
+	if found.Spec.NodeName == t.node {
+		return nil // It has come in between: the next look finds it.
+	}
+	if going(found) {
+		t.stage = found
+		return t.yield(ctx)
+	}
+	if isRecord(found) {
+		err := t.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PavStage %q of a failed attempt: %w", found.Name, err)
+		}
+		return nil
+	}
+	// There was no folder of this name before this call.
+	if err := t.dirs.Remove(ctx, want.Name); err != nil {
+		return err
+	}
+	return t.awaitNode(ctx, want, found)
+}
