@@ -200,21 +200,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !d.step.keepsTurn() && o.progress() == podIntended {
 		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
 	}
-	if d.step.evaluates() {
-		if o.volume, err = r.whole(ctx, volume); err != nil {
-			return retry.Result(err)
-		}
-	}
-	if d.step.begins() && !o.retry.IsZero() {
-		r.repeats.Forget(volume.Name) // whoever asked for the attempt is told what comes of it
-	}
-	if err := r.act(ctx, o, d); err != nil {
+	if err := r.take(ctx, o, d); err != nil {
 		return retry.Result(err)
 	}
-	if d.step.begins() {
-		r.wishes.grant(volume)
-	}
 	return ctrl.Result{RequeueAfter: d.after}, nil
+}
+
+// take takes the step of a decision.
+func (r *Reconciler) take(ctx context.Context, o observed, d decision) error {
+	if d.step.evaluates() {
+		whole, err := r.whole(ctx, o.volume)
+		if err != nil {
+			return err
+		}
+		o.volume = whole
+	}
+	if d.step.begins() && !o.retry.IsZero() {
+		r.repeats.Forget(o.volume.Name) // whoever asked for the attempt is told what comes of it
+	}
+	if err := r.act(ctx, o, d); err != nil {
+		return err
+	}
+	if d.step.begins() {
+		r.wishes.grant(o.volume)
+	}
+	return nil
 }
 
 // gone clears up after a volume that PaV knows nothing of any more.

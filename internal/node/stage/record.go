@@ -132,11 +132,6 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size := len(rawClaim.Raw); size > pavv1.MaxClaimCopy {
-		err := refused("claim %s/%s has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", claim.Namespace, claim.Name, size, pavv1.MaxClaimCopy)
-		t.tellClaimOf(volume, err)
-		return nil, err
-	}
 	provisioned, err := t.readProvisionedClaim(ctx, volume)
 	if err != nil {
 		return nil, err
@@ -217,6 +212,11 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 	raw, err := t.read(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
 	if apierrors.IsNotFound(err) || err == nil && (claim.UID != ref.UID || claim.Spec.VolumeName != volume.Name) {
 		return raw, nil, refused("persistent volume %q and claim %s/%s are not bound to each other", volume.Name, ref.Namespace, ref.Name)
+	}
+	if size := len(raw.Raw); size > pavv1.MaxClaimCopy {
+		err := refused("claim %s/%s has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", ref.Namespace, ref.Name, size, pavv1.MaxClaimCopy)
+		t.tellClaimOf(volume, err)
+		return raw, nil, err
 	}
 	return raw, claim, err
 }
