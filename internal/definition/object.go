@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -29,6 +30,7 @@ func (c *check) object(object map[string]any) {
 		c.modes(spec)
 		c.capacities(spec)
 		c.complete(spec)
+		c.devices(spec)
 	}
 }
 
@@ -131,6 +133,41 @@ func (c *check) complete(spec map[string]any) {
 	if spec["volumeDeletion"] == nil && creation["podTemplate"] != nil {
 		c.warnf("spec.volumeDeletion", "is missing, though there is a creation pod: what it creates is never deleted; if there is nothing to delete, write volumeDeletion: {}")
 	}
+}
+
+// devices refuses block volumes whose staging pod surely has no privileged container: PaV serves no device that a
+// pod without privilege may have made up. What is a template may yield anything.
+func (c *check) devices(spec map[string]any) {
+	validation, _ := spec["volumeValidation"].(map[string]any)
+	modes, _ := evaluated(validation["volumeModes"]).([]any)
+	staging, _ := spec["volumeStaging"].(map[string]any)
+	pod := node{value: evaluated(staging["podTemplate"])}
+	if !slices.Contains(modes, any(string(corev1.PersistentVolumeBlock))) || !pod.isMapping() || mayBePrivileged(pod.key("spec")) {
+		return
+	}
+	c.errorf("spec.volumeStaging.podTemplate.spec.containers",
+		"volumeModes has Block, and no container is privileged: a block volume is served only of a privileged staging pod; set securityContext.privileged")
+}
+
+// mayBePrivileged reports whether a container of a pod's spec is privileged, or may be, as far as is known.
+func mayBePrivileged(spec node) bool {
+	if !spec.isMapping() || !spec.key("containers").isKnownList() {
+		return true
+	}
+	for _, list := range []string{"containers", "initContainers"} {
+		if value := spec.key(list).value; value != nil && !spec.key(list).isKnownList() {
+			return true
+		}
+		for _, container := range spec.key(list).items() {
+			security := container.key("securityContext")
+			privileged := security.key("privileged").value
+			_, isTemplate := privileged.(string)
+			if !container.isMapping() || security.value != nil && !security.isMapping() || isTemplate || privileged == true {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isPrivileged says whether a container of a pod template is surely privileged.

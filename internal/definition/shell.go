@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 var shells = []string{"sh", "bash", "ash", "dash", "ksh", "zsh", "mksh"}
@@ -78,6 +80,13 @@ func optionOf(word node) (option string, ok bool) {
 // script warns of values in a shell's commands that are not what they look like.
 func (p *pod) script(script node) {
 	source, isText := script.value.(string)
+	if early, found := readyTooEarly(source); found && p.workflow == pavv1.WorkflowStaging {
+		p.add(Finding{
+			Severity: Warning, Field: script.field, Line: early.line, Column: early.column,
+			Message: "/pav/ready is created while the command in the background may not have mounted /pav/volume yet, so that pods would write to a directory " +
+				"of the node's disk; before it, add: until mountpoint -q /pav/volume; do kill -0 $! 2> /dev/null; sleep 0.1; done",
+		})
+	}
 	if !isText || !hasTemplate(source) {
 		return
 	}

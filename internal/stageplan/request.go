@@ -3,6 +3,8 @@ package stageplan
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -85,9 +87,24 @@ func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume m
 	return build(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
 }
 
+// errUnprivileged refuses a device that a pod without privilege made: a container that may make device files, as
+// most may, could name any disk of the node.
+var errUnprivileged = errors.New("a block volume is served only of a staging pod with a privileged container: set securityContext.privileged of the container that makes /pav/volume")
+
 // Staging returns the staging pod.
 func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
-	return r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
+	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
+	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
+		return nil, &Error{fmt.Errorf("%s.spec.containers: %w", StagingPod, errUnprivileged)}
+	}
+	return pod, err
+}
+
+// isPrivileged reports whether a container of a pod is privileged.
+func isPrivileged(pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
+		return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+	})
 }
 
 // Unstaging returns an unstaging pod, or nil where there is none.

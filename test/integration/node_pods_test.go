@@ -93,7 +93,7 @@ func unstageByHand(pod *kubelet.Pod) (int32, error) {
 // workerTemplate is the template of all pods. What the pods are to do, their scripts know.
 const workerTemplate = `{
 	"metadata": {"annotations": {"` + readOnlyAnnotation + `": "{{ readOnly }}"}},
-	"spec": {"containers": [{"name": "main", "image": "none"}]}
+	"spec": {"containers": [{"name": "main", "image": "none", "securityContext": {"privileged": true}}]}
 }`
 
 // readOnlyAnnotation says whether the volume is staged for reading only.

@@ -73,19 +73,22 @@ func publicationOf(r *csi.NodePublishVolumeRequest) (stage.Publication, error) {
 }
 
 // bindOptions returns what the client's view is restricted to: what the pod asks for, and those of the
-// volume's mount options that a bind can carry. The access mode plays no part: kubelet tells but the first
+// volume's mount options that a bind can carry. Whoever writes to a volume, on whichever node, is not to make
+// programs or device files there that gain rights on this one, unless the volume's mount options say suid or
+// dev; of opposites the last one counts, as with mount(8). The access mode plays no part: kubelet tells but the first
 // of a volume's, and where there is none but ReadOnlyMany, the stage is read-only. A device is given no
 // nodev, with which nobody could open it: a capability for one has no mount options.
 func bindOptions(r *csi.NodePublishVolumeRequest) mount.BindOptions {
-	options := mount.BindOptions{ReadOnly: r.GetReadonly()}
+	isDirectory := r.GetVolumeCapability().GetBlock() == nil
+	options := mount.BindOptions{ReadOnly: r.GetReadonly(), NoSuid: isDirectory, NoDev: isDirectory}
 	for _, flag := range r.GetVolumeCapability().GetMount().GetMountFlags() {
 		switch flag {
 		case "ro":
 			options.ReadOnly = true
-		case "nosuid":
-			options.NoSuid = true
-		case "nodev":
-			options.NoDev = true
+		case "nosuid", "suid":
+			options.NoSuid = flag == "nosuid"
+		case "nodev", "dev":
+			options.NoDev = flag == "nodev"
 		case "noexec":
 			options.NoExec = true
 		case "noatime":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -116,6 +117,23 @@ func check(volume *mount.Volume, a Attachment) error {
 // Attached says whether a volume is attached for clients of the stage.
 func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
+}
+
+// IsPlain reports whether what is attached for clients of the stage is a directory of /pav itself, on the node's
+// disk, and not something that the staging pod has mounted. It does not touch what is attached.
+func (d *Directories) IsPlain(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) {
+		pav, err := mount.At(d.pav(stage))
+		if err != nil {
+			return false, err
+		}
+		attached, err := mount.At(d.Volume(stage))
+		if err != nil || len(pav) == 0 || len(attached) == 0 {
+			return false, err
+		}
+		own, volume := pav[0], attached[len(attached)-1]
+		return own.Major == volume.Major && own.Minor == volume.Minor && strings.HasPrefix(volume.Root, strings.TrimSuffix(own.Root, "/")+"/"), nil
+	})
 }
 
 // Detach takes the volume away from clients of the stage.

@@ -218,10 +218,11 @@ func (t *task) verify(ctx context.Context) (bool, error) {
 	if !errors.Is(err, mount.ErrOccupied) && !errors.Is(err, pavdir.ErrNoVolume) {
 		return err == nil, err
 	}
-	words := "the staging pod has exchanged /pav/volume while it was attached"
+	words := "the staging pod has exchanged /pav/volume after it created /pav/ready" + tooEarly
 	if errors.Is(err, pavdir.ErrNoVolume) {
-		words = fmt.Sprintf("/pav/volume has changed while it was attached: %v", err)
+		words = fmt.Sprintf("/pav/volume has changed after the staging pod created /pav/ready%s: %v", tooEarly, err)
 	}
+	t.settling.forget(t.stage.Name)
 	if err := t.dirs.Detach(ctx, t.stage.Name); err != nil {
 		return false, err
 	}
@@ -265,6 +266,7 @@ func (t *task) available(ctx context.Context) error {
 		return err
 	}
 	t.troubles.settle(t.stage.Name)
+	t.settling.forget(t.stage.Name)
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
 	// are. That of one that has failed is for the keeper to tell first.
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {

@@ -28,6 +28,7 @@ func (t *task) revert(ctx context.Context) error {
 
 // detach takes the volume away from clients.
 func (t *task) detach(ctx context.Context) error {
+	t.settling.forget(t.attached)
 	return t.dirs.Detach(ctx, t.attached)
 }
 

@@ -25,16 +25,17 @@ type observation struct {
 
 	stagingIntended bool // a staging pod was recorded, so it may have run
 	stagingPod      workflow.State
-	outcomeHeld     bool // the staging pod has its finalizer
-	ready           bool // /pav/ready exists
-	attached        bool // the volume is mounted for clients
-	covering        bool // running clients may have what is attached already
-	published       bool // targets are on record as having the volume
-	occupied        bool // one of them really has it; only known where it matters
-	inUse           bool // one of them has it for a pod that still runs; only known where the volume is to be unstaged
-	outlived        bool // the persistent volume that it was staged for has gone, and another one stands for the volume
-	clients         bool // stages of client pods hang on this one
-	pavInUse        bool // /pav is still mounted for a pod of the stage
+	outcomeHeld     bool          // the staging pod has its finalizer
+	ready           bool          // /pav/ready exists
+	attached        bool          // the volume is mounted for clients
+	settling        time.Duration // for how long yet it has to be seen whether a mount comes late over what is attached
+	covering        bool          // running clients may have what is attached already
+	published       bool          // targets are on record as having the volume
+	occupied        bool          // one of them really has it; only known where it matters
+	inUse           bool          // one of them has it for a pod that still runs; only known where the volume is to be unstaged
+	outlived        bool          // the persistent volume that it was staged for has gone, and another one stands for the volume
+	clients         bool          // stages of client pods hang on this one
+	pavInUse        bool          // /pav is still mounted for a pod of the stage
 
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
@@ -48,13 +49,13 @@ type observation struct {
 
 // due returns when to look again though nothing has changed; never where it is 0.
 func (o observation) due() time.Duration {
-	switch {
-	case o.backoff == 0:
-		return o.tellIn
-	case o.tellIn == 0:
-		return o.backoff
+	var due time.Duration
+	for _, wait := range []time.Duration{o.backoff, o.tellIn, o.settling} {
+		if wait > 0 && (due == 0 || wait < due) {
+			due = wait
+		}
 	}
-	return min(o.backoff, o.tellIn)
+	return due
 }
 
 // step is what to do next.
@@ -195,6 +196,8 @@ func decideStaging(o observation) step {
 		return decideStaged(o)
 	case o.attached && !o.stands():
 		return stepDetach
+	case o.attached && o.settling > 0:
+		return stepWait
 	case o.attached:
 		return stepConfirm
 	}
@@ -266,6 +269,8 @@ func decideAnother(o observation) step {
 	switch {
 	case o.attached && (!o.stagingIntended || !o.stands()):
 		return stepDetach
+	case o.attached && o.settling > 0:
+		return stepWait
 	case o.attached:
 		return stepCover
 	case !o.stagingIntended && o.backoff > 0:

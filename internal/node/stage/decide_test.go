@@ -46,6 +46,9 @@ func TestDecideStage(t *testing.T) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
 		}), want: stepDone},
 		"a mounted volume of a pod that runs is confirmed": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepConfirm},
+		"but not where a mount may come late": {o: with(staging, func(o *observation) {
+			o.stagingPod, o.attached, o.settling = workflow.Running, true, time.Second
+		}), want: stepWait},
 		"a mounted volume of a pod that has failed may be a directory of the node's disk": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached = workflow.Failed, true
 		}), want: stepDetach},
@@ -170,20 +173,23 @@ func TestDecideStage_Restaging(t *testing.T) {
 		"when it has succeeded, another attempt begins": {o: with(unstaging, func(o *observation) {
 			o.unstagingIntended, o.unstagingPod = true, workflow.Succeeded
 		}), want: stepRenew},
-		"without an unstaging pod, at once":                    {o: with(unstaging, func(o *observation) { o.unstagingWanted = false }), want: stepRenew},
-		"that which was never begun is renewed too":            {o: with(unstaging, func(o *observation) { o.stagingIntended, o.stagingPod = false, workflow.Absent }), want: stepRenew},
-		"the next attempt waits after a failure":               {o: with(staging, func(o *observation) { o.stagingIntended, o.backoff = false, time.Second }), want: stepWait},
-		"then its staging pod runs":                            {o: with(staging, func(o *observation) { o.stagingIntended = false }), want: stepRunStaging},
-		"but not in a /pav that another pod has":               {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
-		"a recorded staging pod that is not there is created":  {o: staging, want: stepRunStaging},
-		"what is mounted before a staging pod is not trusted":  {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
-		"a staging pod that is ready has its volume mounted":   {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
-		"a mounted volume is mounted over the dead ones":       {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepCover},
-		"a staging pod that failed has its failure recorded":   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
-		"not that of a pod that has failed":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
-		"nor that of one that is being stopped":                {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
-		"nor that of one that was forced away":                 {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"one that has completed is as good as one that runs":   {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepCover},
+		"without an unstaging pod, at once":                   {o: with(unstaging, func(o *observation) { o.unstagingWanted = false }), want: stepRenew},
+		"that which was never begun is renewed too":           {o: with(unstaging, func(o *observation) { o.stagingIntended, o.stagingPod = false, workflow.Absent }), want: stepRenew},
+		"the next attempt waits after a failure":              {o: with(staging, func(o *observation) { o.stagingIntended, o.backoff = false, time.Second }), want: stepWait},
+		"then its staging pod runs":                           {o: with(staging, func(o *observation) { o.stagingIntended = false }), want: stepRunStaging},
+		"but not in a /pav that another pod has":              {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
+		"a recorded staging pod that is not there is created": {o: staging, want: stepRunStaging},
+		"what is mounted before a staging pod is not trusted": {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
+		"a staging pod that is ready has its volume mounted":  {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
+		"a mounted volume is mounted over the dead ones":      {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepCover},
+		"a staging pod that failed has its failure recorded":  {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
+		"not that of a pod that has failed":                   {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
+		"nor that of one that is being stopped":               {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"nor that of one that was forced away":                {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"one that has completed is as good as one that runs":  {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepCover},
+		"and so may be that of one that was ready too early": {o: with(staging, func(o *observation) {
+			o.stagingPod, o.attached, o.settling = workflow.Running, true, time.Second
+		}), want: stepWait},
 		"what clients may have already is given to all":        {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepCover},
 		"nothing else is mounted where it was unmounted":       {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepStrand},
 		"in another boot no client is left, and all is undone": {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},

@@ -161,6 +161,8 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	switch {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
 		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
+	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
+		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
 		wait := restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.now())
 		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)

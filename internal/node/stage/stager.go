@@ -48,6 +48,7 @@ type Stager struct {
 	templates *template.Evaluator
 	inflight  *inflight
 	troubles  *troubles
+	settling  *settling
 	workflows *metrics.Workflows
 	calls     *metrics.Calls
 	now       func() time.Time
@@ -87,7 +88,7 @@ func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
 		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
-		troubles: newTroubles(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
+		troubles: newTroubles(), settling: newSettling(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}
 }
 

@@ -1,0 +1,42 @@
+package definition
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadyTooEarly(t *testing.T) {
+	for name, test := range map[string]struct {
+		source string
+		want   place
+	}{
+		"right after it":              {"mkdir -p /pav/volume\nmount-s3 -f b /pav/volume &\ntouch /pav/ready\nwait", place{3, 1}},
+		"on the same line":            {"s3fs b /pav/volume -f & touch /pav/ready; wait", place{1, 25}},
+		"after a pause":               {"s3fs b /pav/volume -f &\nsleep 5\ntouch /pav/ready", place{3, 1}},
+		"by a redirection":            {"s3fs b /pav/volume -f &\n: > /pav/ready", place{2, 3}},
+		"over several lines":          {"s3fs b /pav/volume \\\n  -f 2>&1 | tee /log &\ntouch /pav/ready", place{3, 1}},
+		"where a comment has a check": {"s3fs b /pav/volume -f & # mountpoint?\ntouch /pav/ready", place{2, 1}},
+		"in a subshell":               {"(s3fs b /pav/volume -f) &\ntouch /pav/ready", place{2, 1}},
+
+		"after mountpoint":               {source: "s3fs b /pav/volume -f &\nuntil mountpoint -q /pav/volume; do sleep 0.1; done\ntouch /pav/ready"},
+		"after a loop":                   {source: "s3fs b /pav/volume -f &\nwhile ! grep -q /pav/volume /proc/mounts; do sleep 1; done; touch /pav/ready"},
+		"after a test":                   {source: "s3fs b /pav/volume -f &\nsleep 1; [ -e /pav/volume/.ok ] || exit 1\ntouch /pav/ready"},
+		"a mount in the foreground":      {source: "s3fs b /pav/volume\ntouch /pav/ready"},
+		"it waits in the background":     {source: "(until mountpoint -q /pav/volume; do sleep 1; done; touch /pav/ready) &\nexec s3fs b /pav/volume -f"},
+		"something else runs there":      {source: "mount -t tmpfs x /pav/volume\nlogger -f /log &\ntouch /pav/ready"},
+		"output goes to another one":     {source: "mount -t tmpfs x /pav/volume 2>&1\ntouch /pav/ready"},
+		"one and the other":              {source: "mount -t tmpfs x /pav/volume && touch /pav/ready"},
+		"before it":                      {source: "touch /pav/ready\ns3fs b /pav/volume -f &"},
+		"not at all":                     {source: "s3fs b /pav/volume -f &\nwait"},
+		"an address with an ampersand":   {source: "s3fs b /pav/volume -o 'url=http://a?b&c'\ntouch /pav/ready"},
+		"what sleeps behind it is other": {source: "mount x /pav/volume; touch /pav/ready; sleep infinity & wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := readyTooEarly(test.source)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(place{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.source, diff)
+			}
+		})
+	}
+}

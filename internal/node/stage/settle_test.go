@@ -1,0 +1,94 @@
+package stage
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// A staging pod creates /pav/ready in different states of its mount; the agent looks, waits, and looks once more.
+func TestSettling(t *testing.T) {
+	mountVolume := func(t *testing.T, volume string) {
+		t.Helper()
+		must(t, unix.Mount("test", volume, "tmpfs", 0, ""))
+	}
+	nothing := func(*testing.T, string) {}
+	for name, test := range map[string]struct {
+		before, meanwhile func(t *testing.T, volume string)
+		waits             bool
+		failed            string
+	}{
+		"a mount that is there is served at once": {before: mountVolume, meanwhile: nothing},
+		"a directory is served after a while":     {before: nothing, meanwhile: nothing, waits: true},
+		"one that a mount comes late over is not": {before: nothing, meanwhile: mountVolume, waits: true, failed: "/pav/ready was created too early"},
+		"nor is one that goes, and makes room for another": {before: nothing, meanwhile: func(t *testing.T, volume string) {
+			t.Helper()
+			must(t, os.Remove(volume))
+			must(t, os.Mkdir(volume, 0o755))
+		}, waits: true, failed: "/pav/ready was created too early"},
+		"nor is one that goes": {before: nothing, meanwhile: func(t *testing.T, volume string) {
+			t.Helper()
+			must(t, os.Remove(volume))
+		}, waits: true, failed: "/pav/ready was created too early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			v := Volume{Driver: "driver", Handle: "handle"}
+			name, _ := n.stager.names(v)
+			n.withVolumes(v, "pv")
+			n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
+			must(t, n.stager.keepRecord(t.Context(), n.api.stages[name]))
+			must(t, n.dirs.Prepare(t.Context(), name))
+			volume := filepath.Join(filepath.Dir(n.dirs.Volume(name)), "pav/volume")
+			must(t, os.Mkdir(volume, 0o755))
+			test.before(t, volume)
+			must(t, os.WriteFile(filepath.Dir(volume)+"/ready", nil, 0o600))
+			now := time.Now()
+			n.stager.now = func() time.Time { return now }
+
+			task := n.stager.newTask(subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+			next := func(want step) {
+				t.Helper()
+				o, err := task.observe(t.Context())
+				must(t, err)
+				got := decideStage(o)
+				if got != want {
+					t.Fatalf("the next step is %d, want %d; it sees %+v", got, want, o)
+				}
+				if got == stepWait && o.due() != settleTime {
+					t.Errorf("it looks again after %s, want %s", o.due(), settleTime)
+				}
+			}
+			next(stepAttach)
+			must(t, task.attach(t.Context()))
+			if test.waits {
+				next(stepWait)
+			}
+			test.meanwhile(t, volume)
+			now = now.Add(settleTime)
+			next(stepConfirm)
+			must(t, task.confirm(t.Context()))
+
+			status := n.api.stages[name].Status
+			if test.failed == "" {
+				if status.Phase != pavv1.StageStaged {
+					t.Errorf("the phase is %s: %+v", status.Phase, status.StagingFailure)
+				}
+				return
+			}
+			if status.Phase != pavv1.StageUnstaging || !strings.Contains(status.StagingFailure.Message, test.failed) {
+				t.Errorf("the phase is %s, failure %+v", status.Phase, status.StagingFailure)
+			}
+			if attached, err := n.dirs.Attached(t.Context(), name); err != nil || attached {
+				t.Errorf("attached: %t, %v", attached, err)
+			}
+		})
+	}
+}

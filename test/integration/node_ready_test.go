@@ -1,0 +1,104 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/kubelet"
+)
+
+// A staging pod creates /pav/ready, and mounts only then: what the agent has attached by then is a directory of the
+// node's disk, which no client may get. The next attempt is in time.
+func TestNode_MountThatComesAfterReady_IsNotServed(t *testing.T) {
+	var n *node
+	var late atomic.Int32
+	n = newNode(t, func(ctx context.Context, pod *kubelet.Pod) int32 {
+		volume := filepath.Join(pod.Pav, "volume")
+		if pod.Workflow() != pavv1.WorkflowStaging {
+			return unmountByHand(volume)
+		}
+		if late.Load() > 0 {
+			return serveByHand(ctx, pod, func() {}, func() error { return unix.Mount("tmpfs", volume, "tmpfs", 0, "") })
+		}
+		return serveByHand(ctx, pod, func() { n.awaitAttached(ctx, t); late.Add(1) }, func() error { return nil },
+			func() error { return unix.Mount("tmpfs", volume, "tmpfs", 0, "") })
+	})
+	n.run(t)
+	v := n.volume(t, "served")
+	p := clientOf(v, 1)
+	ctx, cancel := context.WithTimeout(lasting(t), deadline)
+	defer cancel()
+	errs := n.Until(ctx, func(ctx context.Context) error { return n.Stage(ctx, v) })
+	if late.Load() != 1 {
+		t.Fatalf("a mount came late %d times, want once, or this test shows nothing", late.Load())
+	}
+	if !slices.ContainsFunc(errs, func(err error) bool {
+		return err != nil && strings.Contains(err.Error(), "/pav/ready was created too early")
+	}) {
+		t.Errorf("no call said that /pav/ready was created too early: %v", errs)
+	}
+	if last := errs[len(errs)-1]; last != nil {
+		t.Fatalf("the next attempt: %v", last)
+	}
+	n.publish(t, v, p)
+	if err := os.WriteFile(filepath.Join(n.Target(v, p), "name"), []byte("served"), 0o600); err != nil {
+		t.Error(err)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(n.Target(v, p), &stat); err != nil || stat.Type != unix.TMPFS_MAGIC {
+		t.Errorf("the client has a file system of type %x, %v; want the one that was mounted", stat.Type, err)
+	}
+	n.unpublish(t, v, p)
+	n.unstage(t, v)
+	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 2, pavv1.WorkflowUnstaging: 2})
+	n.checkLeft(t)
+}
+
+// serveByHand is a staging pod that mounts before it creates /pav/ready, or after it, and runs until it is stopped.
+func serveByHand(ctx context.Context, pod *kubelet.Pod, pause func(), before func() error, after ...func() error) int32 {
+	if err := os.Mkdir(filepath.Join(pod.Pav, "volume"), 0o755); err != nil {
+		return 1
+	}
+	if err := before(); err != nil {
+		return 1
+	}
+	if err := os.WriteFile(filepath.Join(pod.Pav, "ready"), nil, 0o600); err != nil {
+		return 1
+	}
+	pause()
+	for _, act := range after {
+		if err := act(); err != nil {
+			return 1
+		}
+	}
+	<-ctx.Done()
+	return 143
+}
+
+func unmountByHand(volume string) int32 {
+	if err := unix.Unmount(volume, 0); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// awaitAttached waits until the agent has attached something for clients.
+func (n *node) awaitAttached(ctx context.Context, t *testing.T) {
+	t.Helper()
+	attached := func(mount string) bool { return strings.Contains(mount, "/client ") }
+	for until := time.Now().Add(deadline); time.Now().Before(until); <-time.After(5 * time.Millisecond) {
+		if mounts, err := n.Mounts(); err == nil && slices.ContainsFunc(mounts, attached) || ctx.Err() != nil {
+			return
+		}
+	}
+	t.Error("the agent has attached nothing")
+}
