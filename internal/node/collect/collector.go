@@ -137,6 +137,9 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	if of.Same(c.boot) {
 		result, err = c.read(ctx, volumeID)
 	}
+	if errors.Is(err, pavdir.ErrLost) {
+		result, err = lost, nil
+	}
 	if err != nil {
 		return fmt.Errorf("collecting what pod %s/%s left: %w", of.Namespace, of.Name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -242,10 +243,25 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 	write(t, n.target+"/handle", "") // whose content was never written back
 	n.boot = pavdir.Boot{BootID: "boot 2"}
 	wantFound(t, n, true)
-	const why = "the node was restarted before it could be read"
+	const why = "the node was restarted, or /pav unmounted, before it could be read"
 	want := workflow.Result{Unreadable: map[string]string{"handle": why, "capacity": why, "error": why}}
 	if diff := cmp.Diff(want, n.result(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	n.wantGone(t)
+}
+
+// All mounts of the node may be gone in the same boot, as after k3s-killall.sh: then no file is there, whatever
+// the pod wrote, and a handle that is missing would be taken for the default one.
+func TestUnpublish_DoesNotTakeWhatWasUnmountedForWhatWasNeverWritten(t *testing.T) {
+	n := newNode(t)
+	n.publish(t)
+	write(t, n.target+"/handle", "h")
+	must(t, mount.Unmount(t.Context(), n.kubelet+"/plugins"))
+	must(t, mount.Unmount(t.Context(), n.target))
+	wantFound(t, n, true)
+	if got := n.result(t).Unreadable["handle"]; got == "" {
+		t.Errorf("got %+v", n.result(t))
 	}
 	n.wantGone(t)
 }

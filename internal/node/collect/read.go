@@ -11,13 +11,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// lost is told of a pod after whose end the node was restarted. What it wrote may have been lost, also
+// lost is told of a pod after whose end the node was restarted, or somebody has unmounted its /pav. What it wrote may have been lost, also
 // where the files are there: a handle that is missing must not be taken for one that was never written.
 var lost = workflow.Result{Unreadable: map[string]string{
 	workflow.HandleFile: restarted, workflow.CapacityFile: restarted, workflow.ErrorFile: restarted,
 }}
 
-const restarted = "the node was restarted before it could be read"
+const restarted = "the node was restarted, or /pav unmounted, before it could be read"
 
 // read returns what a pod left. What cannot be read because of what it is, is part of the result, in
 // words for people, which name nothing of the node; all else that goes wrong is an error.

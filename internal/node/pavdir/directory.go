@@ -37,8 +37,14 @@ func (d *Directories) create(of directory) error {
 	if err := d.makeDir(of.pav(), 0o777); err != nil {
 		return err
 	}
+	if filepath.Dir(of.folder) == d.pods() {
+		return mount.MountTmpfs(of.pav(), ownPav)
+	}
 	return mount.SelfBind(of.pav())
 }
+
+// ownPav is the /pav of a pod that has its own: it holds a few small files, and must not fill the node's disk.
+var ownPav = mount.Tmpfs{Size: 1 << 20, Inodes: 1024, Mode: 0o777}
 
 // makeDir makes a directory of PaV's, and the private ones that it lies in.
 func (d *Directories) makeDir(path string, mode fs.FileMode) error {

@@ -96,14 +96,23 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool
 	return pod, true, err
 }
 
+// ErrLost is wrapped where what a pod left in its own directory is gone, and nobody can tell what it was.
+var ErrLost = errors.New("/pav is not mounted on the node any more")
+
 // ReadPod returns the text of a file in a pod's own directory, of at most limit bytes. Its errors are
-// those of mount.Dir.ReadText. It must be called after the end of the pod's containers.
+// ErrLost, and those of mount.Dir.ReadText. It must be called after the end of the pod's containers.
 func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
 	of, err := d.ofPod(id)
 	if err != nil {
 		return "", err
 	}
-	text, err := inside(ctx, d, of, func(dir *mount.Dir) (string, error) { return dir.ReadText(name, limit) })
+	text, err := inside(ctx, d, of, func(dir *mount.Dir) (string, error) {
+		// A file that is missing below the mount must not be taken for one that was never written.
+		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
+			return "", errors.Join(err, ErrLost)
+		}
+		return dir.ReadText(name, limit)
+	})
 	if errors.Is(err, errCovered) {
 		return "", fmt.Errorf("reading %q: %w", name, err)
 	}
