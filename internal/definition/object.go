@@ -29,6 +29,8 @@ func (c *check) object(object map[string]any) {
 	case map[string]any:
 		c.modes(spec)
 		c.capacities(spec)
+		c.ownHandle(spec)
+		c.sharedModes(spec)
 		c.complete(spec)
 		c.devices(spec)
 	}

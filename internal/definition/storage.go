@@ -1,0 +1,76 @@
+package definition
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	// writesHandle matches a script that has to do with /pav/handle.
+	writesHandle = regexp.MustCompile(`/pav/handle\b`)
+
+	// ofThisClaim matches what tells a claim's volume from all others.
+	ofThisClaim = regexp.MustCompile(`\bdefaultHandle\b|\buid\b|\buuid|\bmktemp\b`)
+)
+
+// ownHandle warns of a creation pod that writes a handle which two claims may get.
+func (c *check) ownHandle(spec map[string]any) {
+	section := node{"spec", spec}.key("volumeCreation")
+	pod := section.key("podTemplate")
+	if section.key("handle").value != nil {
+		return // which comes before what the pod writes
+	}
+	writes, own := "", false
+	eachText(pod, maxDepth, func(n node, text string) {
+		if writes == "" && writesHandle.MatchString(text) {
+			writes = n.field
+		}
+		own = own || ofThisClaim.MatchString(text)
+	})
+	if writes == "" || own {
+		return
+	}
+	c.warnf(writes, "writes /pav/handle, and neither defaultHandle nor pvc.metadata.uid is in the pod template: where two claims get one handle, the second is refused; "+
+		"make the handle of one of them, unless the storage system gives each volume an identifier of its own")
+}
+
+// eachText visits all texts of plain data.
+func eachText(n node, depth int, visit func(node, string)) {
+	if depth == 0 {
+		return
+	}
+	switch v := n.value.(type) {
+	case string:
+		visit(n, v)
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			eachText(n.key(key), depth-1, visit)
+		}
+	case []any:
+		for _, item := range n.items() {
+			eachText(item, depth-1, visit)
+		}
+	}
+}
+
+// sharedModes tells of access modes that together mean something else than each by itself.
+func (c *check) sharedModes(spec map[string]any) {
+	field := node{"spec", spec}.key("volumeValidation").key("accessModes")
+	offered := map[string]bool{}
+	for _, item := range field.items() {
+		text, isPlain := item.text()
+		if !isPlain {
+			return // whatever it may be
+		}
+		offered[strings.TrimSpace(text)] = true
+	}
+	once := offered[string(corev1.ReadWriteOnce)] || offered[string(corev1.ReadWriteOncePod)]
+	if once && offered[string(corev1.ReadOnlyMany)] && !offered[string(corev1.ReadWriteMany)] {
+		c.warnf(field.field, "a claim can ask for ReadWriteOnce and ReadOnlyMany at once, and its volume is then staged on several nodes at a time, with readOnly false on each: "+
+			"only where ReadWriteOnce is all that a claim asks for is it kept to one node; leave one of the two out, refuse claims with both in a validation pod, or see to it that staging on several nodes does no harm")
+	}
+}
