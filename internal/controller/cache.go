@@ -113,7 +113,7 @@ func trimStage(stage *pavv1.PavStage) {
 }
 
 // trimLedger leaves of a PavVolume's copies of the claim what a PersistentVolume is made from, which
-// tells, too, of which version the copy is.
+// version the copy is of, and whether the claim was bound.
 func trimLedger(volume *pavv1.PavVolume) {
 	volume.Status.ProvisionedClaim = nil
 	claim := corev1.PersistentVolumeClaim{}
@@ -124,7 +124,9 @@ func trimLedger(volume *pavv1.PavVolume) {
 		ObjectMeta: metav1.ObjectMeta{UID: claim.UID, ResourceVersion: claim.ResourceVersion},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, Resources: claim.Spec.Resources,
+			VolumeName: claim.Spec.VolumeName,
 		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase},
 	})
 	if err == nil {
 		volume.Spec.Claim.Raw = raw

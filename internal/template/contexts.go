@@ -51,8 +51,8 @@ func Context(section string) ([]Variable, bool) {
 		return creationContext(), true
 	case "volumeDeletion":
 		return append(creationContext(), provisionedPVC(""), Variable{
-			Name: "volumeHandle", Type: "string", Optional: "only where the volume has been created", Trust: TrustAdministrator,
-			Doc: "The volume's handle.",
+			Name: "volumeHandle", Type: "string", Optional: "where it is known", Trust: TrustAdministrator,
+			Doc: "The volume's handle; where its creation is undone, the one that the creation pod wrote, or the default.",
 		}), true
 	case "volumeStaging", "volumeUnstaging":
 		return stagingContext(), true

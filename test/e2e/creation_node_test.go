@@ -11,10 +11,11 @@ import (
 )
 
 // The node of a creation pod is lost: nobody can tell how far the pod came, so that what it may have
-// done is reverted, elsewhere, before the volume is made anew.
+// done is reverted, elsewhere, before the volume is made anew. That is safe, as the definition says what the
+// handle is, whatever the pod would have said.
 func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	start(t)
-	l := newLedger(t, "lost-node", with("create spec", `affinity:
+	l := newLedger(t, "lost-node", with("creation", `handle: "{{ defaultHandle }}"`), with("create spec", `affinity:
   nodeAffinity:
     preferredDuringSchedulingIgnoredDuringExecution:
       - {weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node2]}]}}`))

@@ -86,6 +86,7 @@ func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "slow", withPods)
+	nodeIn(t, c, handNode, "none") // which is slow, and not gone
 	claim := mustCreate(t, c, ownedClaim("slow", "me"))
 	fail := func(kind string) *corev1.Pod {
 		pod, volume := podOf(t, c, claim, kind)
@@ -112,15 +113,15 @@ func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
 	creation := fail(pavv1.WorkflowCreation)
 	volume := volumeOf(claim)
 	exists(t, c, volume, "has failed without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.Failure) })
+	tell(creation, "half of it") // before which nobody knows what is to be reverted
+	exists(t, c, volume, "has the words of the creation pod", func(v *pavv1.PavVolume) bool {
+		return wants(v.Status.Failure, "half of it") && meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned).Message == "creation: "+v.Status.Failure.Message
+	})
 	deletion := fail(pavv1.WorkflowDeletion)
 	exists(t, c, volume, "has failed to revert without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.DeletionFailure) })
 	tell(deletion, "cannot undo it")
 	exists(t, c, volume, "has the words of the deletion pod", func(v *pavv1.PavVolume) bool {
-		return wants(v.Status.DeletionFailure, "cannot undo it") && without(v.Status.Failure)
-	})
-	tell(creation, "half of it")
-	exists(t, c, volume, "has the words of the creation pod", func(v *pavv1.PavVolume) bool {
-		return wants(v.Status.Failure, "half of it") && meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned).Message == "creation: "+v.Status.Failure.Message
+		return wants(v.Status.DeletionFailure, "cannot undo it") && wants(v.Status.Failure, "half of it")
 	})
 	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "slow": creation: pod pav-pods/`+creation.Name+` failed: container "main" ended with exit code 4: half of it`)
 	told(t, c, claim, "Warning", "VolumeFailedDelete", `PavProvisioner "slow": deletion: pod pav-pods/`+deletion.Name+` failed: container "main" ended with exit code 4: cannot undo it`)

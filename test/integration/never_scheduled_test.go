@@ -276,7 +276,9 @@ func TestPods_AreAtMostSoManyOfOneProvisioner(t *testing.T) {
 func TestWordsThatComeLate_CostNoTurn(t *testing.T) {
 	c := start(t)
 	limited(t, c, 100, 1)
-	driver(t, c, "in-line", withPods)
+	driver(t, c, "in-line", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`) // or else the revert waits for what the pod left
+	})
 	first := mustCreate(t, c, claimOf("in-line", "first"))
 	failing, volume := podOf(t, c, first, pavv1.WorkflowCreation)
 	inLine := func(name string) *corev1.PersistentVolumeClaim {

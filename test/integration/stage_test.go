@@ -26,7 +26,7 @@ func stageOf(pv *corev1.PersistentVolume, name, node string) *pavv1.PavStage {
 			},
 		},
 		Spec: pavv1.PavStageSpec{
-			Provisioner: pv.Spec.CSI.Driver, VolumeName: pv.Name, NodeName: node, VolumeMode: corev1.PersistentVolumeFilesystem,
+			Provisioner: pv.Spec.CSI.Driver, VolumeName: pv.Name, VolumeHandle: pv.Spec.CSI.VolumeHandle, NodeName: node, VolumeMode: corev1.PersistentVolumeFilesystem,
 			Volume: *field(`{"kind":"PersistentVolume"}`), Claim: *field(`{"kind":"PersistentVolumeClaim"}`),
 		},
 	}

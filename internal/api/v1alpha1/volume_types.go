@@ -189,7 +189,7 @@ type PavVolumeStatus struct {
 	// +optional
 	Plan *VolumePlan `json:"plan,omitempty"`
 
-	// Handle is the volume's handle, once it is created.
+	// Handle is the volume's handle, once it is created; while a creation is undone, that of what is undone.
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
@@ -201,6 +201,12 @@ type PavVolumeStatus struct {
 	// +optional
 	// +listType=atomic
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
+
+	// conflict is the storage that the creation pod named in /pav/handle although another object has
+	// it. While that object exists, nothing is created, and nothing is ever undone, as that would
+	// delete the other object's data.
+	// +optional
+	Conflict *StorageConflict `json:"conflict,omitempty"`
 
 	// Failure is why the last attempt to provision the volume failed, until one succeeds.
 	// +optional
@@ -224,6 +230,18 @@ type PavVolumeStatus struct {
 	// agentVersion is the version of the agent that wrote this status last.
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
+}
+
+// StorageConflict is storage that a creation pod named although another object has it.
+type StorageConflict struct {
+	// handle is what the creation pod wrote to /pav/handle.
+	Handle string `json:"handle"`
+
+	// kind is the kind of the object that has the storage: PavVolume, PersistentVolume or PavStage.
+	Kind string `json:"kind"`
+
+	// name is the name of that object.
+	Name string `json:"name"`
 }
 
 // VolumeDefinition is what of a PavProvisioner a volume is made by.

@@ -23,20 +23,26 @@ const (
 	// ClaimsByVolume finds claims by spec.volumeName.
 	ClaimsByVolume = "claim.volume"
 
-	// PVsByHandle finds PersistentVolumes by Handle.
-	PVsByHandle = "pv.handle"
+	// pvsByStorage finds PersistentVolumes by Storage.
+	pvsByStorage = "pv.storage"
 
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
-	// VolumesByHandle finds PavVolumes with a recorded or planned handle by Handle.
-	VolumesByHandle = "pavvolume.handle"
+	// volumesByStorage finds PavVolumes by Storage.
+	volumesByStorage = "pavvolume.storage"
+
+	// volumesByConflict finds PavVolumes by the Storage that they wait for another object to give up.
+	volumesByConflict = "pavvolume.conflict"
 
 	// StagesByProvisioner finds PavStages by spec.provisioner.
 	StagesByProvisioner = "pavstage.provisioner"
 
-	// StagesByVolume finds PavStages by spec.volumeName.
-	StagesByVolume = "pavstage.volume"
+	// stagesByVolume finds PavStages by spec.volumeName.
+	stagesByVolume = "pavstage.volume"
+
+	// stagesByStorage finds PavStages by Storage.
+	stagesByStorage = "pavstage.storage"
 
 	// StagesByNode finds PavStages by spec.nodeName.
 	StagesByNode = "pavstage.node"
@@ -44,11 +50,6 @@ const (
 	// PodsByVolume finds workflow pods by the name of the PavVolume that controls them.
 	PodsByVolume = "pod.volume"
 )
-
-// Handle is the key of a volume handle: handles are unique within a driver only.
-func Handle(driver, handle string) string {
-	return driver + "/" + handle
-}
 
 // field is one index, with the type of its objects bound.
 type field struct {
@@ -78,25 +79,13 @@ var fields = []field{
 		return ifUnbound(c, protocol.ClassName(c))
 	}),
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
-	of(&corev1.PersistentVolume{}, PVsByHandle, func(pv *corev1.PersistentVolume) string {
-		if pv.Spec.CSI == nil {
-			return ""
-		}
-		return Handle(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
-	}),
+	of(&corev1.PersistentVolume{}, pvsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
-	of(&pavv1.PavVolume{}, VolumesByHandle, func(v *pavv1.PavVolume) string {
-		handle := v.Status.Handle
-		if handle == "" && v.Status.Plan != nil {
-			handle = v.Status.Plan.Handle
-		}
-		if handle == "" {
-			return ""
-		}
-		return Handle(v.Spec.Provisioner, handle)
-	}),
+	of(&pavv1.PavVolume{}, volumesByStorage, storageOfVolume),
+	of(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
-	of(&pavv1.PavStage{}, StagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
+	of(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
+	of(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
 	of(&corev1.Pod{}, PodsByVolume, func(p *corev1.Pod) string {
 		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "PavVolume" {

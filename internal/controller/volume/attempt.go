@@ -8,7 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
@@ -61,6 +60,7 @@ func beginning(o observed, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase = pavv1.VolumePending
 		status.Attempt++
+		status.Conflict = nil
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode
 		if claim != nil {
@@ -81,7 +81,7 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 func (r *Reconciler) createBy(ctx context.Context, o observed, request plan.Request, c *pavv1.VolumeCreation, begin change) error {
 	creation, err := request.Create(ctx, c)
 	if err == nil && creation.Handle != "" {
-		err = r.reserve(ctx, o.volume, "spec.volumeCreation.handle", creation.Handle)
+		err = r.reserve(ctx, o, "spec.volumeCreation.handle", creation.Handle)
 	}
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
@@ -107,7 +107,7 @@ func planned(creation *plan.Creation) *pavv1.VolumePlan {
 func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *plan.Creation, begin change) error {
 	made, err := creation.Outcome(nil)
 	if err == nil {
-		err = r.reserve(ctx, o.volume, "the default handle", made.Handle)
+		err = r.reserve(ctx, o, "the default handle", made.Handle)
 	}
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
@@ -165,49 +165,24 @@ func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (pla
 	if err != nil {
 		return plan.Volume{}, err
 	}
-	return made, r.reserve(ctx, o.volume, "the creation pod's /pav/handle", made.Handle)
+	return made, r.reserve(ctx, o, "the creation pod's /pav/handle", made.Handle)
 }
 
 // reserve keeps a handle for a volume. One handle in two volumes would be one storage under two
 // names, so one that is taken is a plan.Error, which begins with the source of the handle.
-func (r *Reconciler) reserve(ctx context.Context, volume *pavv1.PavVolume, source, handle string) error {
-	key := index.Handle(volume.Spec.Provisioner, handle)
-	if holder := r.handles.take(key, volume.Name); holder != volume.Name {
-		return inUse(source, handle, "PersistentVolume", holder)
+func (r *Reconciler) reserve(ctx context.Context, o observed, source, handle string) error {
+	volume := o.volume
+	if r.handles.take(index.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
+		return retry.ErrStale // the cache will tell whose it is, or that it is free
 	}
-	kind, holder, err := r.holderOf(ctx, key, volume.Name)
-	if err == nil && holder != "" {
-		err = inUse(source, handle, kind, holder)
+	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
+	if err == nil {
+		if others := o.besides(holders); len(others) > 0 {
+			err = &plan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}
+		}
 	}
 	if err != nil {
 		r.handles.release(volume.Name)
 	}
 	return err
-}
-
-func inUse(source, handle, kind, holder string) error {
-	return &plan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s %q already", source, handle, kind, holder)}
-}
-
-// holderOf returns another object that has the handle, or "".
-func (r *Reconciler) holderOf(ctx context.Context, key, volume string) (kind, name string, err error) {
-	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.MatchingFields{index.PVsByHandle: key}); err != nil {
-		return "", "", fmt.Errorf("looking up PersistentVolumes: %w", err)
-	}
-	for i := range pvs.Items {
-		if pvs.Items[i].Name != volume {
-			return "PersistentVolume", pvs.Items[i].Name, nil
-		}
-	}
-	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: key}); err != nil {
-		return "", "", fmt.Errorf("looking up PavVolumes: %w", err)
-	}
-	for i := range volumes.Items {
-		if volumes.Items[i].Name != volume {
-			return "PavVolume", volumes.Items[i].Name, nil
-		}
-	}
-	return "", "", nil
 }

@@ -65,6 +65,7 @@ type Reconciler struct {
 	queue     *queue.Queue
 	avoidance avoidance
 	handles   handles
+	holders   *index.Live
 	written   written
 	wishes    wishes
 	repeats   observe.Repeats
@@ -80,6 +81,7 @@ type Reconciler struct {
 func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 	r.now = time.Now
 	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
+	r.holders = &index.Live{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[reconcile.Request]
 	r.queue = queue.New(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
 	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -90,6 +92,10 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Named("volume").
 		For(&pavv1.PavVolume{}, builder.WithPredicates(moreThanConditions)).
 		Watches(&corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}). // of the same name
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
+		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(deletions)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
@@ -136,6 +142,52 @@ func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
 	requests := named(protocol.VolumeName(object.GetUID()))
 	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && claim.Spec.VolumeName != requests[0].Name {
 		requests = append(requests, named(claim.Spec.VolumeName)...)
+	}
+	return requests
+}
+
+// storageChanges lets through what may make storage free, or taken.
+var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*pavv1.PavVolume)
+	after, also := e.ObjectNew.(*pavv1.PavVolume)
+	return !ok || !also || before.Status.Phase != after.Status.Phase || index.StorageOf(before) != index.StorageOf(after)
+}}
+
+// deletions lets only deletions through.
+var deletions = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// concerned maps an object that holds storage to the volumes that have it, too, or wait for it.
+func (r *Reconciler) concerned(ctx context.Context, object client.Object) []reconcile.Request {
+	storage := index.StorageOf(object)
+	if storage == "" {
+		return nil
+	}
+	names, err := index.Concerned(ctx, r.Client, storage)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "storage", storage)
+	}
+	var requests []reconcile.Request
+	for _, name := range names {
+		requests = append(requests, named(name)...)
+	}
+	return requests
+}
+
+// podsOn maps a node that is gone to the volumes whose pods were on it.
+func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Node, node.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
+			requests = append(requests, ofPod(ctx, pod)...)
+		}
 	}
 	return requests
 }
@@ -208,7 +260,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // take takes the step of a decision.
 func (r *Reconciler) take(ctx context.Context, o observed, d decision) error {
-	if d.step.evaluates() {
+	if d.step.needsWhole() {
 		whole, err := r.whole(ctx, o.volume)
 		if err != nil {
 			return err
@@ -261,15 +313,19 @@ var acts = map[step]func(*Reconciler, context.Context, observed, decision) error
 	stepRecordWords:   (*Reconciler).recordWords,
 	stepRevert:        (*Reconciler).revert,
 	stepReverted:      (*Reconciler).markReverted,
-	stepReturnNode:    (*Reconciler).returnNode,
-	stepWritePV:       (*Reconciler).writePV,
-	stepMarkReady:     (*Reconciler).markReady,
-	stepMarkDeleting:  (*Reconciler).markDeleting,
-	stepDelete:        (*Reconciler).delete,
-	stepMarkDeleted:   (*Reconciler).markDeleted,
-	stepDeletePV:      (*Reconciler).deletePV,
-	stepRetain:        (*Reconciler).retain,
-	stepForget:        (*Reconciler).forget,
+
+	stepRecordConflict: (*Reconciler).recordConflict,
+	stepAbandon:        (*Reconciler).abandon,
+
+	stepReturnNode:   (*Reconciler).returnNode,
+	stepWritePV:      (*Reconciler).writePV,
+	stepMarkReady:    (*Reconciler).markReady,
+	stepMarkDeleting: (*Reconciler).markDeleting,
+	stepDelete:       (*Reconciler).delete,
+	stepMarkDeleted:  (*Reconciler).markDeleted,
+	stepDeletePV:     (*Reconciler).deletePV,
+	stepRetain:       (*Reconciler).retain,
+	stepForget:       (*Reconciler).forget,
 }
 
 // act takes a step.

@@ -54,8 +54,14 @@ const (
 	// stepRecordWords: the node has told what a pod wrote to /pav/error after its failure was recorded.
 	stepRecordWords step = "RecordWords"
 
-	// stepRevert: begin to undo what the creation pod did.
+	// stepRevert: begin to undo what the creation pod did; record which storage that is.
 	stepRevert step = "Revert"
+
+	// stepRecordConflict: the creation pod named storage that another object has; record that, and stop.
+	stepRecordConflict step = "RecordConflict"
+
+	// stepAbandon: nobody knows which storage the creation pod made; leave it as it is.
+	stepAbandon step = "Abandon"
 
 	// stepReverted: record that all is undone.
 	stepReverted step = "Reverted"
@@ -150,8 +156,11 @@ func decideWithPV(o observed, pv *corev1.PersistentVolume) decision {
 // decideInUse decides about a volume that somebody has, or can have.
 func decideInUse(o observed, pv *corev1.PersistentVolume) decision {
 	phase := o.volume.Status.Phase
+	if o.volume.Status.Handle == "" && pv.Status.Phase != corev1.VolumeBound {
+		return decision{step: stepDone} // a restored record is believed when Kubernetes has bound its PersistentVolume
+	}
 	// A retained volume that waits for a new claim is still the administrator's.
-	if phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || pv.Status.Phase == corev1.VolumeBound) {
+	if o.renews(pv) || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || pv.Status.Phase == corev1.VolumeBound) {
 		return decision{step: stepMarkReady}
 	}
 	if o.deleting() && phase == pavv1.VolumeReady {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -18,14 +19,17 @@ func decideDeletion(o observed) decision {
 	if o.nothingToDelete() {
 		return decision{step: stepMarkDeleted}
 	}
+	if p := o.progress(); o.restored() && !o.deleting() && (p == podNone || p == podIntended) {
+		return waitingToDelete("Restored", restoredText(o.volume), true)
+	}
 	if status.Phase != pavv1.VolumeDeleting {
 		return decision{step: stepMarkDeleting}
 	}
+	if p := o.progress(); len(o.others) > 0 && (p == podNone || p == podIntended) {
+		return stillHeld(o)
+	}
 	if status.Pod != nil {
 		return decideDeletionPod(o, stepMarkDeleted)
-	}
-	if len(o.holders) > 0 {
-		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(o.holders), false)
 	}
 	if o.provisioner == nil {
 		return noProvisioner(o, retainInstead)
@@ -34,6 +38,16 @@ func decideDeletion(o observed) decision {
 		return again(wait)
 	}
 	return decision{step: stepDelete}
+}
+
+// stillHeld decides about a volume that is to be deleted while others hold its storage.
+func stillHeld(o observed) decision {
+	if staged := index.StagedOn(o.others); len(staged) == len(o.others) {
+		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
+	}
+	// PersistentVolumes and PavVolumes come first.
+	return waitingToDelete("StillInUse", fmt.Sprintf("%s has the same storage, with the handle %q, which is deleted once that is gone: delete it; or, to keep the storage, set the reclaim policy to Retain",
+		describe(o.others[0]), o.volume.Status.Handle), true)
 }
 
 // decideDeleted decides about a volume whose storage is deleted.

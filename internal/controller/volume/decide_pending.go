@@ -26,12 +26,19 @@ func decidePending(o observed) decision {
 // that failed and was reverted.
 func decideIdle(o observed) decision {
 	status := &o.volume.Status
+	if o.unwanted() && o.wasBound && !o.deleting() {
+		return waiting(pavv1.VolumeProvisioned, "Restored", fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, so that its storage may exist: "+
+			"restore the PersistentVolume, too, or delete the storage by hand and then the PavVolume", o.volume.Name), true)
+	}
 	// The claim's own controller tells its user why, and goes by a replaced StorageClass with a new PavVolume.
 	if o.unwanted() || o.classReplaced && status.Failure != nil {
 		return decision{step: stepForget}
 	}
 	if o.waitsForNode {
 		return decision{step: stepDone}
+	}
+	if d, waits := decideConflict(o); waits {
+		return d
 	}
 	if failedOnNode(o) {
 		return decision{step: stepReturnNode}
@@ -75,10 +82,16 @@ func provisioningBackoff(o observed) time.Duration {
 	if status.Failure == nil {
 		return 0
 	}
-	if d := status.Definition; d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation) {
+	if o.edited() {
 		return 0
 	}
 	return o.backoff(status.Attempt, status.Failure)
+}
+
+// edited reports whether the definition is another one than that of the last attempt.
+func (o observed) edited() bool {
+	d := o.volume.Status.Definition
+	return d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation)
 }
 
 // The delay between attempts doubles with each from the first to the longest.
@@ -126,7 +139,7 @@ func decideMaking(o observed) decision {
 		return decideRunning(o, pavv1.VolumeProvisioned)
 	case podReporting:
 		if o.unwanted() {
-			return decideMadeOrNot(o, p) // whatever it left
+			return decideMadeOrNot(o, p) // nobody waits for what a validation pod left
 		}
 		return decideEnding(o, p, pavv1.VolumeProvisioned)
 	case podStopping:
@@ -140,17 +153,33 @@ func decideMaking(o observed) decision {
 func decideMadeOrNot(o observed, p progress) decision {
 	creating := o.volume.Status.Step == pavv1.StepCreating
 	nothingRan := p == podFailed && neverBound(o.pod())
-	switch {
-	case o.unwanted() && (!creating || nothingRan):
+	if o.unwanted() && (!creating || nothingRan) {
 		return decision{step: stepDropPod}
+	}
+	_, known := o.identity()
+	switch {
+	case creating && known == handleKnown && len(o.others) > 0:
+		return decision{step: stepRecordConflict}
 	case o.unwanted():
-		return decision{step: stepRevert}
+		return decideRevert(o, known)
 	case p != podSucceeded:
 		return decision{step: stepRecordFailure}
 	case creating:
 		return decision{step: stepRecordCreated}
 	default:
 		return decision{step: stepCreate}
+	}
+}
+
+// decideRevert decides about a volume in the making that is to be reverted, and whose handle nobody else has.
+func decideRevert(o observed, known knowledge) decision {
+	switch known {
+	case handleUntold:
+		return decideUntold(o.now, o.creationPod(), pavv1.VolumeProvisioned)
+	case handleUnknown:
+		return decision{step: stepAbandon}
+	default:
+		return decision{step: stepRevert}
 	}
 }
 
@@ -161,10 +190,16 @@ func decideMade(o observed) decision {
 		if o.volume.Status.Plan == nil {
 			return decision{step: stepForget}
 		}
+		if len(o.others) > 0 {
+			return decision{step: stepRecordConflict}
+		}
 		return decision{step: stepRevert}
 	}
 	if o.pv != nil {
 		return waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
+	}
+	if len(o.others) > 0 {
+		return decideShared(o)
 	}
 	if !o.registered {
 		return decision{step: stepDone} // the CSIDriver comes first, and brings the next pass
@@ -179,12 +214,21 @@ func decideReverting(o observed) decision {
 		// Written by somebody who did not hear of the revert any more. Its storage is gone, or about to be.
 		reverted.step = stepDeletePV
 	}
+	if p := o.progress(); p != podNone && p != podIntended {
+		return decideDeletionPod(o, reverted.step)
+	}
+	_, known := o.identity()
+	switch {
+	case known == handleKnown && len(o.others) > 0:
+		return decision{step: stepRecordConflict}
+	case o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil:
+		return reverted
+	case o.volume.Status.Handle == "":
+		return decideRevert(o, known)
+	}
 	if o.volume.Status.Pod == nil {
 		if o.provisioner == nil {
 			return noProvisioner(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
-		}
-		if deletionPod(o.provisioner) == nil {
-			return reverted
 		}
 		if wait := deletionBackoff(o); wait > 0 {
 			return again(wait)
@@ -219,7 +263,12 @@ func decideEnding(o observed, p progress, condition string) decision {
 		return waiting(condition, "PodStopping", fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is gone for good, delete the Node",
 			pod.Spec.NodeName, pod.Namespace, pod.Name), true)
 	}
-	if within(o.now, endOf(pod), 2*reportPatience) {
+	return decideUntold(o.now, pod, condition)
+}
+
+// decideUntold decides about a pod that is over, and of which the agent of its node has yet to tell what it left.
+func decideUntold(now time.Time, pod *corev1.Pod, condition string) decision {
+	if within(now, endOf(pod), 2*reportPatience) {
 		return again(reportPatience)
 	}
 	return waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",

@@ -28,6 +28,9 @@ func at(step pavv1.VolumeStep) *state {
 	if step != pavv1.StepValidating {
 		status.Plan = &pavv1.VolumePlan{}
 	}
+	if step == pavv1.StepReverting {
+		status.Handle = "h"
+	}
 	return s.with(withDeletionPod)
 }
 
@@ -183,15 +186,13 @@ func TestDecideWithPods(t *testing.T) {
 		"for as long as it may take":                {state: at(creating).pod(9, runs, deletedAgo(-30), graceful), want: stepDone, after: 40 * time.Second},
 		"and told of":                               {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
 		"also where nobody wants it":                {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
-		"what nobody wants need not be told":        {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepRevert},
+		"what nobody wants must be told, too":       {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepDone, after: 5 * time.Second},
 		"nor what was validated":                    {state: at(validating).with(unclaimed).pod(99, ended(failed, 1)), want: stepDropPod},
 		"a PersistentVolume does not stop a revert": {state: at(reverting).with(func(o *observed) {
 			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
-			o.pv.Spec.CSI.VolumeHandle = ""
 		}).pod(1, runs), want: stepDone, after: 599 * time.Second},
 		"and goes when it has succeeded": {state: at(reverting).with(func(o *observed) {
 			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
-			o.pv.Spec.CSI.VolumeHandle = ""
 		}).pod(1, ended(succeeded, 0)), want: stepDeletePV},
 		"validated":                                 {state: at(validating).pod(9, ended(succeeded, 1)), want: stepCreate},
 		"validated in vain":                         {state: at(validating).with(unclaimed).pod(9, ended(succeeded, 1)), want: stepDropPod},
@@ -209,7 +210,7 @@ func TestDecideWithPods(t *testing.T) {
 		"one that never got to a node":              {state: at(creating).pod(9, unbound, deletedAgo(3)), want: stepRecordFailure},
 		"neither did it have to":                    {state: at(creating).with(unclaimed).pod(9, unbound, deletedAgo(3)), want: stepDropPod},
 		"a creation pod removed by force":           {state: at(creating).with(vanishedPod), want: stepRecordFailure},
-		"removed by force in vain":                  {state: at(creating).with(unclaimed).with(vanishedPod), want: stepRevert},
+		"removed by force in vain":                  {state: at(creating).with(unclaimed).with(vanishedPod), want: stepAbandon},
 		"another pod of its name is not it":         {state: at(creating).pod(9, ended(succeeded, 1), told).with(func(o *observed) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
 		"reverted":                                  {state: at(reverting).pod(9, ended(succeeded, 1)), want: stepReverted},
 		"reverting failed":                          {state: at(reverting).pod(9, ended(failed, 9)), want: stepRecordFailure},
@@ -289,7 +290,7 @@ func TestDecideAfterFailures(t *testing.T) {
 		"deletion waits":                            {state: deletionFailed(pavv1.StepDeleting, 2, 0), want: stepDone, after: 2 * time.Second},
 		"deletion is tried again":                   {state: deletionFailed(pavv1.StepDeleting, 2, 2), want: stepDelete},
 		"an edited definition deletes at once":      {state: deletionFailed(pavv1.StepDeleting, 9, 0).with(edited), want: stepDelete},
-		"a stage that appeared meanwhile holds it":  {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait},
+		"a stage that appeared meanwhile holds it":  {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observed) { o.others = stagedOn("n1") }), want: stepWait},
 		"Retain between two attempts is honoured":   {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
 		"after deletion the PersistentVolume goes": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observed) {
 			o.pv = in("Deleting", "Released", deletePolicy).o.pv

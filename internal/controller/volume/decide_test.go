@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 )
 
@@ -96,6 +97,23 @@ func withDeletionPod(o *observed) {
 	o.provisioner.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{}`)}
 }
 
+// stagedOn are the stages of a volume on nodes.
+func stagedOn(nodes ...string) (stages []index.Holder) {
+	for _, node := range nodes {
+		stages = append(stages, index.Holder{Kind: index.KindStage, Name: "stage-" + node, Node: node})
+	}
+	return stages
+}
+
+// heldBy lets others hold the volume's storage.
+func heldBy(others ...index.Holder) func(*observed) {
+	return func(o *observed) { o.others = others }
+}
+
+func holder(kind, name string, phase pavv1.VolumePhase) index.Holder {
+	return index.Holder{Kind: kind, Name: name, Phase: phase}
+}
+
 func deletedStorage(o *observed) { o.volume.Status.Step = pavv1.StepDeleted }
 
 // givenAway has given the PersistentVolume that PaV wrote to another claim.
@@ -157,9 +175,9 @@ func TestDecide(t *testing.T) {
 		"and goes on going":                                 {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }).with(deletedStorage), want: stepDeletePV},
 		"then the PavVolume":                                {state: without(deleting, deletePolicy).with(deletedStorage), want: stepForget},
 		"a PV deleted by hand before it was bound":          {state: in(ready, available, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now }), want: stepMarkDeleted},
-		"a stage holds it":                                  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"many stages are not all named":                     {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.holders = []string{"a", "b", "c", "d"} }), want: stepWait, message: "nodes a, b, c and 1 more"},
-		"a stage holds it when the PV was removed, too":     {state: without(deleting, deletePolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepWait, message: "node n1"},
+		"a stage holds it":                                  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.others = stagedOn("n1") }), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
+		"many stages are not all named":                     {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.others = stagedOn("a", "b", "c", "d") }), want: stepWait, message: "nodes a, b, c and 1 more"},
+		"a stage holds it when the PV was removed, too":     {state: without(deleting, deletePolicy).with(func(o *observed) { o.others = stagedOn("n1") }), want: stepWait, message: "node n1"},
 		"without provisioner nothing is deleted":            {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"a deletion pod is never skipped":                   {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
 		"a provisioner under deletion deletes its volumes":  {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.provisioner.DeletionTimestamp = &now }), want: stepMarkDeleted},
@@ -186,7 +204,7 @@ func TestDecide(t *testing.T) {
 		"a retained volume whose PV is gone":        {state: without(ready, retainPolicy), want: stepRetain},
 		"and stays, too":                            {state: without(retained, retainPolicy), want: stepDone},
 		"changed to Delete it waits to be deleted":  {state: without(retained, deletePolicy), want: stepDone},
-		"a stage makes no difference to it":         {state: in(ready, released, retainPolicy).with(func(o *observed) { o.holders = []string{"n1"} }), want: stepRetain},
+		"a stage makes no difference to it":         {state: in(ready, released, retainPolicy).with(func(o *observed) { o.others = stagedOn("n1") }), want: stepRetain},
 		"a retained PV deleted by hand is let go":   {state: in(ready, released, retainPolicy).with(func(o *observed) { o.pv.DeletionTimestamp = &now; o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: stepAlign},
 		"changed to Retain while it waits to go":    {state: in(deleting, released, deletePolicy).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
 		"changed to Retain while deleting retained": {state: in(deleting, released, retainPolicy), want: stepRetain},

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/controller/retry"
 )
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
@@ -83,6 +85,7 @@ func (r *Reconciler) markPhase(ctx context.Context, o observed, phase pavv1.Volu
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
+		status.Handle, _ = o.identity() // which a restored record may have lost
 		clearDeletion(status)
 	})
 }
@@ -94,13 +97,23 @@ func clearDeletion(status *pavv1.PavVolumeStatus) {
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
 }
 
-// revert begins to undo what the creation pod of a volume did that nobody wants any more.
+// revert begins to undo what a creation pod did that has failed, or whose volume nobody wants any more:
+// it records the handle of what is undone, which nobody else has or can take from then on.
 func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	handle, _ := o.identity()
+	if err := r.reserve(ctx, o, "the handle to revert", handle); plan.IsRefusal(err) {
+		return retry.ErrStale // the next decision is about whose it is
+	} else if err != nil {
+		return err
+	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.Step, status.Pod = pavv1.StepReverting, nil
+		status.Step, status.Pod, status.Handle = pavv1.StepReverting, nil, handle
 	})
 }
 
@@ -113,8 +126,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) e
 		}
 	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		clearDeletion(status)
-		status.Plan, status.Handle, status.Capacity, status.AccessibleTopology = nil, "", nil, nil
+		clearMade(status)
 	}); err != nil {
 		return err
 	}
@@ -127,9 +139,9 @@ func (r *Reconciler) delete(ctx context.Context, o observed, d decision) error {
 	step := pavv1.StepReverting
 	if !o.pending() {
 		step = pavv1.StepDeleting
-		if err := r.checkDeletable(ctx, o, d); err != nil {
-			return err
-		}
+	}
+	if err := r.checkDeletable(ctx, o, d); err != nil {
+		return err
 	}
 	attempt := func(status *pavv1.PavVolumeStatus) {
 		status.DeletionAttempt++
@@ -146,19 +158,22 @@ func (r *Reconciler) delete(ctx context.Context, o observed, d decision) error {
 	return r.intend(ctx, o, intent{step: step, pod: pod, generation: o.provisioner.Generation, change: attempt})
 }
 
-// checkDeletable asks the API server whether the storage may be deleted.
+// checkDeletable asks the API server whether the storage may be deleted, or what was made of it undone.
 func (r *Reconciler) checkDeletable(ctx context.Context, o observed, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	return r.checkHolders(ctx, o.volume)
+	return r.checkAlone(ctx, o)
 }
 
 // markDeleted records that the deletion pod has succeeded, or that there is none: all that is left
 // are objects, for which neither the definition nor the reclaim policy matters any more.
 func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) error {
 	if o.volume.Status.Pod == nil {
-		if err := r.checkDeletable(ctx, o, d); err != nil {
+		if err := r.confirm(ctx, o, d); err != nil {
+			return err
+		}
+		if err := r.checkUnstaged(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -174,7 +189,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) er
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
 func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error {
 	if o.pv.DeletionTimestamp == nil {
-		if err := r.checkUnstaged(ctx, o); err != nil {
+		if err := r.checkStill(ctx, o); err != nil {
 			return err
 		}
 		if err := r.Client.Delete(ctx, o.pv, exactly(o.pv)); client.IgnoreNotFound(err) != nil {
@@ -189,13 +204,13 @@ func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error
 	return r.patch(ctx, o.pv, pv)
 }
 
-// checkUnstaged asks the API server whether the volume is still staged, unless that was asked before
+// checkStill asks the API server whether the volume is still staged, unless that was asked before
 // its deletion pod ran: its storage is gone.
-func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
+func (r *Reconciler) checkStill(ctx context.Context, o observed) error {
 	if o.volume.Status.Step == pavv1.StepDeleted {
 		return nil
 	}
-	return r.checkHolders(ctx, o.volume)
+	return r.checkUnstaged(ctx, o)
 }
 
 // exactly makes a deletion fail where the object is another one by now, or has changed.
@@ -210,7 +225,7 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 		return err
 	}
 	if !o.pending() {
-		if err := r.checkUnstaged(ctx, o); err != nil {
+		if err := r.checkStill(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -226,6 +241,7 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
 	}
+	r.tellConflictLeft(ctx, o)
 	ctrl.LoggerFrom(ctx).Info("deleted a volume")
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -32,12 +31,12 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if err != nil {
 		return o, err
 	}
+	o.wasBound = wasBound(volume)
 	o.registered = driver != nil && driver.DeletionTimestamp == nil && o.provisioner != nil && metav1.IsControlledBy(driver, o.provisioner)
 	if err := r.gatherPods(ctx, &o); err != nil {
 		return o, err
 	}
-	o.holders, err = holders(ctx, r.Client, client.MatchingFields{index.StagesByVolume: volume.Name})
-	return o, err
+	return o, r.gatherOthers(ctx, &o)
 }
 
 // checkVanished asks the API server whether a pod that the cache does not have is gone: nothing orders
@@ -176,34 +175,6 @@ func (r *Reconciler) whole(ctx context.Context, volume *pavv1.PavVolume) (*pavv1
 	}
 	live.SetManagedFields(nil)
 	return live, nil
-}
-
-// holders returns the nodes whose stages keep the volume from being deleted.
-func holders(ctx context.Context, reader client.Reader, selection client.ListOption) ([]string, error) {
-	stages := &pavv1.PavStageList{}
-	if err := reader.List(ctx, stages, selection); err != nil {
-		return nil, fmt.Errorf("looking up PavStages: %w", err)
-	}
-	var names []string
-	for i := range stages.Items {
-		if s := &stages.Items[i]; holds(s) {
-			names = append(names, s.Spec.NodeName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// checkHolders asks the API server whether the volume is still staged: data is never deleted on a cache's word.
-func (r *Reconciler) checkHolders(ctx context.Context, volume *pavv1.PavVolume) error {
-	names, err := holders(ctx, r.Live, client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(volume.Name)})
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return retry.ErrStale
-	}
-	return nil
 }
 
 func claimKey(volume *pavv1.PavVolume) types.NamespacedName {

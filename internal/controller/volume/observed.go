@@ -1,12 +1,12 @@
 package volume
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -39,11 +39,19 @@ type observed struct {
 	// pv is the PersistentVolume of the volume's name, whoever made it; nil if there is none.
 	pv *corev1.PersistentVolume
 
-	// holders are the nodes on which the volume is, or may be, staged; sorted.
-	holders []string
+	// others are the objects, besides the volume's own, that hold the storage that the volume has or would
+	// have, by driver and handle, and the stages of its PersistentVolume.
+	others []index.Holder
+
+	// nodeGone says that the node of the creation pod does not exist any more, so that nobody will tell
+	// what the pod left.
+	nodeGone bool
 
 	// pods are all pods of the volume, and orphans those of an earlier PavVolume of its name.
 	pods, orphans []corev1.Pod
+
+	// wasBound says that the record has lost its status: a claim was bound to the volume before.
+	wasBound bool
 
 	// retry is when somebody asked for the next attempt, if none has begun since; else the zero time.
 	retry time.Time
@@ -155,12 +163,6 @@ func (o observed) retainedMeanwhile() bool {
 		return policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 	}
 	return o.volume.Spec.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete
-}
-
-// holds says whether a stage keeps its volume from being deleted. The record of a failed stage,
-// whose effects were reverted, does not.
-func holds(stage *pavv1.PavStage) bool {
-	return stage.Status.Phase != pavv1.StageFailed || slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
 // pod returns the pod of the present step, or nil.
@@ -311,7 +313,7 @@ func endOf(pod *corev1.Pod) time.Time {
 // nothingToDelete says whether the definition has nothing to do about a volume that is to be deleted,
 // and no node has it staged.
 func (o observed) nothingToDelete() bool {
-	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(o.holders) == 0
+	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(index.StagedOn(o.others)) == 0
 }
 
 // irrevocable says whether a deletion pod may have begun to delete the storage.

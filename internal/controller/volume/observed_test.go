@@ -10,25 +10,6 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestHolds(t *testing.T) {
-	tests := map[string]struct {
-		stage pavv1.PavStage
-		want  bool
-	}{
-		"a new stage holds":                   {stage: pavv1.PavStage{}, want: true},
-		"a staged volume holds":               {stage: pavv1.PavStage{Status: pavv1.PavStageStatus{Phase: pavv1.StageStaged}}, want: true},
-		"the record of a failed one does not": {stage: pavv1.PavStage{Status: pavv1.PavStageStatus{Phase: pavv1.StageFailed}}, want: false},
-		"unless it is still being reverted":   {stage: pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{pavv1.StageFinalizer}}, Status: pavv1.PavStageStatus{Phase: pavv1.StageFailed}}, want: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := holds(&test.stage); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
-	}
-}
-
 func TestStateOf(t *testing.T) {
 	now := metav1.Now()
 	claim := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {

@@ -145,7 +145,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) 
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
-	if o.volume.Status.Step == pavv1.StepDeleting {
+	if workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
 		return r.checkDeletable(ctx, o, d)
 	}
 	return nil
@@ -155,7 +155,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) 
 // recorded must be one thing.
 func (r *Reconciler) replan(ctx context.Context, o observed, planned *pavv1.VolumePlan) error {
 	if planned.Handle != "" {
-		if err := r.reserve(ctx, o.volume, "spec.volumeCreation.handle", planned.Handle); err != nil {
+		if err := r.reserve(ctx, o, "spec.volumeCreation.handle", planned.Handle); err != nil {
 			return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
 		}
 	}
@@ -271,7 +271,7 @@ func (r *Reconciler) sweep(ctx context.Context, o observed) error {
 	current := o.pod()
 	for i := range o.pods {
 		pod := &o.pods[i]
-		if pod == current {
+		if pod == current || o.awaited(pod) {
 			continue
 		}
 		if err := r.letGo(ctx, pod, keeps(&o.volume.Status, pod)); err != nil {

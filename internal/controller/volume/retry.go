@@ -52,7 +52,8 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordWords 
 // begins says whether a step is the beginning of an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
 
-// evaluates reports whether templates are evaluated in a step, which see the copies of the claim.
-func (s step) evaluates() bool {
-	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete
+// needsWhole reports whether a step is taken with the PavVolume as the API server has it: templates see its
+// copies of the claim, or the step cannot be taken back.
+func (s step) needsWhole() bool {
+	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
 }

@@ -21,7 +21,10 @@ import (
 //
 // Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried for as
 // long as the claim exists; when that goes, "it MUST delete the storage asset".
-func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) writePV(ctx context.Context, o observed, d decision) error {
+	if err := r.checkWanted(ctx, o, d); err != nil {
+		return err
+	}
 	pv, err := plan.PersistentVolume(o.volume)
 	if err != nil {
 		return r.rejectPV(ctx, o, err)
@@ -37,6 +40,15 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, _ decision) error 
 	default:
 		return fmt.Errorf("writing PersistentVolume %q: %w", pv.Name, err)
 	}
+}
+
+// checkWanted asks the API server whether somebody still wants the volume, which is as the API server has it,
+// and its storage is nobody else's: once the PersistentVolume is there, a claim is bound to it and used.
+func (r *Reconciler) checkWanted(ctx context.Context, o observed, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	return r.checkAlone(ctx, o)
 }
 
 // rejectPV reports that the PersistentVolume cannot be written until somebody changes something. It is
@@ -66,7 +78,8 @@ func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) erro
 		status.Phase = pavv1.VolumeReady
 		status.Handle = pv.Spec.CSI.VolumeHandle
 		status.Capacity = &capacity
-		status.Plan, status.Definition, status.Failure = nil, nil, nil
+		status.Plan, status.Definition, status.Failure, status.Conflict = nil, nil, nil, nil
+		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeProvisioned) // whose time is that of this record
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
 			Reason: "Provisioned", Message: "the PersistentVolume exists", ObservedGeneration: o.volume.Generation})
 	})

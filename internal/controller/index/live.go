@@ -1,0 +1,91 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// Live asks the API server who holds storage. Nothing there is indexed by handle, so that each answer
+// takes whole lists; those who ask while a driver's lists are being read share the next ones, which are
+// begun after all of them have asked.
+type Live struct {
+	// Reader reads from the API server.
+	Reader client.Reader
+
+	mu      sync.Mutex
+	drivers map[string]*reads
+}
+
+// reads are the reads of one driver's lists.
+type reads struct {
+	one sync.Mutex // at a time
+
+	// next is not yet begun; nil if nobody waits for it.
+	next *read
+}
+
+// read is one reading of the lists.
+type read struct {
+	done chan struct{}
+	all  holdings
+	err  error
+}
+
+// Holders returns the objects that hold the storage of a volume, as the API server has it after the call.
+func (l *Live) Holders(ctx context.Context, of Volume) ([]Holder, error) {
+	d, r, first := l.join(of.Driver)
+	if first {
+		l.do(ctx, of.Driver, d, r)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.all.holders(of), nil
+}
+
+// join returns the next read of a driver's lists, and reports whether the caller is the first to want it.
+func (l *Live) join(driver string) (d *reads, r *read, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drivers == nil {
+		l.drivers = map[string]*reads{}
+	}
+	if d = l.drivers[driver]; d == nil {
+		d = &reads{}
+		l.drivers[driver] = d
+	}
+	if first = d.next == nil; first {
+		d.next = &read{done: make(chan struct{})}
+	}
+	return d, d.next, first
+}
+
+// do reads once the read before has ended.
+func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
+	d.one.Lock()
+	defer d.one.Unlock()
+	defer close(r.done)
+	l.mu.Lock()
+	d.next = nil // whoever asks from now on may want to know of what comes after this read
+	l.mu.Unlock()
+	ours := client.MatchingLabels{pavv1.ProvisionerLabel: driver}
+	for _, look := range []struct {
+		list    client.ObjectList
+		options []client.ListOption
+	}{{&r.all.volumes, []client.ListOption{ours}}, {&r.all.pvs, nil}, {&r.all.stages, []client.ListOption{ours}}} {
+		if r.err = l.Reader.List(ctx, look.list, look.options...); r.err != nil {
+			r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
+			return
+		}
+	}
+}

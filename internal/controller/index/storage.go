@@ -1,0 +1,177 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// Storage is the key of storage. Handles are unique within a driver only, and the name of an object that
+// points to storage says nothing about it.
+func Storage(driver, handle string) string {
+	return driver + "/" + handle
+}
+
+func storageOfPV(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil {
+		return ""
+	}
+	return Storage(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+}
+
+// storageOfVolume returns the storage that a PavVolume has, will have, or has by default, which is what
+// nobody else may name before its creation pod has ended.
+func storageOfVolume(v *pavv1.PavVolume) string {
+	switch {
+	case v.Status.Handle != "":
+		return Storage(v.Spec.Provisioner, v.Status.Handle)
+	case v.Status.Plan != nil && v.Status.Plan.Handle != "":
+		return Storage(v.Spec.Provisioner, v.Status.Plan.Handle)
+	default:
+		return Storage(v.Spec.Provisioner, v.Name)
+	}
+}
+
+func conflictOfVolume(v *pavv1.PavVolume) string {
+	if v.Status.Conflict == nil {
+		return ""
+	}
+	return Storage(v.Spec.Provisioner, v.Status.Conflict.Handle)
+}
+
+func storageOfStage(s *pavv1.PavStage) string {
+	return Storage(s.Spec.Provisioner, s.Spec.VolumeHandle)
+}
+
+// The kinds of objects that can hold storage.
+const (
+	KindPV     = "PersistentVolume"
+	KindVolume = "PavVolume"
+	KindStage  = "PavStage"
+)
+
+// Holder is an object that has storage: whoever deletes the storage deletes it from under the object.
+type Holder struct {
+	Kind, Name string
+
+	// Phase is that of a PavVolume.
+	Phase pavv1.VolumePhase
+
+	// Node is that of a PavStage.
+	Node string
+}
+
+// StagedOn returns the nodes of those holders that are PavStages.
+func StagedOn(holders []Holder) []string {
+	var nodes []string
+	for _, h := range holders {
+		if h.Kind == KindStage {
+			nodes = append(nodes, h.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// Volume says which holders to look for: those of the storage of driver and handle, and the stages of the
+// PersistentVolume of the name, which may have been written anew with another handle.
+type Volume struct {
+	Driver, Handle, Name string
+}
+
+// holdings are objects that may hold storage.
+type holdings struct {
+	pvs     corev1.PersistentVolumeList
+	volumes pavv1.PavVolumeList
+	stages  pavv1.PavStageList
+}
+
+// holders returns those that hold the storage of a volume: PersistentVolumes first, as people know them best.
+func (all *holdings) holders(of Volume) []Holder {
+	key := Storage(of.Driver, of.Handle)
+	var found []Holder
+	for i := range all.volumes.Items {
+		if v := &all.volumes.Items[i]; storageOfVolume(v) == key {
+			found = append(found, Holder{Kind: KindVolume, Name: v.Name, Phase: v.Status.Phase})
+		}
+	}
+	for i := range all.pvs.Items {
+		if pv := &all.pvs.Items[i]; storageOfPV(pv) == key {
+			found = append(found, Holder{Kind: KindPV, Name: pv.Name})
+		}
+	}
+	for i := range all.stages.Items {
+		s := &all.stages.Items[i]
+		named := s.Spec.Provisioner == of.Driver && s.Spec.VolumeName == of.Name
+		if (named || storageOfStage(s) == key) && holds(s) {
+			found = append(found, Holder{Kind: KindStage, Name: s.Name, Node: s.Spec.NodeName})
+		}
+	}
+	rank := map[string]int{KindPV: 0, KindVolume: 1, KindStage: 2}
+	slices.SortFunc(found, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(found)
+}
+
+// holds reports whether a stage keeps its volume from being deleted. The record of a failed stage,
+// whose effects were reverted, does not.
+func holds(stage *pavv1.PavStage) bool {
+	return stage.Status.Phase != pavv1.StageFailed || slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
+}
+
+// Holders returns the objects that hold the storage of a volume, according to the cache.
+func Holders(ctx context.Context, cache client.Reader, of Volume) ([]Holder, error) {
+	key := Storage(of.Driver, of.Handle)
+	all, named := &holdings{}, pavv1.PavStageList{}
+	for _, look := range []struct {
+		list         client.ObjectList
+		index, value string
+	}{
+		{&all.volumes, volumesByStorage, key},
+		{&all.pvs, pvsByStorage, key},
+		{&all.stages, stagesByStorage, key},
+		{&named, stagesByVolume, of.Name},
+	} {
+		if err := cache.List(ctx, look.list, client.MatchingFields{look.index: look.value}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("looking up who has the handle %q: %w", of.Handle, err)
+		}
+	}
+	all.stages.Items = append(all.stages.Items, named.Items...)
+	return all.holders(of), nil
+}
+
+// Concerned returns the names of the PavVolumes for which it matters whether others hold the storage.
+func Concerned(ctx context.Context, cache client.Reader, storage string) ([]string, error) {
+	var names []string
+	for _, by := range []string{volumesByStorage, volumesByConflict} {
+		volumes := &pavv1.PavVolumeList{}
+		if err := cache.List(ctx, volumes, client.MatchingFields{by: storage}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("looking up PavVolumes: %w", err)
+		}
+		for i := range volumes.Items {
+			names = append(names, volumes.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// StorageOf returns the storage that an object holds, or "".
+func StorageOf(object client.Object) string {
+	switch typed := object.(type) {
+	case *corev1.PersistentVolume:
+		return storageOfPV(typed)
+	case *pavv1.PavVolume:
+		return storageOfVolume(typed)
+	case *pavv1.PavStage:
+		return storageOfStage(typed)
+	default:
+		return ""
+	}
+}

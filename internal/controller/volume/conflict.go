@@ -1,0 +1,191 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// reasonConflict is the reason of a condition about storage that another object has.
+const reasonConflict = "HandleInUse"
+
+// conflictText says whose storage the handle of a volume in the making is, and what to do.
+func conflictText(provisioner, handle string, holder index.Holder) string {
+	return fmt.Sprintf("PavProvisioner %q: /pav/handle of the creation pod says %q, which is the storage of %s; nothing is created or reverted while that exists, as reverting would delete its data: "+
+		"have the creation pod write a handle of its own, such as defaultHandle, and make the claim again", provisioner, handle, describe(holder))
+}
+
+// describe names a holder.
+func describe(h index.Holder) string {
+	text := fmt.Sprintf("%s %q", h.Kind, h.Name)
+	switch {
+	case h.Kind == index.KindStage:
+		text += fmt.Sprintf(" on node %q", h.Node)
+	case h.Kind == index.KindVolume && h.Phase != "":
+		text += fmt.Sprintf(" (%s)", h.Phase)
+	}
+	return text
+}
+
+// decideConflict decides about a volume whose last creation pod named storage that another object has:
+// nothing, until the other object is gone, the definition changes, or somebody asks for another attempt.
+func decideConflict(o observed) (d decision, waits bool) {
+	status := &o.volume.Status
+	if status.Conflict == nil || len(o.others) == 0 || o.edited() ||
+		status.Failure != nil && o.retry.After(status.Failure.Time.Time) {
+		return decision{}, false
+	}
+	return waiting(pavv1.VolumeProvisioned, reasonConflict,
+		conflictText(o.volume.Spec.Provisioner, status.Conflict.Handle, o.others[0]), true), true
+}
+
+// decideShared decides about a volume that was created and has no PersistentVolume yet, where others hold
+// its storage. Of two volumes in the making that report one handle at a time, the one whose name comes
+// first waits until the other has given way, or got its PersistentVolume before it saw this one.
+func decideShared(o observed) decision {
+	for _, other := range o.others {
+		making := other.Kind == index.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
+		if !making || other.Name < o.volume.Name {
+			return decision{step: stepRecordConflict}
+		}
+	}
+	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is in the making and gives way",
+		o.volume.Status.Handle, describe(o.others[0])), true)
+}
+
+// recordConflict records that the creation pod named storage that another object has. What the pod did
+// is never reverted: a deletion pod would delete the other object's data.
+func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision) error {
+	handle, _ := o.identity()
+	others, err := r.liveOthers(ctx, o, handle)
+	if err != nil {
+		return err
+	}
+	if len(others) == 0 {
+		return retry.ErrStale
+	}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	text := conflictText(o.volume.Spec.Provisioner, handle, others[0])
+	failure := o.unreverted(text)
+	r.handles.release(o.volume.Name)
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		clearMade(status)
+		status.Failure = failure
+		status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: others[0].Kind, Name: others[0].Name}
+		setCondition(o.volume, status, pavv1.VolumeProvisioned, reasonConflict, text)
+	}); err != nil {
+		return err
+	}
+	r.queue.Give(o.volume.Name)
+	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
+	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, observe.Clip(text, observe.MaxNote))
+	return nil
+}
+
+// unreverted returns the failure of an attempt whose effects are left as they are, and why.
+func (o observed) unreverted(why string) *pavv1.WorkflowFailure {
+	failure := newFailure(pavv1.WorkflowCreation, errors.New(why))
+	if f := o.volume.Status.Failure; o.volume.Status.Step == pavv1.StepReverting && f != nil {
+		failure.PodNamespace, failure.PodName, failure.ExitCode = f.PodNamespace, f.PodName, f.ExitCode
+	} else if ref := o.volume.Status.Pod; ref != nil && o.volume.Status.Step == pavv1.StepCreating {
+		failure.PodNamespace, failure.PodName = ref.Namespace, ref.Name
+	}
+	failure.Message = observe.Clip(failure.Message, maxCondition)
+	return failure
+}
+
+// clearMade forgets what was made, or was to be made, in an attempt that is over.
+func clearMade(status *pavv1.PavVolumeStatus) {
+	clearDeletion(status)
+	status.Plan, status.Handle, status.Capacity, status.AccessibleTopology = nil, "", nil, nil
+}
+
+// abandon leaves what a creation pod may have made as it is, because nobody knows which storage that is:
+// it may be another volume's. The next attempt, if there is one, finds it as it is.
+func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error {
+	if err := r.checkUntold(ctx, o); err != nil {
+		return err
+	}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	failure := o.volume.Status.Failure
+	if failure == nil || o.volume.Status.Step == pavv1.StepCreating {
+		failure = o.unreverted("the creation pod is gone before it was known which handle it chose")
+	}
+	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
+		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",
+		o.volume.Spec.Provisioner, podOf(failure), o.volume.Name)
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		clearMade(status)
+		status.Failure = failure
+		setCondition(o.volume, status, pavv1.VolumeProvisioned, "HandleUnknown", text)
+	}); err != nil {
+		return err
+	}
+	r.queue.Give(o.volume.Name)
+	r.tellLeft(o, text)
+	return nil
+}
+
+func podOf(f *pavv1.WorkflowFailure) string {
+	if f.PodName == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %s/%s", f.PodNamespace, f.PodName)
+}
+
+// checkUntold asks the API server whether what a creation pod left cannot be known: the pod, or the node
+// that would tell, is gone.
+func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
+	pod := o.creationPod()
+	if pod == nil {
+		return r.checkVanished(ctx, o)
+	}
+	if result, err := workflow.ResultOf(pod); result != nil || err != nil {
+		return nil // it was told, and says nothing that could be a handle
+	}
+	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
+	if err != nil {
+		return err
+	}
+	if node != nil {
+		return retry.ErrStale
+	}
+	return nil
+}
+
+// tellLeft gives an event about storage that may be left to everybody who may look for it, the
+// PavProvisioner first: claim and PavVolume may be gone by then.
+func (r *Reconciler) tellLeft(o observed, text string) {
+	text = observe.Clip(text, observe.MaxNote)
+	if o.provisioner != nil {
+		r.Events.Event(o.provisioner, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+	}
+	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+	r.Events.Event(claimObject(o.volume), corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+}
+
+// tellConflictLeft says, when a volume is forgotten, what its creation pod may have left in storage that another object has.
+func (r *Reconciler) tellConflictLeft(ctx context.Context, o observed) {
+	c := o.volume.Status.Conflict
+	if c == nil {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("no deletion pod was run, as the handle is another object's", "handle", c.Handle, "holder", c.Kind+"/"+c.Name)
+	r.tellLeft(o, fmt.Sprintf("PavVolume %q is forgotten without a deletion pod, as its creation pod named the handle %q, which is the storage of %s %q: "+
+		"what the creation pod did to that storage is left as it is; look whether it is as it should be", o.volume.Name, c.Handle, c.Kind, c.Name))
+}

@@ -1,0 +1,171 @@
+package volume
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// knowledge is what is known of the handle of a volume in the making.
+type knowledge int
+
+const (
+	// handleKnown: it is the definition's, the creation pod's, or the default.
+	handleKnown knowledge = iota
+
+	// handleUntold: the creation pod may have chosen one, and its node has yet to tell.
+	handleUntold
+
+	// handleUnknown: the creation pod may have chosen one, and nobody will ever tell.
+	handleUnknown
+)
+
+// identity returns the handle of the storage that the volume has or would have; of a volume whose last
+// attempt ended in a conflict, the one that it is about. What a deletion pod deletes is never more
+// than is known here: storage is identified by its handle, and by nothing else.
+func (o observed) identity() (string, knowledge) {
+	status := &o.volume.Status
+	switch {
+	case status.Handle != "":
+		return status.Handle, handleKnown
+	case o.ownPV() != nil:
+		return o.ownPV().Spec.CSI.VolumeHandle, handleKnown
+	case status.Plan != nil && status.Plan.Handle != "":
+		return status.Plan.Handle, handleKnown
+	case status.Conflict != nil && status.Step == "":
+		return status.Conflict.Handle, handleKnown
+	case o.creationOver():
+		return o.chosen()
+	default:
+		return o.volume.Name, handleKnown
+	}
+}
+
+// creationOver reports whether a creation pod has ended, or is gone, and what it did is not settled.
+func (o observed) creationOver() bool {
+	switch o.volume.Status.Step {
+	case pavv1.StepCreating:
+		p := o.progress()
+		return p == podReporting || p == podSucceeded || p == podFailed || p == podVanished
+	case pavv1.StepReverting:
+		return o.pending()
+	default:
+		return false
+	}
+}
+
+// creationPod returns the creation pod whose effects are to be settled, or nil.
+func (o observed) creationPod() *corev1.Pod {
+	status := &o.volume.Status
+	if status.Step == pavv1.StepCreating {
+		return o.pod()
+	}
+	if f := status.Failure; f != nil && f.Workflow == pavv1.WorkflowCreation {
+		return podNamed(o.pods, f.PodNamespace, f.PodName)
+	}
+	return nil
+}
+
+// chosen returns the handle that the creation pod has chosen. One that cannot be read, or cannot be a
+// handle, may mean any storage.
+func (o observed) chosen() (string, knowledge) {
+	pod := o.creationPod()
+	if pod == nil {
+		return "", handleUnknown
+	}
+	result, err := workflow.ResultOf(pod)
+	switch {
+	case err != nil:
+		return "", handleUnknown
+	case result != nil:
+		return handleOf(result, o.volume.Name)
+	case neverBound(pod), !workflow.Started(pod) && !o.nodeGone:
+		return o.volume.Name, handleKnown // nothing of it ever ran
+	case o.nodeGone && !within(o.now, endOf(pod), reportPatience):
+		return "", handleUnknown
+	default:
+		return "", handleUntold
+	}
+}
+
+func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {
+	_, unreadable := result.Unreadable[workflow.HandleFile]
+	switch {
+	case unreadable:
+		return "", handleUnknown
+	case result.Handle == "":
+		return byDefault, handleKnown
+	case workflow.CheckHandle(result.Handle) != nil:
+		return "", handleUnknown
+	default:
+		return result.Handle, handleKnown
+	}
+}
+
+// awaited reports whether the result of a pod that is over is yet to be read.
+func (o observed) awaited(pod *corev1.Pod) bool {
+	if o.volume.Status.Step != pavv1.StepReverting || o.creationPod() != pod {
+		return false
+	}
+	_, known := o.identity()
+	return known == handleUntold
+}
+
+// gatherOthers looks up who else holds the volume's storage.
+func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
+	if pod := o.creationPod(); pod != nil && pod.Spec.NodeName != "" {
+		node, err := optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
+		if err != nil {
+			return err
+		}
+		o.nodeGone = node == nil
+	}
+	handle, _ := o.identity()
+	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
+	o.others = o.besides(holders)
+	return err
+}
+
+func (o observed) storage(handle string) index.Volume {
+	return index.Volume{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
+}
+
+// besides returns the holders that are not the volume itself.
+func (o observed) besides(holders []index.Holder) []index.Holder {
+	return slices.DeleteFunc(holders, func(h index.Holder) bool {
+		return h.Name == o.volume.Name && (h.Kind == index.KindVolume || h.Kind == index.KindPV && o.ownPV() != nil)
+	})
+}
+
+// liveOthers is gatherOthers by the API server's word, which counts before what cannot be taken back.
+func (r *Reconciler) liveOthers(ctx context.Context, o observed, handle string) ([]index.Holder, error) {
+	holders, err := r.holders.Holders(ctx, o.storage(handle))
+	return o.besides(holders), err
+}
+
+// checkAlone asks the API server whether nobody else holds the volume's storage.
+func (r *Reconciler) checkAlone(ctx context.Context, o observed) error {
+	handle, _ := o.identity()
+	others, err := r.liveOthers(ctx, o, handle)
+	if err == nil && len(others) > 0 {
+		return retry.ErrStale
+	}
+	return err
+}
+
+// checkUnstaged asks the API server whether the volume is still staged: data is never deleted on a cache's word.
+func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
+	handle, _ := o.identity()
+	others, err := r.liveOthers(ctx, o, handle)
+	if err == nil && len(index.StagedOn(others)) > 0 {
+		return retry.ErrStale
+	}
+	return err
+}

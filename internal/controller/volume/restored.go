@@ -1,0 +1,49 @@
+package volume
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/plan"
+)
+
+// clockTolerance is how far the clocks of an agent and of the API server may be apart.
+const clockTolerance = 5 * time.Minute
+
+// restored reports whether the record of a volume that has, or had, a PersistentVolume was written back from
+// a backup of objects: what it says is older than the object that says it, or its status is missing.
+// What has become of the storage since the backup is not known.
+func (o observed) restored() bool {
+	status := &o.volume.Status
+	if status.Handle == "" {
+		return true
+	}
+	c := meta.FindStatusCondition(status.Conditions, pavv1.VolumeProvisioned)
+	return c != nil && c.Status == metav1.ConditionTrue && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
+}
+
+// wasBound reports whether a volume of which nothing was ever done, by its record, had a claim bound to it: its
+// record was written back without its status.
+func wasBound(volume *pavv1.PavVolume) bool {
+	if volume.Status.Attempt > 0 || volume.Status.Handle != "" {
+		return false
+	}
+	s, err := plan.SourceOf(volume)
+	// The name alone is a tenant's word.
+	return err == nil && s.Claim.Spec.VolumeName == volume.Name && s.Claim.Status.Phase == corev1.ClaimBound
+}
+
+func restoredText(volume *pavv1.PavVolume) string {
+	return fmt.Sprintf("PavVolume %q was restored from a backup, so that PaV does not know whether its storage is still what it was, and deletes nothing by itself: "+
+		"to have the storage deleted, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
+}
+
+// renews reports whether a restored record can be believed again: Kubernetes says that its PersistentVolume is in use.
+func (o observed) renews(pv *corev1.PersistentVolume) bool {
+	return o.volume.Status.Phase == pavv1.VolumeReady && o.restored() && pv.Status.Phase == corev1.VolumeBound
+}
