@@ -222,7 +222,7 @@ func TestControllerToken_DoesNotChangeWhatAStageIsOf(t *testing.T) {
 	c := start(t)
 	stage := mustCreate(t, c, &pavv1.PavStage{
 		ObjectMeta: metav1.ObjectMeta{Name: "policed", Labels: map[string]string{pavv1.NodeLabel: "n"}},
-		Spec:       pavv1.PavStageSpec{Provisioner: "policed", NodeName: "node"},
+		Spec:       stageSpec("node"),
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, stage) })
 	const only = "what a PavStage is of"
