@@ -105,9 +105,11 @@ func TestDefinitionsWithoutStagingOptionsStayValid(t *testing.T) {
 				"volumeModes": []any{"Filesystem", "Block"}, "accessModes": []any{"ReadWriteOnce"},
 				"minCapacity": "1Mi", "maxCapacity": "{{ 1024 ** 4 }}",
 			},
-			"volumeCreation":  map[string]any{"handle": "{{ defaultHandle }}", "capacity": "{{ requestedMinCapacity }}"},
-			"volumeDeletion":  map[string]any{"podTemplate": "{% set yaml = true %}{spec: {containers: [{name: c, image: i}]}}"},
-			"volumeStaging":   map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}}},
+			"volumeCreation": map[string]any{"handle": "{{ defaultHandle }}", "capacity": "{{ requestedMinCapacity }}"},
+			"volumeDeletion": map[string]any{"podTemplate": "{% set yaml = true %}{spec: {containers: [{name: c, image: i}]}}"},
+			"volumeStaging": map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"containers": []any{
+				map[string]any{"name": "c", "image": "i", "securityContext": map[string]any{"privileged": true}},
+			}}}},
 			"volumeUnstaging": map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}}},
 		},
 	}}
