@@ -144,7 +144,7 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"what is known is recorded first":            {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
 		"also where its deletion pod is in line":     {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
 		"a pod in line is not run for another's":     {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
-		"what runs is seen to its end":               {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone},
+		"what runs is seen to its end":               {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
 
 		// Two report one handle at the same time.
 		"the first by name waits for the second":  {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
@@ -173,7 +173,7 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"another record has it, too":              {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) has the same storage`},
 		"a stage of the other has it":             {state: idle().with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
 		"a pod in line waits for a stage":         {state: at(deleting).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"a pod that runs is seen to its end":      {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone},
+		"a pod that runs is seen to its end":      {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
 		"nobody has it any more":                  {state: idle(), want: stepDelete},
 	}
 	for name, test := range tests {
