@@ -64,7 +64,7 @@ func DefaultOptions() Options {
 		Namespace:      os.Getenv("POD_NAMESPACE"),
 		LeaderElect:    true,
 		LeaseDuration:  15 * time.Second,
-		MetricsAddress: ":8080",
+		MetricsAddress: ":8443",
 		ProbeAddress:   ":8081",
 		WebhookAddress: ":9443",
 		Certificates:   admission.DefaultLifetimes(),
@@ -81,7 +81,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "the agent's own namespace (default: $POD_NAMESPACE)")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "wait for leadership before acting; needed where more than one replica runs")
 	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that is not heard of any more stays one; at least 2s")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics; 0 for nowhere")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
 	flags.StringVar(&o.WebhookAddress, "webhook-address", o.WebhookAddress, "where to serve the webhook that judges PavProvisioners, with the certificate of the Secret "+admission.SecretName+"; 0 for nowhere")

@@ -13,7 +13,6 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -72,7 +71,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 		Scheme:                  scheme,
 		Logger:                  log,
 		Cache:                   caching,
-		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                 observe.MetricsServer(o.MetricsAddress),
 		HealthProbeBindAddress:  o.ProbeAddress,
 		LeaderElection:          o.LeaderElect,
 		LeaderElectionID:        leaseName,

@@ -49,7 +49,7 @@ func DefaultOptions() Options {
 		NodeName:       os.Getenv("NODE_NAME"),
 		KubeletDir:     "/var/lib/kubelet",
 		MountNamespace: "/proc/1/ns/mnt",
-		MetricsAddress: ":8080",
+		MetricsAddress: ":8443",
 		ProbeAddress:   ":8081",
 		QPS:            50,
 		Burst:          100,
@@ -63,7 +63,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the Node that the agent runs on (default: $NODE_NAME)")
 	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's folder on the host")
 	flags.StringVar(&o.MountNamespace, "mount-namespace", o.MountNamespace, "the host's mount namespace")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics; 0 for nowhere")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
 	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
@@ -160,7 +159,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 log.V(1),
 		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                observe.MetricsServer(o.MetricsAddress),
 		HealthProbeBindAddress: o.ProbeAddress,
 		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
 		// locks held, to workers that have gone (handleReadyItems in v0.24).

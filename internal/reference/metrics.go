@@ -9,7 +9,7 @@ import (
 )
 
 func writeMetrics(w *bytes.Buffer) {
-	fmt.Fprint(w, "\n## Metrics\n\nPrometheus, at `/metrics` of each agent, beside those of Go and controller-runtime.\n\n| metric | type | labels | of | |\n|---|---|---|---|---|\n")
+	fmt.Fprint(w, "\n## Metrics\n\nPrometheus, at `/metrics` of each agent, by HTTPS and to those who [may read them](security.md#metrics), beside those of Go and controller-runtime.\n\n| metric | type | labels | of | |\n|---|---|---|---|---|\n")
 	for _, m := range metrics.Table() {
 		var labels, agents []string
 		for _, label := range m.Labels {

@@ -128,7 +128,7 @@ type requests map[string]float64
 // requestsOf returns the requests that an agent has made so far, by method, as its metrics tell.
 func requestsOf(t *testing.T, agent *corev1.Pod) requests {
 	t.Helper()
-	out, err := kubectl(t.Context(), "", "get", "--raw", "/api/v1/namespaces/pav/pods/"+agent.Name+":8080/proxy/metrics")
+	out, err := scraper.Metrics(t.Context(), agent)
 	must(t, err)
 	made := requests{}
 	for line := range strings.Lines(out) {

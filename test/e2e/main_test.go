@@ -16,6 +16,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/scrape"
 )
 
 // nodes are the nodes of the cluster. The first has the control plane.
@@ -24,6 +25,7 @@ var nodes = []string{"node1", "node2"}
 var (
 	kube    client.Client // reads the API server, not a cache
 	cluster string        // the program that runs the cluster
+	scraper *scrape.Scraper
 )
 
 func TestMain(m *testing.M) {
@@ -60,11 +62,17 @@ func run(m *testing.M) (int, error) {
 	if err := install(ctx); err != nil {
 		return 1, err
 	}
+	if scraper, err = scrape.New(ctx, kube); err != nil {
+		return 1, err
+	}
 	code := m.Run()
 
 	// Tests that run side by side can look only after themselves.
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := scraper.Close(ctx); err != nil {
+		return 1, err
+	}
 	if err := poll(ctx, wantNothingLeft); err != nil {
 		return 1, fmt.Errorf("after all tests, something is left: %w", err)
 	}

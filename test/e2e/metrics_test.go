@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +14,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/test/scrape"
 )
 
 // good is a provisioner whose volumes' life is measured from its beginning to its end.
@@ -27,15 +30,15 @@ const good = "measured"
 // all agents; of a histogram, how many values it has.
 type scraped map[string]float64
 
-// scrape returns PaV's own metrics. Each must be as the table says.
-func scrape(ctx context.Context) (scraped, error) {
+// scrapeAll returns PaV's own metrics. Each must be as the table says.
+func scrapeAll(ctx context.Context) (scraped, error) {
 	pods := &corev1.PodList{}
 	if err := kube.List(ctx, pods, client.InNamespace("pav")); err != nil {
 		return nil, err
 	}
 	all := scraped{}
 	for i := range pods.Items {
-		text, err := kubectl(ctx, "", "get", "--raw", "/api/v1/namespaces/pav/pods/"+pods.Items[i].Name+":8080/proxy/metrics")
+		text, err := scraper.Metrics(ctx, &pods.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -92,11 +95,37 @@ func (s scraped) wantParts(workflow string, parts ...string) error {
 	return nil
 }
 
+func TestMetrics_AreForThoseWhoMayReadThem(t *testing.T) {
+	tenant := &authenticationv1.TokenRequest{}
+	must(t, kube.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: objectMeta("default", "default")}, tenant))
+	pods := &corev1.PodList{}
+	must(t, kube.List(t.Context(), pods, client.InNamespace("pav")))
+	asked := 0
+	for i := range pods.Items {
+		if pods.Items[i].Status.PodIP == "" || pods.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		asked++
+		for token, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, tenant.Status.Token: http.StatusForbidden} {
+			eventually(t, "the agent refuses", func(ctx context.Context) error {
+				code, text, err := scrape.Get(ctx, scrape.Address(&pods.Items[i]), token)
+				if err == nil && (code != want || strings.Contains(text, "pav_")) {
+					err = fmt.Errorf("%s answers %d to a token of %d bytes, want %d", pods.Items[i].Name, code, len(token), want)
+				}
+				return err
+			})
+		}
+	}
+	if asked < 3 {
+		t.Errorf("only %d agents were asked", asked)
+	}
+}
+
 // wantMetrics waits until a scrape is as expected.
 func wantMetrics(t *testing.T, provisioner, what string, want func(scraped) error) {
 	t.Helper()
 	eventually(t, "metrics tell of "+what, func(ctx context.Context) error {
-		now, err := scrape(ctx)
+		now, err := scrapeAll(ctx)
 		if err != nil {
 			return err
 		}

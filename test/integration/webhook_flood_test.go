@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/test/scrape"
 )
 
 // controllerContainer returns the memory limit of the controller agent in deployment.yaml, and its GOMEMLIMIT.
@@ -54,6 +56,7 @@ func controllerContainer(t *testing.T) (limit int64, soft string) {
 // process is the controller agent as its container runs it: a process of the program itself, with a token and a memory limit.
 type process struct {
 	command *exec.Cmd
+	metrics string // where it serves them
 	limit   int64
 	log     bytes.Buffer
 	ended   chan error
@@ -80,8 +83,9 @@ func (w *webhook) launchProcess(t *testing.T) (*process, *replica) {
 	}
 	r := &replica{address: freeAddress(t), probes: freeAddress(t)}
 	limit, soft := controllerContainer(t)
-	p := &process{limit: limit, ended: make(chan error, 1), command: exec.CommandContext(lasting(t), program, "controller",
-		"--namespace", namespace, "--metrics-address", "0", "--probe-address", r.probes, "--webhook-address", r.address)}
+	metrics := freeAddress(t)
+	p := &process{limit: limit, metrics: metrics, ended: make(chan error, 1), command: exec.CommandContext(lasting(t), program, "controller",
+		"--namespace", namespace, "--metrics-address", metrics, "--probe-address", r.probes, "--webhook-address", r.address)}
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT="+soft)
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if err := p.command.Start(); err != nil {
@@ -130,6 +134,32 @@ func (p *process) peak(t *testing.T) int64 {
 	return 0
 }
 
+// checkMetrics asks for metrics with tokens of somebody who may not read them, and then may.
+func checkMetrics(t *testing.T, c *cluster, address string) {
+	t.Helper()
+	const in = "policed-metrics"
+	openNamespace(t, c, in, "")
+	tenantOf(t, c, in)
+	token := tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}, nil).BearerToken
+	get := func(ctx context.Context, token string) (int, string) {
+		code, text, err := scrape.Get(ctx, address, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code, text
+	}
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, token: http.StatusForbidden} {
+		if code, text := get(t.Context(), token); code != want || strings.Contains(text, "go_") {
+			t.Errorf("a token of %d bytes gets %d and %d bytes, want %d", len(token), code, len(text), want)
+		}
+	}
+	bindEverywhere(t, c, in, "pav-read-metrics", nil)
+	eventually(t, "who may read metrics reads them", func(ctx context.Context) (bool, string) { // A refusal is remembered for some seconds.
+		code, text := get(ctx, token)
+		return code == http.StatusOK && strings.Contains(text, "go_goroutines"), fmt.Sprint(code)
+	})
+}
+
 // review returns a request to judge a definition, of about so many bytes, that costs a multiple of that to decode.
 func review(size int) []byte {
 	const begin = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "a", "operation": "CREATE", "object": {"spec": {"a": [{}`
@@ -164,6 +194,7 @@ func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	agent, r := w.launchProcess(t)
+	checkMetrics(t, c, agent.metrics)
 	const at, waits = 24, 10 * time.Second
 	for _, flood := range []struct {
 		name    string

@@ -226,11 +226,11 @@ func (w *world) cost(ctx context.Context, what string) (cost, error) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for range samples {
-		text, err := kubectl(ctx, "get", "--raw", "/api/v1/namespaces/pav/pods/"+agent.Name+":8080/proxy/metrics")
+		text, err := w.scraper.Metrics(ctx, agent)
 		if err != nil {
 			return cost{}, err
 		}
-		for name, value := range gauges(text) {
+		for name, value := range gauges([]byte(text)) {
 			of[name] = append(of[name], value)
 		}
 		select {

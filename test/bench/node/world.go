@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/scrape"
 )
 
 // namespace has all claims and pods of a part.
@@ -28,9 +29,10 @@ const namespace = "pav-bench"
 
 // world is a cluster with PaV, and what a part has made in it.
 type world struct {
-	kube client.WithWatch
-	node string
-	undo []func(context.Context) error // takes away what was made, in the order of the making
+	kube    client.WithWatch
+	node    string
+	scraper *scrape.Scraper
+	undo    []func(context.Context) error // takes away what was made, in the order of the making
 }
 
 func newWorld(ctx context.Context, node string) (*world, error) {
@@ -47,6 +49,10 @@ func newWorld(ctx context.Context, node string) (*world, error) {
 	if w.kube, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
+	if w.scraper, err = scrape.New(ctx, w.kube); err != nil {
+		return nil, err
+	}
+	w.undo = append(w.undo, w.scraper.Close)
 	return w, w.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
 	}})
