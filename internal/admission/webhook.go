@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // path is where the webhook is served; deployment.yaml has it too.
@@ -27,6 +28,9 @@ const path = "/validate-pavprovisioner"
 type Webhook struct {
 	// Definitions checks definitions.
 	Definitions *definition.Checker
+
+	// Templates evaluates definitions, to judge the pods of node agents.
+	Templates *template.Evaluator
 
 	// Namespace is the agent's own.
 	Namespace string
@@ -70,6 +74,7 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("making the client that makes dry runs: %w", err)
 	}
 	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, client.NewDryRunClient(direct))})
+	server.handle(podsPath, &admission.Webhook{Handler: &PodHandler{Client: direct, Templates: w.Templates}})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook's server: %w", err)
 	}

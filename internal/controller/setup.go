@@ -125,7 +125,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	definitions := definition.NewChecker(o.Templates)
 	if o.serves() {
 		hook := &admission.Webhook{
-			Definitions: definitions, Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates,
+			Definitions: definitions, Templates: volumes.Templates, Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates,
 		}
 		if err := hook.Register(ctx, mgr); err != nil {
 			return fmt.Errorf("registering the webhook: %w", err)

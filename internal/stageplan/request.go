@@ -91,20 +91,62 @@ func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume m
 // most may, could name any disk of the node.
 var errUnprivileged = errors.New("a block volume is served only of a staging pod with a privileged container: set securityContext.privileged of the container that makes /pav/volume")
 
-// Staging returns the staging pod.
-func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
-	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
-	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
-		return nil, &Error{fmt.Errorf("%s.spec.containers: %w", StagingPod, errUnprivileged)}
-	}
-	return pod, err
-}
-
 // isPrivileged reports whether a container of a pod is privileged.
 func isPrivileged(pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
 		return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 	})
+}
+
+// Staging returns the staging pod. If the unstaging pod is to have references, or cannot be told yet, the pod asks to
+// be judged: unstaging must not depend on a client, which is gone by then.
+func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
+	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
+	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
+		return nil, &Error{fmt.Errorf("%s.spec.containers: %w", StagingPod, errUnprivileged)}
+	}
+	if err != nil || stage.Annotations[pavv1.AdmittedAnnotation] != "" {
+		return pod, err
+	}
+	unstaging, err := r.Unstaging(ctx, stage, o, 1)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	known := err == nil
+	if known && unstaging == nil {
+		return pod, nil
+	}
+	if known {
+		references, err := Of(unstaging)
+		known = err == nil && len(references) == 0
+	}
+	if !known {
+		pod.Annotations[pavv1.AdmitAnnotation] = "true"
+	}
+	return pod, nil
+}
+
+// Planned returns the references that the pods of a stage may have by the definition. A template that cannot be
+// evaluated plans no pod. Account looks up a service account, nil where there is none.
+func (r Request) Planned(ctx context.Context, stage *pavv1.PavStage, o Objects, account Account) (References, error) {
+	planned := References{}
+	for _, plan := range []func() (*corev1.Pod, error){
+		func() (*corev1.Pod, error) { return r.Validation(ctx, stage, o.Volume) },
+		func() (*corev1.Pod, error) { return r.Staging(ctx, stage, o) },
+		func() (*corev1.Pod, error) { return r.Unstaging(ctx, stage, o, 1) },
+	} {
+		pod, err := plan()
+		if IsRefusal(err) || err == nil && pod == nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := planned.plan(ctx, pod, account); err != nil {
+			return nil, err
+		}
+	}
+	return planned, nil
 }
 
 // Unstaging returns an unstaging pod, or nil where there is none.

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,8 @@ func TestGet_ReturnsOnlyPodsThatBelongToTheOwner(t *testing.T) {
 	}{
 		"controlled by the owner":           {change: func(*corev1.Pod) {}},
 		"controlled by another":             {change: func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }, foreign: true},
+		"of another node's agent":           {change: func(p *corev1.Pod) { p.Annotations[pavv1.NodeAnnotation] = "other" }, foreign: true},
+		"of no node":                        {change: func(p *corev1.Pod) { delete(p.Annotations, pavv1.NodeAnnotation) }, foreign: true},
 		"without PaV's label":               {change: func(p *corev1.Pod) { delete(p.Labels, pavv1.WorkflowLabel) }, foreign: true},
 		"orphaned by the garbage collector": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }},
 		"orphaned, of another owner": {change: func(p *corev1.Pod) {
@@ -33,9 +34,12 @@ func TestGet_ReturnsOnlyPodsThatBelongToTheOwner(t *testing.T) {
 			pod.Name = Name(pavv1.WorkflowStaging, owner, "1")
 			pod.Labels = map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging, pavv1.StageLabel: "the-stage"}
 			pod.Annotations = map[string]string{pavv1.AttemptAnnotation: "1"}
+			pod.Annotations[pavv1.NodeAnnotation] = "the-node"
 			test.change(pod)
-			got, err := newRunner(t, pod).Get(t.Context(), &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}, owner)
-			if errors.Is(err, ErrForeign) != test.foreign || !test.foreign && (err != nil || got == nil) {
+			runner := newRunner(t, pod)
+			runner.Node = "the-node"
+			got, err := runner.Get(t.Context(), &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}, owner)
+			if err != nil || (got == nil) != test.foreign {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})

@@ -23,14 +23,22 @@ var ErrRefused = errors.New("the pod is refused")
 // ErrForeign is wrapped where a pod that is not this workflow's has its name.
 var ErrForeign = errors.New("a pod of that name exists that PaV did not make")
 
+// ErrUnjudged is wrapped where nobody could say whether a pod may be created: the controller agent, which judges
+// pods that refer to more than the node has, does not answer. The pod was not created.
+var ErrUnjudged = errors.New("the pod waits for the controller agent to admit it")
+
 // Runner creates, stops and releases workflow pods. Its client must read from the API server, not
 // from a cache: what it reads decides about effects.
 type Runner struct {
 	// Client reads and writes the API server.
 	Client client.Client
+
+	// Node is the node whose agent runs the pods; empty for the controller agent. Agents of other nodes can make pods
+	// of the same names and owners, but none that say that they are this node's.
+	Node string
 }
 
-// Get returns a pod, or nil where there is none. A pod that the owner does not control is ErrForeign.
+// Get returns a pod, or nil where there is none that the owner has made.
 func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.UID) (*corev1.Pod, error) {
 	if ref == nil {
 		return nil, nil
@@ -43,8 +51,8 @@ func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.U
 	if err != nil {
 		return nil, fmt.Errorf("getting pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	if !Belongs(pod, owner) {
-		return nil, fmt.Errorf("pod %s/%s: %w", ref.Namespace, ref.Name, ErrForeign)
+	if !Belongs(pod, owner) || r.Node != "" && pod.Annotations[pavv1.NodeAnnotation] != r.Node {
+		return nil, nil
 	}
 	return pod, nil
 }
@@ -99,6 +107,8 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return r.adopt(ctx, pod)
+	case isUnjudged(err):
+		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrUnjudged, pod.Namespace, pod.Name, err)
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
 		apierrors.IsRequestEntityTooLargeError(err), isWebhookFailure(err):
 		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrRefused, pod.Namespace, pod.Name, err)
@@ -113,6 +123,11 @@ func isWebhookFailure(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
+// isUnjudged reports whether PaV's own webhook could not be asked, or could not answer: that passes.
+func isUnjudged(err error) bool {
+	return (apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)) && strings.Contains(err.Error(), `"`+pavv1.PodsWebhook+`"`)
+}
+
 func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 	found := &corev1.Pod{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
@@ -121,9 +136,11 @@ func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 	controller := metav1.GetControllerOf(found)
 	same := controller != nil && controller.UID == want.OwnerReferences[0].UID &&
 		found.Labels[pavv1.WorkflowLabel] == want.Labels[pavv1.WorkflowLabel] &&
-		found.Annotations[pavv1.AttemptAnnotation] == want.Annotations[pavv1.AttemptAnnotation]
+		found.Labels[pavv1.StageLabel] == want.Labels[pavv1.StageLabel] &&
+		found.Annotations[pavv1.AttemptAnnotation] == want.Annotations[pavv1.AttemptAnnotation] &&
+		found.Annotations[pavv1.NodeAnnotation] == want.Annotations[pavv1.NodeAnnotation]
 	if !same {
-		return fmt.Errorf("pod %s/%s: %w; delete it", want.Namespace, want.Name, ErrForeign)
+		return fmt.Errorf("pod %s/%s: %w", want.Namespace, want.Name, ErrForeign)
 	}
 	*want = *found
 	return nil

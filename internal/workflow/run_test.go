@@ -74,6 +74,8 @@ func TestCreate_WhereThereIsAPod_AdoptsItOnlyIfItIsTheSame(t *testing.T) {
 		"another owner":        {change: func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }, foreign: true},
 		"an owner that is not": {change: func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, foreign: true},
 		"another workflow":     {change: func(p *corev1.Pod) { p.Labels[pavv1.WorkflowLabel] = "delete" }, foreign: true},
+		"another node":         {change: func(p *corev1.Pod) { p.Annotations[pavv1.NodeAnnotation] = "other" }, foreign: true},
+		"another stage":        {change: func(p *corev1.Pod) { p.Labels[pavv1.StageLabel] = "other" }, foreign: true},
 		"another attempt":      {change: func(p *corev1.Pod) { p.Annotations[pavv1.AttemptAnnotation] = "2" }, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 const (
 	ownStages    = "the PavStages of its own node only"
 	ownPods      = "the staging and unstaging pods of its own node only"
-	ofStages     = "validation pods of PavStages only"
+	ofStages     = "pods of PavStages only"
 	boundPods    = "bound to its own node only"
 	theirPods    = "validation, creation and deletion pods only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"

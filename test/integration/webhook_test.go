@@ -81,7 +81,9 @@ func (w *webhook) install(t *testing.T, object *unstructured.Unstructured) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: admission.ServiceName},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	})
-	configuration.Webhooks[0].ClientConfig.Service.Port = new(w.port)
+	for i := range configuration.Webhooks {
+		configuration.Webhooks[i].ClientConfig.Service.Port = new(w.port)
+	}
 	mustCreate(t, w.cluster, configuration)
 	t.Cleanup(func() {
 		ctx := lasting(t)

@@ -68,6 +68,18 @@ const (
 	ResultAnnotation = Group + "/result"
 )
 
+// AdmittedAnnotation on a PavStage is the record that its pods were admitted, and what they may refer to: that is
+// how the volume can be unstaged when its clients are gone. Written by the controller agent; see package
+// admission. A policy keeps node agents from it.
+const AdmittedAnnotation = Group + "/admitted"
+
+// AdmitAnnotation on a staging pod that has no references asks the controller agent to judge it all the same,
+// because the unstaging pod will have some.
+const AdmitAnnotation = Group + "/admit"
+
+// PodsWebhook is the webhook that judges the pods of node agents, as errors of the API server name it.
+const PodsWebhook = "pods." + Group
+
 // RetryAnnotation on a PavVolume or a PavStage asks for the next attempt now, where the last one has
 // failed and the next one would wait; the value is the time of that wish, as RFC 3339 with
 // microseconds. It is the wish of whoever may write the object, heeded by the agent that makes the

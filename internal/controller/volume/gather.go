@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +52,7 @@ func (r *Reconciler) checkVanished(ctx context.Context, o observed) error {
 func (r *Reconciler) checkAbsent(ctx context.Context, volume *pavv1.PavVolume) error {
 	ref := volume.Status.Pod
 	pod, err := r.Runner.Get(ctx, ref, volume.UID)
-	if err != nil && !errors.Is(err, workflow.ErrForeign) {
+	if err != nil {
 		return err
 	}
 	if pod != nil && (ref.UID == "" || ref.UID == pod.UID) {

@@ -124,11 +124,7 @@ func (t *task) runStaging(ctx context.Context) error {
 		return err
 	}
 	t.troubles.grant(t.stage)
-	err = t.runner.Create(ctx, pod)
-	if errors.Is(err, workflow.ErrRefused) {
-		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
-	}
-	return err
+	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
 }
 
 // makeDirectory makes /pav for a pod. For the first one of its kind in an attempt it is empty: what a pod

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +65,17 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	if err == nil {
 		err = t.createUnstaging(ctx, pod, attempt)
 	}
-	if isDefinition(err) {
+	switch {
+	case errors.Is(err, workflow.ErrUnjudged):
+		return t.unjudged(ctx, pavv1.WorkflowUnstaging, err, false)
+	case errors.Is(err, workflow.ErrForeign):
+		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.UnstagingAttempt = attempt + 1 })
+	case isDefinition(err):
 		t.troubles.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error(), Time: metav1.Now()})
+	default:
+		return err
 	}
-	return err
 }
 
 func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {

@@ -86,7 +86,7 @@ type Config struct {
 // New returns a Stager.
 func New(c Config) *Stager {
 	return &Stager{
-		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client}, dirs: c.Dirs, mounts: c.Mounts,
+		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
 		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
 		troubles: newTroubles(), settling: newSettling(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}

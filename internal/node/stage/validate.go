@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,11 +89,7 @@ func (t *task) runValidation(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	err = t.runner.Create(ctx, pod)
-	if errors.Is(err, workflow.ErrRefused) {
-		return t.failWithoutPod(ctx, pavv1.WorkflowValidation, err, first)
-	}
-	return err
+	return t.created(ctx, pavv1.WorkflowValidation, t.runner.Create(ctx, pod), first)
 }
 
 // buildValidation returns the validation pod, or nil where the provisioner has none.

@@ -1,0 +1,235 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+const (
+	// podsPath is where the pods of node agents are judged; deployment.yaml has it too.
+	podsPath = "/validate-pod"
+
+	// nodeOfToken is where the API server says to which node a service account's token is bound.
+	nodeOfToken = "authentication.kubernetes.io/node-name"
+
+	// recordPolicy is the policy that keeps node agents from records. What is older than it had none.
+	recordPolicy = "pav-admitted-stages"
+
+	// judgeWithin bounds how long a pod is judged: the API server waits ten seconds.
+	judgeWithin = 8 * time.Second
+)
+
+// PodHandler answers requests of node agents to create pods that refer to more than the node has.
+type PodHandler struct {
+	// Client reads the API server, not a cache, and writes the records of stages.
+	Client client.Client
+
+	// Templates evaluates definitions.
+	Templates *template.Evaluator
+}
+
+// refusal is why a pod is refused; other errors say that it could not be judged.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
+
+// Handle implements admission.Handler.
+func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	object, err := decode(request.Object.Raw)
+	pod := &corev1.Pod{}
+	if err == nil {
+		err = json.Unmarshal(request.Object.Raw, pod)
+	}
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
+	}
+	spec, _, _ := unstructured.NestedMap(object, "spec")
+	pod.Namespace = request.Namespace
+	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
+	defer cancel()
+	err = h.judge(ctx, request, pod, spec)
+	log := ctrl.LoggerFrom(ctx).WithValues("pod", pod.Namespace+"/"+pod.Name, "user", request.UserInfo.Username)
+	var refused *refusal
+	switch {
+	case err == nil:
+		log.Info("admitted a node agent's pod")
+		return admission.Allowed("")
+	case errors.As(err, &refused):
+		log.Info("refused a node agent's pod", "reason", err.Error())
+		return admission.Denied(err.Error())
+	}
+	log.Error(err, "a node agent's pod cannot be judged")
+	response := admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the pod cannot be judged at present: %w", err))
+	response.Result.Reason = metav1.StatusReasonServiceUnavailable
+	return response
+}
+
+// judge judges a pod of a node agent.
+func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *corev1.Pod, spec map[string]any) error {
+	owner, err := ownerOf(pod, "PavStage")
+	if err != nil {
+		return refuse("%w", err)
+	}
+	stage := &pavv1.PavStage{}
+	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
+		return refuse("PavStage %q does not exist", owner.Name)
+	} else if err != nil {
+		return fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
+	}
+	node := ""
+	if values := request.UserInfo.Extra[nodeOfToken]; len(values) > 0 {
+		node = values[0]
+	}
+	if err := checkStage(stage, owner, pod, node); err != nil {
+		return refuse("%w", err)
+	}
+	wanted := stageplan.ReferencesOf(spec)
+	known := recordOf(stage)
+	if known != nil && len(wanted.Without(known.references())) == 0 {
+		return nil
+	}
+	s, objects, copies, err := h.gather(ctx, stage)
+	if err != nil {
+		return err
+	}
+	if objects == nil {
+		_, why := s.basis()
+		return refuse("%s", why)
+	}
+	planned, err := h.planned(ctx, s, *objects)
+	if err != nil {
+		return err
+	}
+	if missing := wanted.Without(planned, known.references()); len(missing) > 0 {
+		return refuse("%s", refusalOf(missing, fmt.Sprintf("PavProvisioner %q", stage.Spec.Provisioner)))
+	}
+	if request.DryRun != nil && *request.DryRun {
+		return nil
+	}
+	return known.with(planned, copies).write(ctx, h.Client, stage)
+}
+
+// gather returns the standing of a stage and the objects that its definition is to be evaluated with; nil where there
+// are none that can be trusted. Copies says that those that the stage has are true.
+func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *standing, objects *stageplan.Objects, copies bool, err error) {
+	s = &standing{stage: stage, record: recordOf(stage)}
+	spec := &stage.Spec
+	live := stageplan.Objects{}
+	s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner})
+	if err == nil {
+		s.volume, live.Volume, err = get[corev1.PersistentVolume](ctx, h, "v1", "PersistentVolume", client.ObjectKey{Name: spec.VolumeName})
+	}
+	if err == nil {
+		s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name})
+	}
+	if err == nil {
+		_, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName})
+	}
+	if err == nil {
+		s.used, err = h.isUsed(ctx, s)
+	}
+	if err == nil && s.record == nil && !s.used {
+		s.older, err = h.isOlder(ctx, stage)
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	switch on, _ := s.basis(); on {
+	case basisLive:
+		return s, &live, isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim), nil
+	case basisCopies:
+		copied := stageplan.Objects{Node: live.Node}
+		if copied.Volume, err = decode(spec.Volume.Raw); err == nil {
+			copied.Claim, err = decode(spec.Claim.Raw)
+		}
+		return s, &copied, true, err
+	case basisNone:
+	}
+	return s, nil, false, nil
+}
+
+// get returns an object as the API server has it, typed and as templates see it, or nil where there is none.
+func get[T any](ctx context.Context, h *PodHandler, version, kind string, key client.ObjectKey) (*T, map[string]any, error) {
+	found := &unstructured.Unstructured{}
+	found.SetAPIVersion(version)
+	found.SetKind(kind)
+	err := h.Client.Get(ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("getting %s %q: %w", kind, key, err)
+	}
+	found.SetManagedFields(nil)
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, typed); err != nil {
+		return nil, nil, fmt.Errorf("reading %s %q: %w", kind, key, err)
+	}
+	return typed, found.Object, nil
+}
+
+// isUsed reports whether a pod on the stage's node uses its claim.
+func (h *PodHandler) isUsed(ctx context.Context, s *standing) (bool, error) {
+	if s.claim == nil || s.claim.UID != s.stage.Spec.ClaimRef.UID {
+		return false, nil
+	}
+	pods := &corev1.PodList{}
+	if err := h.Client.List(ctx, pods, client.InNamespace(s.claim.Namespace), client.MatchingFields{"spec.nodeName": s.stage.Spec.NodeName}); err != nil {
+		return false, fmt.Errorf("looking up the pods of node %q in namespace %q: %w", s.stage.Spec.NodeName, s.claim.Namespace, err)
+	}
+	for i := range pods.Items {
+		if uses(&pods.Items[i], s.claim) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isOlder reports whether a stage is older than the rule that a record is needed, so that it is from a version of
+// PaV that had none.
+func (h *PodHandler) isOlder(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	if err := h.Client.Get(ctx, client.ObjectKey{Name: recordPolicy}, policy); err != nil {
+		return false, fmt.Errorf("getting ValidatingAdmissionPolicy %q: %w", recordPolicy, err)
+	}
+	return stage.CreationTimestamp.Time.Before(policy.CreationTimestamp.Time), nil
+}
+
+// account looks up a service account.
+func (h *PodHandler) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	account, _, err := get[corev1.ServiceAccount](ctx, h, "v1", "ServiceAccount", client.ObjectKey{Namespace: namespace, Name: name})
+	return account, err
+}
+
+// getPVC is the template function of that name.
+func (h *PodHandler) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
+	_, claim, err := get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: namespace, Name: name})
+	if err == nil && claim == nil {
+		err = template.ErrNoClaim
+	}
+	return claim, err
+}

@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/stageplan"
+)
+
+// A node agent's token may be stolen, and with it all that it may write: every PavStage of its node. So what a pod
+// may refer to is told by what nobody on the node can write: the definition, the volume, the claim, and the client
+// pod, as they are now; or by the record that the controller agent wrote when it last looked.
+
+// standing is what the judgement of a pod of a stage depends on.
+type standing struct {
+	stage       *pavv1.PavStage
+	provisioner *pavv1.PavProvisioner         // nil where there is none
+	volume      *corev1.PersistentVolume      // nil where there is none
+	claim       *corev1.PersistentVolumeClaim // nil where there is none
+	used        bool                          // a pod that uses the claim is bound to the node
+	older       bool                          // the stage is older than the rule that a record is needed
+	record      *record                       // nil where there is none
+}
+
+// basis is what the definition is to be evaluated with.
+type basis int
+
+const (
+	basisNone   basis = iota // nothing that can be trusted
+	basisLive                // the volume and the claim as they are
+	basisCopies              // the copies that the stage has of them
+)
+
+// basis returns what the definition is to be evaluated with, or why the pod is refused.
+func (s *standing) basis() (basis, string) {
+	spec := &s.stage.Spec
+	claim := observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name)
+	switch {
+	case s.provisioner == nil:
+		return basisNone, fmt.Sprintf("PavProvisioner %q does not exist", spec.Provisioner)
+	case s.record == nil && !s.used && !s.older:
+		return basisNone, fmt.Sprintf("no running pod on node %s uses the claim %s, and the stage has no record that one did", spec.NodeName, claim)
+	case s.agrees():
+		return basisLive, ""
+	case s.record != nil && s.record.Copies, s.older:
+		return basisCopies, ""
+	}
+	return basisNone, fmt.Sprintf("volume %q is not bound to the claim %s any more", spec.VolumeName, claim)
+}
+
+// agrees reports whether the stage is of the volume and the claim as they are now.
+func (s *standing) agrees() bool {
+	spec, volume, claim := &s.stage.Spec, s.volume, s.claim
+	return volume != nil && volume.Spec.CSI != nil && claim != nil &&
+		volume.Spec.CSI.Driver == spec.Provisioner && volume.Spec.CSI.VolumeHandle == spec.VolumeHandle &&
+		volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim.UID &&
+		claim.UID == spec.ClaimRef.UID && claim.Spec.VolumeName == volume.Name
+}
+
+// uses reports whether a pod, which has not ended, uses a claim.
+func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			return v.PersistentVolumeClaim.ClaimName == claim.Name
+		case v.Ephemeral != nil:
+			return pod.Name+"-"+v.Name == claim.Name && metav1.IsControlledBy(claim, pod)
+		}
+		return false
+	})
+}
+
+// ownerOf returns the one owner of a pod, which must be of the kind.
+func ownerOf(pod *corev1.Pod, kind string) (*metav1.OwnerReference, error) {
+	if len(pod.OwnerReferences) != 1 {
+		return nil, fmt.Errorf("the pod has %d owners, not one", len(pod.OwnerReferences))
+	}
+	owner := &pod.OwnerReferences[0]
+	if owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, pavv1.Group+"/") {
+		return nil, fmt.Errorf("the pod's owner is a %s, not a %s", owner.Kind, kind)
+	}
+	return owner, nil
+}
+
+// checkStage returns why a pod that the node's agent creates is not the stage's.
+func checkStage(stage *pavv1.PavStage, owner *metav1.OwnerReference, pod *corev1.Pod, node string) error {
+	switch {
+	case stage.UID != owner.UID:
+		return fmt.Errorf("PavStage %q is another one by now", stage.Name)
+	case node == "" || stage.Spec.NodeName != node:
+		return fmt.Errorf("PavStage %q is of node %q, and the agent of node %q", stage.Name, stage.Spec.NodeName, node)
+	case pod.Labels[pavv1.StageLabel] != stage.Name || pod.Annotations[pavv1.NodeAnnotation] != node:
+		return fmt.Errorf("the pod's label and annotation do not say that it is PavStage %q's on node %q", stage.Name, node)
+	}
+	return nil
+}
+
+// maxNamed is how many references a refusal names.
+const maxNamed = 5
+
+// refusalOf says what of a pod is not planned.
+func refusalOf(missing []string, definition string) string {
+	more := ""
+	if len(missing) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(missing)-maxNamed)
+		missing = missing[:maxNamed]
+	}
+	return fmt.Sprintf("the pod refers to what %s does not plan: %s%s", definition, strings.Join(missing, ", "), more)
+}
+
+// planned returns what evaluates a definition with the objects that it is to be evaluated with.
+func (h *PodHandler) planned(ctx context.Context, s *standing, objects stageplan.Objects) (stageplan.References, error) {
+	stage := s.stage.DeepCopy()
+	if s.volume != nil && s.volume.Spec.CSI != nil && s.claim != nil {
+		// A stage cannot make what is for reading only writable.
+		stage.Spec.ReadOnly = stage.Spec.ReadOnly || stageplan.IsReadOnly(s.volume, s.claim)
+	}
+	request := stageplan.Request{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: h.getPVC}
+	return request.Planned(ctx, stage, objects, h.account)
+}

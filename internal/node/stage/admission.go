@@ -1,0 +1,55 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// created says what follows from the answer to the creation of a validation or staging pod, which is the first one of
+// its kind in the attempt, or not.
+func (t *task) created(ctx context.Context, kind string, err error, first bool) error {
+	switch {
+	case errors.Is(err, workflow.ErrRefused):
+		return t.failWithoutPod(ctx, kind, err, first)
+	case errors.Is(err, workflow.ErrUnjudged):
+		return t.unjudged(ctx, kind, err, first)
+	case errors.Is(err, workflow.ErrForeign):
+		// Somebody has taken the name. The next attempt has another one; what is recorded of this one stays, for a pod
+		// of ours may have had the name before.
+		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.Attempt++ })
+	}
+	return err
+}
+
+// unjudged tells that a pod waits until the controller agent can say whether it may be created, and ends the call; the
+// next one tries again. If it would have been the first pod of its kind, it leaves nothing to be reverted.
+func (t *task) unjudged(ctx context.Context, kind string, reason error, first bool) error {
+	what, event := staging, "FailedMount"
+	switch kind {
+	case pavv1.WorkflowValidation:
+		what = validating
+	case pavv1.WorkflowUnstaging:
+		what, event = unstaging, "FailedUnmount"
+	}
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		if first && kind == pavv1.WorkflowStaging {
+			status.StagingPod = nil
+		}
+		if first && kind == pavv1.WorkflowValidation {
+			status.ValidationPod = nil
+		}
+		setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observe.Clip(reason.Error(), maxMessage))
+	}); err != nil {
+		return err
+	}
+	t.eventf(ctx, corev1.EventTypeWarning, event, "%s on node %s: provisioner %q: %v", what, t.node, t.stage.Spec.Provisioner, reason)
+	return fmt.Errorf("%w: provisioner %q: %s volume %q: %w", ErrPending, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, reason)
+}
