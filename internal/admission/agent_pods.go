@@ -47,12 +47,13 @@ type PodHandler struct {
 	Templates *template.Evaluator
 }
 
-// refusal is why a pod is refused; other errors say that it could not be judged.
-type refusal struct{ err error }
+// RefusalError is why a pod is refused; other errors say that it could not be judged.
+type RefusalError struct{ err error }
 
-func (r *refusal) Error() string { return r.err.Error() }
+func (r *RefusalError) Error() string { return r.err.Error() }
+func (r *RefusalError) Unwrap() error { return r.err }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
+func refuse(format string, args ...any) error { return &RefusalError{fmt.Errorf(format, args...)} }
 
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
@@ -73,7 +74,7 @@ func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admi
 	defer cancel()
 	err = h.judge(ctx, request, pod, spec)
 	log := ctrl.LoggerFrom(ctx).WithValues("pod", pod.Namespace+"/"+pod.Name, "user", request.UserInfo.Username)
-	var refused *refusal
+	var refused *RefusalError
 	switch {
 	case err == nil:
 		log.Info("admitted a node agent's pod")
@@ -90,22 +91,9 @@ func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admi
 
 // judge judges a pod of a node agent.
 func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *corev1.Pod, spec map[string]any) error {
-	owner, err := ownerOf(pod, "PavStage")
+	stage, err := h.stageOf(ctx, request, pod)
 	if err != nil {
-		return refuse("%w", err)
-	}
-	stage := &pavv1.PavStage{}
-	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
-		return refuse("PavStage %q does not exist", owner.Name)
-	} else if err != nil {
-		return fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
-	}
-	node := ""
-	if values := request.UserInfo.Extra[nodeOfToken]; len(values) > 0 {
-		node = values[0]
-	}
-	if err := checkStage(stage, owner, pod, node); err != nil {
-		return refuse("%w", err)
+		return err
 	}
 	wanted := stageplan.ReferencesOf(spec)
 	known := recordOf(stage)
@@ -133,31 +121,45 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	return known.with(planned, copies).write(ctx, h.Client, stage)
 }
 
+// stageOf returns the stage that a pod is of, by its owner.
+func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod *corev1.Pod) (*pavv1.PavStage, error) {
+	owner, err := ownerOf(pod, "PavStage")
+	if err != nil {
+		return nil, refuse("%w", err)
+	}
+	stage := &pavv1.PavStage{}
+	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
+		return nil, refuse("PavStage %q does not exist", owner.Name)
+	} else if err != nil {
+		return nil, fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
+	}
+	node := ""
+	if values := request.UserInfo.Extra[nodeOfToken]; len(values) > 0 {
+		node = values[0]
+	}
+	if err := checkStage(stage, owner, pod, node); err != nil {
+		return nil, refuse("%w", err)
+	}
+	return stage, nil
+}
+
 // gather returns the standing of a stage and the objects that its definition is to be evaluated with; nil where there
 // are none that can be trusted. Copies says that those that the stage has are true.
 func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *standing, objects *stageplan.Objects, copies bool, err error) {
 	s = &standing{stage: stage, record: recordOf(stage)}
-	spec := &stage.Spec
-	live := stageplan.Objects{}
-	s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner})
-	if err == nil {
-		s.volume, live.Volume, err = get[corev1.PersistentVolume](ctx, h, "v1", "PersistentVolume", client.ObjectKey{Name: spec.VolumeName})
-	}
-	if err == nil {
-		s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name})
-	}
-	if err == nil {
-		_, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName})
-	}
-	if err == nil {
-		s.used, err = h.isUsed(ctx, s)
-	}
-	if err == nil && s.record == nil && !s.used {
-		s.older, err = h.isOlder(ctx, stage)
-	}
+	live, err := h.read(ctx, s)
 	if err != nil {
 		return nil, nil, false, err
 	}
+	if s.used, err = h.isUsed(ctx, s); err != nil {
+		return nil, nil, false, err
+	}
+	if s.record == nil && !s.used {
+		if s.older, err = h.isOlder(ctx, stage); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	spec := &stage.Spec
 	switch on, _ := s.basis(); on {
 	case basisLive:
 		return s, &live, isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim), nil
@@ -170,6 +172,23 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *stan
 	case basisNone:
 	}
 	return s, nil, false, nil
+}
+
+// read reads the objects that a stage names.
+func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Objects, err error) {
+	spec := &s.stage.Spec
+	if s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner}); err != nil {
+		return live, err
+	}
+	if s.volume, live.Volume, err = get[corev1.PersistentVolume](ctx, h, "v1", "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
+		return live, err
+	}
+	claim := client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}
+	if s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", claim); err != nil {
+		return live, err
+	}
+	_, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName})
+	return live, err
 }
 
 // get returns an object as the API server has it, typed and as templates see it, or nil where there is none.

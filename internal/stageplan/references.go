@@ -43,7 +43,9 @@ func ReferencesOf(spec map[string]any) References {
 			r.addContainer(container)
 		}
 	}
-	if account, _ := spec["serviceAccountName"].(string); account != "" && account != defaultAccount {
+	account, _ := spec["serviceAccountName"].(string)
+	former, _ := spec["serviceAccount"].(string) // which the API server takes for the same
+	if account = cmp.Or(account, former); account != "" && account != defaultAccount {
 		r.add("serviceAccountName", account)
 	}
 	for _, field := range []string{"imagePullSecrets", "resourceClaims", "schedulingGroup", "workloadRef"} {
@@ -86,7 +88,7 @@ func (r References) plan(ctx context.Context, pod *corev1.Pod, lookUp Account) e
 	if len(pod.Spec.ImagePullSecrets) > 0 {
 		return nil
 	}
-	account, err := lookUp(ctx, pod.Namespace, cmp.Or(pod.Spec.ServiceAccountName, defaultAccount))
+	account, err := lookUp(ctx, pod.Namespace, cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, defaultAccount))
 	if err != nil || account == nil {
 		return err
 	}
@@ -151,21 +153,25 @@ func (r References) addVolume(volume map[string]any) {
 		}
 		path := "volumes." + source
 		r[path] = true
-		if source != "projected" {
+		if source == "projected" {
+			r.addProjected(object(value))
+		} else {
 			r.walk(path, value)
-			continue
-		}
-		for _, part := range objects(object(value)["sources"]) {
-			for kind, value := range part {
-				if kind != "downwardAPI" {
-					r[projectedSources+"."+kind] = true
-					r.walk(projectedSources+"."+kind, value)
-				}
-			}
 		}
 	}
 	if sources == 0 {
 		r["volumes"] = true // of a kind that this version does not know
+	}
+}
+
+func (r References) addProjected(projected map[string]any) {
+	for _, part := range objects(projected["sources"]) {
+		for kind, value := range part {
+			if kind != "downwardAPI" {
+				r[projectedSources+"."+kind] = true
+				r.walk(projectedSources+"."+kind, value)
+			}
+		}
 	}
 }
 

@@ -163,8 +163,8 @@ func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o stageplan.Objects) (s
 	return staging, unstaging
 }
 
-// wantRefused fails the test unless the API server refuses a pod, in these words.
-func wantRefused(t *testing.T, token client.Client, pod *corev1.Pod, words string) {
+// wantForbidden fails the test unless the API server refuses a pod, in these words.
+func wantForbidden(t *testing.T, token client.Client, pod *corev1.Pod, words string) {
 	t.Helper()
 	pod = pod.DeepCopy()
 	pod.UID, pod.ResourceVersion = "", ""
@@ -222,17 +222,17 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := staging.DeepCopy()
 			change(pod)
-			wantRefused(t, h.token, pod, notPlanned)
+			wantForbidden(t, h.token, pod, notPlanned)
 		})
 	}
 	two := staging.DeepCopy()
 	two.OwnerReferences = append(two.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: h.user.Name, UID: h.user.UID})
-	wantRefused(t, h.token, two, "pods of PavStages only")
+	wantForbidden(t, h.token, two, "pods of PavStages only")
 	other := nodeAgent(t, c, "other-node")
 	stolen := staging.DeepCopy()
 	stolen.Annotations[pavv1.NodeAnnotation] = "other-node"
 	stolen.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values = []string{"other-node"}
-	wantRefused(t, other, stolen, "is of node")
+	wantForbidden(t, other, stolen, "is of node")
 
 	// Another webhook's sidecar refers to nothing, and fields are not compared.
 	injected := staging.DeepCopy()
@@ -255,7 +255,7 @@ func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	})
 	forged := stageplan.Objects{Volume: plain(t, json.RawMessage(stage.Spec.Volume.Raw)), Claim: o.Claim, Node: o.Node}
 	staging, _ := h.pods(t, stage, forged)
-	wantRefused(t, h.token, staging, "volumes.secret.secretName=of-others")
+	wantForbidden(t, h.token, staging, "volumes.secret.secretName=of-others")
 
 	staging, unstaging := h.pods(t, stage, o)
 	mustPatch(t, c, h.user, func(pod *corev1.Pod) { pod.Labels = map[string]string{"still": "there"} })
@@ -263,8 +263,8 @@ func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	if err := c.admin.Status().Update(t.Context(), h.user); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, h.token, staging, "no running pod on node")
-	wantRefused(t, h.token, unstaging, "no running pod on node")
+	wantForbidden(t, h.token, staging, "no running pod on node")
+	wantForbidden(t, h.token, unstaging, "no running pod on node")
 }
 
 // The volume can be unstaged when its client, claim and definition are not what they were.
@@ -291,7 +291,7 @@ func TestNodePods_OfStagesThatWereAdmitted(t *testing.T) {
 			changed.Name, changed.Spec.Volumes = "changed", append(changed.Spec.Volumes, secretVolume("changed"))
 			mustAdmit(t, h.token, changed)
 			bad.Name, bad.Spec.Volumes = "bad", append(bad.Spec.Volumes, secretVolume("of-others"))
-			wantRefused(t, h.token, bad, "volumes.secret.secretName=of-others")
+			wantForbidden(t, h.token, bad, "volumes.secret.secretName=of-others")
 		})
 	}
 }
@@ -330,7 +330,7 @@ func TestNodePods_OfStagesOfFormerVersions(t *testing.T) {
 	if err := c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, h.token, unstaging, "no running pod on node")
+	wantForbidden(t, h.token, unstaging, "no running pod on node")
 
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pav-admitted-stages"}}
 	exists(t, c, policy, "is there", func(*admissionregistrationv1.ValidatingAdmissionPolicy) bool { return true })
@@ -343,7 +343,7 @@ func TestNodePods_OfStagesOfFormerVersions(t *testing.T) {
 	mustAdmit(t, h.token, unstaging)
 	bad := unstaging.DeepCopy()
 	bad.Name, bad.Spec.Volumes = "bad", append(bad.Spec.Volumes, secretVolume("of-others"))
-	wantRefused(t, h.token, bad, "volumes.secret.secretName=of-others")
+	wantForbidden(t, h.token, bad, "volumes.secret.secretName=of-others")
 }
 
 // While no replica runs, the API server asks about no pod but those of node agents that refer to more than a node has.
