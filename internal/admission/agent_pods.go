@@ -162,13 +162,12 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *stan
 	spec := &stage.Spec
 	switch on, _ := s.basis(); on {
 	case basisLive:
-		return s, &live, isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim), nil
+		copies = isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim) &&
+			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
+		return s, &live, copies, nil
 	case basisCopies:
-		copied := stageplan.Objects{Node: live.Node}
-		if copied.Volume, err = decode(spec.Volume.Raw); err == nil {
-			copied.Claim, err = decode(spec.Claim.Raw)
-		}
-		return s, &copied, true, err
+		copied, err := copiesOf(spec, live)
+		return s, copied, true, err
 	case basisNone:
 	}
 	return s, nil, false, nil
@@ -187,8 +186,33 @@ func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Obje
 	if s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", claim); err != nil {
 		return live, err
 	}
-	_, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName})
+	if _, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName}); err != nil {
+		return live, err
+	}
+	volume, _, err := get[pavv1.PavVolume](ctx, h, pavv1.GroupVersion.String(), "PavVolume", client.ObjectKey{Name: spec.VolumeName})
+	if err != nil {
+		return live, err
+	}
+	if claim := stageplan.ProvisionedClaim(volume, spec.Provisioner, spec.VolumeHandle); claim != nil {
+		live.Provisioned, err = decode(claim.Raw)
+	}
 	return live, err
+}
+
+// copiesOf returns what a stage has copied of the objects, with the rest as it is.
+func copiesOf(spec *pavv1.PavStageSpec, live stageplan.Objects) (*stageplan.Objects, error) {
+	copied := live
+	var err error
+	if copied.Volume, err = decode(spec.Volume.Raw); err != nil {
+		return nil, err
+	}
+	if copied.Claim, err = decode(spec.Claim.Raw); err != nil {
+		return nil, err
+	}
+	if spec.ProvisionedClaim != nil {
+		copied.Provisioned, err = decode(spec.ProvisionedClaim.Raw)
+	}
+	return &copied, err
 }
 
 // get returns an object as the API server has it, typed and as templates see it, or nil where there is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
@@ -25,6 +26,38 @@ func TestCorpus(t *testing.T) {
 				t.Errorf("there are only %d cases", judged)
 			}
 		})
+	}
+}
+
+// Evaluation is deterministic: the controller agent admits the pods of node agents by what it makes of the same
+// definition and objects. That holds for random and lipsum, for the order of keys, and for the words of errors.
+func TestCorpus_IsEvaluatedAlikeEachTime(t *testing.T) {
+	evaluated := 0
+	for _, name := range []string{"corpus", "found"} {
+		content, err := os.ReadFile("testdata/" + name + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c, err := range cases.NewReader(bytes.NewReader(content)).All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := cases.Evaluate(t.Context(), c.Template, c.Context)
+			for range 3 {
+				if diff := cmp.Diff(first, cases.Evaluate(t.Context(), c.Template, c.Context)); diff != "" {
+					t.Errorf("%s: %q (-first +again):\n%s", c.ID, c.Template, diff)
+				}
+			}
+			evaluated++
+		}
+	}
+	if evaluated < 1915 {
+		t.Errorf("there are only %d cases", evaluated)
+	}
+	const random = "{{ range(100000)|random }} {{ lipsum(n=1) }}"
+	first := cases.Evaluate(t.Context(), random, py.Object{})
+	if diff := cmp.Diff(first, cases.Evaluate(t.Context(), random, py.Object{})); diff != "" || first.Text == "" {
+		t.Errorf("random: %s (-first +again):\n%s", first, diff)
 	}
 }
 
