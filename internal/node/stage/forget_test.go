@@ -121,7 +121,7 @@ func TestOutcomes_OfAPodWithoutAnOwnerIsNeeded_WhileItsStageKnowsIt(t *testing.T
 	shared, _ := n.stager.names(v)
 	stage := n.ledger(t, v, shared)
 	pod := n.api.pods["stage-1"].DeepCopy()
-	pod.OwnerReferences, pod.Annotations = nil, map[string]string{pavv1.AttemptAnnotation: "1"}
+	pod.OwnerReferences, pod.Annotations = nil, map[string]string{pavv1.AttemptAnnotation: "1", pavv1.NodeAnnotation: "node"}
 	pod.Name = workflow.Name(pavv1.WorkflowStaging, string(stage.UID), "1")
 	stage.Status.StagingPod.Name = pod.Name
 	recorded := func() bool {

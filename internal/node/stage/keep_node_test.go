@@ -189,6 +189,7 @@ func (n *testNode) stage(t *testing.T, change func(*pavv1.PavStage)) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "pav-pods", Name: "stage-1", Finalizers: []string{pavv1.PodFinalizer},
 			Labels:          map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging},
+			Annotations:     map[string]string{pavv1.NodeAnnotation: "node"},
 			OwnerReferences: []metav1.OwnerReference{{UID: "stage-uid", Controller: new(true)}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},

@@ -129,6 +129,7 @@ func (n *testNode) ledger(t *testing.T, v Volume, name string) *pavv1.PavStage {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "pav-pods", Name: "stage-1",
 			Labels:          map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging, pavv1.StageLabel: name},
+			Annotations:     map[string]string{pavv1.NodeAnnotation: "node"},
 			OwnerReferences: []metav1.OwnerReference{{UID: "stage-uid", Controller: new(true)}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
