@@ -53,7 +53,7 @@ type RefusalError struct{ err error }
 func (r *RefusalError) Error() string { return r.err.Error() }
 func (r *RefusalError) Unwrap() error { return r.err }
 
-func refuse(format string, args ...any) error { return &RefusalError{fmt.Errorf(format, args...)} }
+func refusePod(format string, args ...any) error { return &RefusalError{fmt.Errorf(format, args...)} }
 
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
@@ -106,14 +106,14 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	}
 	if objects == nil {
 		_, why := s.basis()
-		return refuse("%s", why)
+		return refusePod("%s", why)
 	}
 	planned, err := h.planned(ctx, s, *objects)
 	if err != nil {
 		return err
 	}
 	if missing := wanted.Without(planned, known.references()); len(missing) > 0 {
-		return refuse("%s", refusalOf(missing, fmt.Sprintf("PavProvisioner %q", stage.Spec.Provisioner)))
+		return refusePod("%s", refusalOf(missing, fmt.Sprintf("PavProvisioner %q", stage.Spec.Provisioner)))
 	}
 	if request.DryRun != nil && *request.DryRun {
 		return nil
@@ -125,11 +125,11 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod *corev1.Pod) (*pavv1.PavStage, error) {
 	owner, err := ownerOf(pod, "PavStage")
 	if err != nil {
-		return nil, refuse("%w", err)
+		return nil, refusePod("%w", err)
 	}
 	stage := &pavv1.PavStage{}
 	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); apierrors.IsNotFound(err) {
-		return nil, refuse("PavStage %q does not exist", owner.Name)
+		return nil, refusePod("PavStage %q does not exist", owner.Name)
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
 	}
@@ -138,7 +138,7 @@ func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod
 		node = values[0]
 	}
 	if err := checkStage(stage, owner, pod, node); err != nil {
-		return nil, refuse("%w", err)
+		return nil, refusePod("%w", err)
 	}
 	return stage, nil
 }

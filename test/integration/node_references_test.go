@@ -207,6 +207,7 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 		"a claim":           func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, userOf(h.volume, "").Spec.Volumes...) },
 		"a service account": func(p *corev1.Pod) { p.Spec.ServiceAccountName = "of-others" },
 		"a service's token": func(p *corev1.Pod) {
+			p.Spec.ServiceAccountName = "default"
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}})
 		},
 		"a volume of a driver": func(p *corev1.Pod) {
@@ -367,10 +368,10 @@ func TestNodePods_WithoutReplicas(t *testing.T) {
 	many := userOf(h.volume, "")
 	many.Name = "many"
 	many.Spec.Volumes = nil
-	for i := range 500 { // as much as makes conditions of that kind too expensive, were they evaluated
+	for i := range 100 { // as much as makes conditions of that kind too expensive, were they evaluated
 		many.Spec.Volumes = append(many.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", i), VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "any"}}})
 		container := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "any"}
-		for j := range 40 {
+		for j := range 20 {
 			container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("E%d", j), ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "any"}, Key: "any"}}})
 		}
 		many.Spec.Containers = append(many.Spec.Containers, container)

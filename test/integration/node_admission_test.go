@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/internal/admission"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// squat makes a pod of the name and the owner that the next pod of a stage is to have, with another node's token.
+func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) *corev1.Pod {
+	t.Helper()
+	const node = "squatter"
+	onNode := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: workflow.DefaultNamespace, Name: workflow.Name(kind, string(stage.UID), "1"),
+			Labels:      map[string]string{pavv1.WorkflowLabel: kind, pavv1.StageLabel: stage.Name},
+			Annotations: map[string]string{pavv1.NodeAnnotation: node, pavv1.AttemptAnnotation: "1"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: stage.Name, UID: stage.UID, Controller: new(true),
+			}},
+		},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "busybox:1.37.0"}},
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{onNode}}},
+			}}},
+		},
+	}
+	if err := nodeAgent(t, c, node).Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodSucceeded // so that whoever takes it for its own takes its work for done
+	if err := c.admin.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)) })
+	return pod
+}
+
+// A pod that refers to a Secret waits for the controller agent, and the claim's events say so. It is unstaged when
+// client and claim are gone. Pods that agents of other nodes have made in advance stand for none of its own.
+func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *testing.T) {
+	withSecret := strings.Replace(workerTemplate, `"spec": {`, `"spec": {"volumes": [{"name": "secret", "secret": {"secretName": "any"}}],`, 1)
+	n := newNode(t, workers(t, nil), func(p *pavv1.PavProvisioner) {
+		p.Spec.VolumeStaging.PodTemplate, p.Spec.VolumeUnstaging.PodTemplate = *field(withSecret), field(withSecret)
+	})
+	w := serveWebhook(t, n.c)
+	n.run(t)
+	v := n.volume(t, "made-waiting")
+	user := mustCreate(t, n.c, userOf(v, n.Node))
+	const words = "waits for the controller agent"
+	eventually(t, "the call says what it waits for", func(ctx context.Context) (bool, string) {
+		err := n.Stage(ctx, v)
+		return err != nil && strings.Contains(err.Error(), words), fmt.Sprint(err)
+	})
+	eventually(t, "an event says so", func(ctx context.Context) (bool, string) {
+		events := &corev1.EventList{}
+		err := n.c.admin.List(ctx, events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": v.Name})
+		for i := range events.Items {
+			if e := &events.Items[i]; e.Reason == "FailedMount" && strings.Contains(e.Message, words) && e.InvolvedObject.Kind == "PersistentVolumeClaim" {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d events, %v", len(events.Items), err)
+	})
+	stage := n.stages(t)[0]
+	if stage.Status.StagingPod != nil || len(n.Journal.Of(v.Handle)) > 0 {
+		t.Errorf("a pod was made: %+v", stage.Status.StagingPod)
+	}
+
+	squat(t, n.c, &stage, pavv1.WorkflowStaging)
+	squat(t, n.c, &stage, pavv1.WorkflowUnstaging)
+	t.Cleanup(func() { // Nobody else does what the controller agent does when it has ended.
+		provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}
+		mustPatch(t, n.c, provisioner, func(p *pavv1.PavProvisioner) { p.Finalizers = nil })
+		_ = n.c.admin.Delete(lasting(t), csiDriver(n.provisioner))
+	})
+	w.launch(t, admission.DefaultLifetimes())
+	n.stage(t, v)
+	if err := n.c.admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	mustDelete(t, n.c, claimNamed(v))
+	gone(t, n.c, claimNamed(v))
+	n.unstage(t, v)
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}
