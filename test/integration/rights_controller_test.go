@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	relabel = `{"metadata": {"labels": {"a": "b"}}}`
-	adopted = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}`
-	held    = `{"metadata": {"finalizers": ["example.org/mine"]}}`
+	relabel   = `{"metadata": {"labels": {"a": "b"}}}`
+	adopted   = `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}`
+	finalized = `{"metadata": {"finalizers": ["example.org/mine"]}}`
 )
 
 // What follows is tried with a token of the controller agent, by somebody who is not it.
@@ -62,7 +62,7 @@ func TestControllerToken_ChangesTheAuthorityOfItsWebhooksOnly(t *testing.T) {
 		{"it leaves objects out", set("objectSelector", `{"matchLabels": {"a": "b"}}`), only},
 		{"it waits for less", set("timeoutSeconds", "1"), only},
 		{"it adds a label", patching(configuration, relabel), only},
-		{"it holds the configuration", patching(configuration, held), only},
+		{"it holds the configuration", patching(configuration, finalized), only},
 		{"it gives it an owner", patching(configuration, adopted), only},
 		{"it changes another configuration", patching(another, relabel), notInTheRole},
 		{"it makes another configuration", creating(another), notInTheRole},
@@ -84,7 +84,7 @@ func TestControllerToken_ChangesFinalizersOfDefinitionsOnly(t *testing.T) {
 		{"it adds its finalizer", patching(provisioner, `{"metadata": {"finalizers": ["`+pavv1.ProvisionerFinalizer+`"]}}`), ""},
 		{"it adds its finalizer to another's", patching(others, `[{"op": "add", "path": "/metadata/finalizers/-", "value": "`+pavv1.ProvisionerFinalizer+`"}]`), ""},
 		{"it takes another's finalizer", patching(others, `{"metadata": {"finalizers": null}}`), only},
-		{"it adds another finalizer", patching(provisioner, held), only},
+		{"it adds another finalizer", patching(provisioner, finalized), only},
 		{"it changes a staging pod", patching(provisioner, `{"spec": {"volumeStaging": {"podTemplate": {"spec": {"hostPID": true}}}}}`), only},
 		{"it adds a label", patching(provisioner, relabel), only},
 		{"it adds an annotation", patching(provisioner, `{"metadata": {"annotations": {"a": "b"}}}`), only},
