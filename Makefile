@@ -141,6 +141,13 @@ lint: bin/golangci-lint ## Run go vet and golangci-lint
 	@for module in $(GO_MODULES); do (cd $$module && go vet ./...); done
 	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run -c $$root/.golangci.yml ./...); done
 
+bin/govulncheck: test/tools/govulncheck/go.mod
+	go -C test/tools/govulncheck build -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
+
+.PHONY: vuln
+vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reach; takes the database at vuln.go.dev
+	@test/vuln bin/govulncheck ./cmd/...
+
 .PHONY: test-unit
 test-unit: packages ## Run the unit tests, those on real mounts, and those of the templates
 	go test -race -timeout 30m ./cmd/... ./internal/...
