@@ -14,7 +14,6 @@ import (
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // reasonConflict is the reason of a condition about storage that another object has.
@@ -155,8 +154,8 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	if pod == nil {
 		return r.checkVanished(ctx, o)
 	}
-	if result, err := workflow.ResultOf(pod); result != nil || err != nil {
-		return nil // it was told, and says nothing that could be a handle
+	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told {
+		return nil // and says nothing that could be a handle
 	}
 	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 	if err != nil {

@@ -19,20 +19,26 @@ func decideDeletion(o observed) decision {
 	if o.nothingToDelete() {
 		return decision{step: stepMarkDeleted}
 	}
-	if p := o.progress(); o.restored() && !o.deleting() && (p == podNone || p == podIntended) {
+	begun := o.begun()
+	if !begun && o.restored() && !o.deleting() {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}
 	if status.Phase != pavv1.VolumeDeleting {
 		return decision{step: stepMarkDeleting}
 	}
-	if p := o.progress(); len(o.others) > 0 && (p == podNone || p == podIntended) {
+	if !begun && len(o.others) > 0 {
 		return stillHeld(o)
 	}
 	if status.Pod != nil {
 		return decideDeletionPod(o, stepMarkDeleted)
 	}
+	return decideNextDeletion(o, retainInstead)
+}
+
+// decideNextDeletion decides when the next deletion pod comes; instead is what can be done without a provisioner.
+func decideNextDeletion(o observed, instead string) decision {
 	if o.provisioner == nil {
-		return noProvisioner(o, retainInstead)
+		return noProvisioner(o, instead)
 	}
 	if wait := deletionBackoff(o); wait > 0 {
 		return again(wait)

@@ -25,18 +25,21 @@ func decidePending(o observed) decision {
 // decideIdle decides about a volume of which nothing exists: before the first attempt, or after one
 // that failed and was reverted.
 func decideIdle(o observed) decision {
-	status := &o.volume.Status
 	if o.unwanted() && o.wasBound && !o.deleting() {
-		return waiting(pavv1.VolumeProvisioned, "Restored", fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, so that its storage may exist: "+
-			"restore the PersistentVolume, too, or delete the storage by hand and then the PavVolume", o.volume.Name), true)
+		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
 	}
 	// The claim's own controller tells its user why, and goes by a replaced StorageClass with a new PavVolume.
-	if o.unwanted() || o.classReplaced && status.Failure != nil {
+	if o.unwanted() || o.classReplaced && o.volume.Status.Failure != nil {
 		return decision{step: stepForget}
 	}
 	if o.waitsForNode {
 		return decision{step: stepDone}
 	}
+	return decideAttempt(o)
+}
+
+// decideAttempt decides about the next attempt to provision a volume.
+func decideAttempt(o observed) decision {
 	if d, waits := decideConflict(o); waits {
 		return d
 	}
@@ -214,7 +217,7 @@ func decideReverting(o observed) decision {
 		// Written by somebody who did not hear of the revert any more. Its storage is gone, or about to be.
 		reverted.step = stepDeletePV
 	}
-	if p := o.progress(); p != podNone && p != podIntended {
+	if o.begun() {
 		return decideDeletionPod(o, reverted.step)
 	}
 	_, known := o.identity()
@@ -227,13 +230,7 @@ func decideReverting(o observed) decision {
 		return decideRevert(o, known)
 	}
 	if o.volume.Status.Pod == nil {
-		if o.provisioner == nil {
-			return noProvisioner(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
-		}
-		if wait := deletionBackoff(o); wait > 0 {
-			return again(wait)
-		}
-		return decision{step: stepDelete}
+		return decideNextDeletion(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
 	}
 	return decideDeletionPod(o, reverted.step)
 }

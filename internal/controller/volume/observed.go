@@ -253,6 +253,12 @@ func (o observed) progress() progress {
 	}
 }
 
+// begun reports whether the pod of the present step was created, as far as is known.
+func (o observed) begun() bool {
+	p := o.progress()
+	return p != podNone && p != podIntended
+}
+
 // mayTell says whether something that matters may come from the node of a pod that is over: what a
 // creation pod that succeeded left in /pav, or the last words of one that failed.
 func (o observed) mayTell(pod *corev1.Pod) bool {

@@ -43,6 +43,12 @@ func restoredText(volume *pavv1.PavVolume) string {
 		"to have the storage deleted, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
 }
 
+// lostText says what to do about a record without its status, its claim and its PersistentVolume.
+func lostText(volume *pavv1.PavVolume) string {
+	return fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, so that its storage may exist: "+
+		"restore the PersistentVolume, too, or delete the storage by hand and then the PavVolume", volume.Name)
+}
+
 // renews reports whether a restored record can be believed again: Kubernetes says that its PersistentVolume is in use.
 func (o observed) renews(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeReady && o.restored() && pv.Status.Phase == corev1.VolumeBound
