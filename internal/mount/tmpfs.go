@@ -18,10 +18,10 @@ type Tmpfs struct {
 	Mode fs.FileMode
 }
 
-// MountTmpfs mounts a file system in memory on a directory, in a peer group of its own,
+// Mount mounts a file system in memory on a directory, in a peer group of its own,
 // and without device files or programs that gain rights. If the directory is a mount
 // point already, only what is missing of the peer group is made up for, as by SelfBind.
-func MountTmpfs(path string, t Tmpfs) error {
+func (t Tmpfs) Mount(path string) error {
 	dir, at, err := openMountable(path)
 	if err != nil {
 		return err

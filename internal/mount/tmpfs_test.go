@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMountTmpfs_IsLimited_AndAMountOfItsOwn(t *testing.T) {
+func TestTmpfs_IsLimited_AndAMountOfItsOwn(t *testing.T) {
 	dir := makeDir(t, workDir(t), "pav")
 	for range 2 {
-		must(t, MountTmpfs(dir, Tmpfs{Size: 1 << 20, Inodes: 16, Mode: 0o777}))
+		must(t, Tmpfs{Size: 1 << 20, Inodes: 16, Mode: 0o777}.Mount(dir))
 		writeFile(t, dir+"/file", "stays")
 	}
 	wantFile(t, dir+"/file", "stays")

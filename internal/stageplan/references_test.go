@@ -74,7 +74,7 @@ func variants(of reflect.Type, path string) []variant {
 func TestReferences_KnowEveryTextOfAPodsSpec(t *testing.T) {
 	lists := map[bool][]string{}
 	for _, v := range variants(reflect.TypeFor[corev1.PodSpec](), "spec") {
-		spec, _ := v.value.Interface().(corev1.PodSpec)
+		spec, _ := reflect.TypeAssert[corev1.PodSpec](v.value)
 		references, err := Of(&corev1.Pod{Spec: spec})
 		if err != nil {
 			t.Fatal(err)

@@ -43,9 +43,9 @@ func findEvent(ctx context.Context, namespace, object, reason string, words ...s
 	return nil, fmt.Errorf("no event %s of %s has all of %q, but there are %q", reason, object, words, seen)
 }
 
-// wantDescribed objects unless what 'kubectl describe pod' prints has all the words.
-func wantDescribed(ctx context.Context, namespace, pod string, words ...string) error {
-	out, err := kubectl(ctx, "", "describe", "pod", "-n", namespace, pod)
+// wantDescribed objects unless what 'kubectl describe pod client' prints has all the words.
+func wantDescribed(ctx context.Context, namespace string, words ...string) error {
+	out, err := kubectl(ctx, "", "describe", "pod", "-n", namespace, "client")
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func TestProvisionerThatDoesNotExist_PodSaysSo(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(staticVolume("orphan", "no-such-provisioner", namespace, ""), clientPod("client", "data", "")))
 	eventually(t, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", `spec.csi.driver of PersistentVolume "orphan" is "no-such-provisioner"`, "neither a PavProvisioner nor")
+		return wantDescribed(ctx, namespace, "FailedMount", `spec.csi.driver of PersistentVolume "orphan" is "no-such-provisioner"`, "neither a PavProvisioner nor")
 	})
 }
 
@@ -72,7 +72,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 		"umount /pav/volume"), storageClass("fails-to-stage")))
 	apply(t, namespace, documents(claim("data", "fails-to-stage", "ReadWriteOnce"), clientPod("client", "data", "")))
 	eventually(t, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "fails-to-stage"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
+		return wantDescribed(ctx, namespace, "FailedMount", `provisioner "fails-to-stage"`, "pod pav-pods/stage-", "exit code 3", "the backend is on fire", "kubectl logs -n pav-pods stage-")
 	})
 	eventually(t, "the claim says why", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "data", "FailedMount", `provisioner "fails-to-stage"`, "the backend is on fire")
@@ -96,7 +96,7 @@ func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
 	apply(t, namespace, documents(broken, storageClass("broken")))
 	apply(t, namespace, documents(claim("data", "broken", "ReadWriteOnce"), clientPod("client", "data", "")))
 	eventually(t, "the pod says why", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]: line 1, column 34: 'dict object' has no attribute 'no_such_parameter'")
+		return wantDescribed(ctx, namespace, "FailedMount", `provisioner "broken"`, "spec.volumeStaging.podTemplate.spec.containers[0].args[0]: line 1, column 34: 'dict object' has no attribute 'no_such_parameter'")
 	})
 	_, err := kubectl(t.Context(), provisioner("broken", "mkdir /pav/volume", ""), "apply", "-f", "-")
 	must(t, err)
@@ -110,7 +110,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 	apply(t, namespace, documents(claim("data", "elsewhere", "ReadWriteOnce"), clientPod("client", "data", "")))
 	hint := "kubectl label namespace " + namespace + " pav.albertofaria.github.io/allow-pods=true"
 	eventually(t, "the pod says how", func(ctx context.Context) error {
-		return wantDescribed(ctx, namespace, "client", "FailedMount", hint)
+		return wantDescribed(ctx, namespace, "FailedMount", hint)
 	})
 	_, err := kubectl(t.Context(), "", strings.Fields(strings.TrimPrefix(hint, "kubectl "))...)
 	must(t, err)

@@ -34,11 +34,11 @@ func TestWebhook_CertificateIsRenewedUnderRequests(t *testing.T) {
 			t.Errorf("request %d fails: %v", asked, err)
 		}
 		asked++
-		exists(t, c, configuration, "is there", func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool { return true })
+		exists(t, c, configuration, "is there", func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool { return true }) //nolint:contextcheck // it has its own deadline
 		for _, r := range replicas {
 			certificate, err := r.certificate(ctx, configuration.Webhooks[0].ClientConfig.CABundle)
 			if err != nil { // The authority may have been replaced since the bundle was read.
-				exists(t, c, configuration, "is there", func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool { return true })
+				exists(t, c, configuration, "is there", func(*admissionregistrationv1.ValidatingWebhookConfiguration) bool { return true }) //nolint:contextcheck // it has its own deadline
 				certificate, err = r.certificate(ctx, configuration.Webhooks[0].ClientConfig.CABundle)
 			}
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // squat makes a pod of the name and the owner that the next pod of a stage is to have, with another node's token.
-func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) *corev1.Pod {
+func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) {
 	t.Helper()
 	const node = "squatter"
 	onNode := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
@@ -45,7 +45,6 @@ func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) *corev1
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)) })
-	return pod
 }
 
 // A pod that refers to a Secret waits for the controller agent, and the claim's events say so. It is unstaged when

@@ -231,7 +231,7 @@ func TestNode_UnstagingGoesOnBetweenCalls(t *testing.T) {
 	}
 	close(goOn)
 	eventually(t, "the stage is gone", func(context.Context) (bool, string) {
-		stages := n.stages(t)
+		stages := n.stages(t) //nolint:contextcheck // it has its own deadline
 		return len(stages) == 0, fmt.Sprintf("%d PavStages", len(stages))
 	})
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
@@ -256,10 +256,14 @@ func TestNode_FailedStaging_NoFinalAnswerBeforeItIsReverted(t *testing.T) {
 	v := n.volume(t, "served")
 	answer := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { answer <- n.firstAnswer(t, func(context.Context) error { return n.Stage(ctx, v) }) }()
+	go func() {
+		answer <- n.firstAnswer(t, func(context.Context) error { return n.Stage(ctx, v) }) //nolint:contextcheck // the call ends when the test ends it
+	}()
 	<-begun
 	cancel()
-	<-answer
+	if err := <-answer; err == nil {
+		t.Error("the volume is staged although its staging pod failed")
+	}
 	for range 20 {
 		n.wantNotFinal(t, "staging while a failed attempt is reverted", func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)

@@ -68,7 +68,7 @@ func hold(t *testing.T, c *cluster, changes ...func(*pavv1.PavProvisioner)) *hel
 				object.SetFinalizers(nil)
 				_ = c.admin.Update(ctx, object)
 				_ = c.admin.Delete(ctx, object, client.GracePeriodSeconds(0))
-				gone(t, c, object)
+				gone(t, c, object) //nolint:contextcheck // it has its own deadline
 			})
 		}
 		removeVolume(ctx, t, c, h.volume)

@@ -108,17 +108,6 @@ func stolenController(t *testing.T, c *cluster) client.Client {
 	return clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: namespace, Name: "controller-agent"}, nil))
 }
 
-// stolenNode returns a client with the token of the node agent on a node.
-func stolenNode(t *testing.T, c *cluster, node string) client.Client {
-	t.Helper()
-	pod := mustCreate(t, c, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "agent-of-" + node},
-		Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: "node-agent", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	})
-	t.Cleanup(func() { removeNow(t, c, pod) })
-	return clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: namespace, Name: "node-agent"}, pod))
-}
-
 // removeNow deletes a pod that nobody runs.
 func removeNow(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()

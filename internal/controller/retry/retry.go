@@ -25,7 +25,7 @@ const (
 )
 
 // Later ends a pass that is to be repeated after some time although nothing has failed.
-type Later struct{ After time.Duration }
+type Later struct{ After time.Duration } //nolint:errname // it ends a pass, and is no failure
 
 func (l *Later) Error() string { return "to be repeated in " + l.After.String() }
 

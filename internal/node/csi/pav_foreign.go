@@ -26,11 +26,11 @@ func newForeignPods() *foreignPods { return &foreignPods{refused: lru.New(maxFor
 // remembered. It must be one that never changes.
 func (f *foreignPods) podOf(ctx context.Context, uid types.UID, ask func(context.Context) (*corev1.Pod, error)) (*corev1.Pod, error) {
 	if refusal, ok := f.refused.Get(uid); ok {
-		return nil, refusal.(error) //nolint:errcheck,forcetypeassert // There is nothing else in it.
+		return nil, refusal.(error)
 	}
 	answer, err, _ := f.asked.Do(string(uid), func() (any, error) {
 		if refusal, ok := f.refused.Get(uid); ok {
-			return nil, refusal.(error) //nolint:errcheck,forcetypeassert // as above
+			return nil, refusal.(error)
 		}
 		pod, err := ask(ctx)
 		if errors.Is(err, errForeignPod) {
@@ -41,5 +41,5 @@ func (f *foreignPods) podOf(ctx context.Context, uid types.UID, ask func(context
 	if err != nil {
 		return nil, err
 	}
-	return answer.(*corev1.Pod), nil //nolint:errcheck,forcetypeassert // as above
+	return answer.(*corev1.Pod), nil
 }

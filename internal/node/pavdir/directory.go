@@ -38,7 +38,7 @@ func (d *Directories) create(of directory) error {
 		return err
 	}
 	if filepath.Dir(of.folder) == d.pods() {
-		return mount.MountTmpfs(of.pav(), ownPav)
+		return ownPav.Mount(of.pav())
 	}
 	return mount.SelfBind(of.pav())
 }
