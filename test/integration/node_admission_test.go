@@ -90,6 +90,9 @@ func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *
 	})
 	w.launch(t, admission.DefaultLifetimes())
 	n.stage(t, v)
+	if staged := n.stages(t)[0]; staged.UID != stage.UID || staged.Status.Attempt != 2 {
+		t.Errorf("the volume is not staged by the next pod of the same PavStage, but by attempt %d of %q, which was %q", staged.Status.Attempt, staged.UID, stage.UID)
+	}
 	if err := n.c.admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
