@@ -51,6 +51,7 @@ var ofWork = []row{
 var ofEffects = []row{
 	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
 	{pavdir.ErrTorn, codes.Unavailable},            // the record is written anew from the PavStage
+	{pavdir.ErrLost, codes.Unavailable},            // what the pod left is recorded as lost
 	{mount.ErrHangs, codes.Aborted},                // CSI: "an operation is pending on the volume"
 	{mount.ErrDead, codes.Unavailable},             // the stage is made anew, or is unstaged
 	{mount.ErrOccupied, codes.Unavailable},         // somebody else's mount is in the way; it can be taken away

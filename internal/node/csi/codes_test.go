@@ -46,6 +46,7 @@ var wanted = []struct {
 	{"the pod is not PaV's", errForeignPod, codes.PermissionDenied},
 	{"pavdir.ErrNoVolume", pavdir.ErrNoVolume, codes.Unavailable},
 	{"pavdir.ErrTorn", pavdir.ErrTorn, codes.Unavailable},
+	{"pavdir.ErrLost", pavdir.ErrLost, codes.Unavailable},
 	{"mount.ErrHangs", mount.ErrHangs, codes.Aborted},
 	{"mount.ErrDead", mount.ErrDead, codes.Unavailable},
 	{"mount.ErrOccupied", mount.ErrOccupied, codes.Unavailable},

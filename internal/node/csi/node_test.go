@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
@@ -116,11 +117,13 @@ func TestEachCallReachesTheDomain(t *testing.T) {
 		corev1.PersistentVolumeFilesystem: capability(writer),
 		corev1.PersistentVolumeBlock:      device(writer),
 	} {
+		isDirectory := mode == corev1.PersistentVolumeFilesystem
 		want := map[string]call{
 			"Stage":   {Method: "Stage", Volume: volume, Staging: stage.Staging{Mode: mode, Path: "/staging"}},
 			"Unstage": {Method: "Unstage", Volume: volume, Path: "/staging"},
 			"Publish": {Method: "Publish", Volume: volume, Publication: stage.Publication{
 				Target: "/target", Mode: mode, Client: pavdir.Client{Target: "/target"},
+				Options: mount.BindOptions{NoSuid: isDirectory, NoDev: isDirectory},
 			}},
 			"Unpublish": {Method: "Unpublish", Volume: volume, Path: "/target"},
 			"Stats":     {Method: "Stats", Volume: volume, Path: "/target"},
