@@ -134,7 +134,7 @@ func TestTenant_OfAnOpenNamespace_ReachesIntoNoWorkflowPod(t *testing.T) {
 		{"its resources", patching(pod, `[{"op": "replace", "path": "/spec/containers/0/resources/requests/cpu", "value": "2m"}]`, "resize"), only},
 		{"annotations by a binding", binding(mine.Name, map[string]string{pavv1.ResultAnnotation: "{}"}), keys},
 	})
-	config := tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}, nil)
+	config := tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"})
 	connects, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestOpeningANamespaceNeedsARightOfItsOwn(t *testing.T) {
 	}})
 	t.Cleanup(func() { mustDeleteLasting(t, c, role) })
 	bindEverywhere(t, c, in, role.Name, &authorizationv1.ResourceAttributes{Resource: "namespaces", Verb: "create"})
-	owner := clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}, nil))
+	owner := clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}))
 	opens := `{"metadata": {"labels": {"` + pavv1.AllowPodsLabel + `": "true"}}}`
 	opened := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in + "-new", Labels: map[string]string{pavv1.AllowPodsLabel: "true"}}}
 	try(t, owner, []attempt{

@@ -76,13 +76,10 @@ func patching(object client.Object, patch string, subresource ...string) func(co
 	}
 }
 
-// tokenFor returns the configuration of somebody with a token of a service account, which is bound to a pod if one is given.
-func tokenFor(t *testing.T, c *cluster, account client.ObjectKey, pod *corev1.Pod) *rest.Config {
+// tokenFor returns the configuration of somebody with a token of a service account.
+func tokenFor(t *testing.T, c *cluster, account client.ObjectKey) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	if pod != nil {
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
-	}
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err := c.admin.SubResource("token").Create(t.Context(), object, request); err != nil {
 		t.Fatal(err)
@@ -105,7 +102,7 @@ func clientWith(t *testing.T, c *cluster, config *rest.Config) client.Client {
 // stolenController returns a client with a token of the controller agent.
 func stolenController(t *testing.T, c *cluster) client.Client {
 	t.Helper()
-	return clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: namespace, Name: "controller-agent"}, nil))
+	return clientWith(t, c, tokenFor(t, c, client.ObjectKey{Namespace: namespace, Name: "controller-agent"}))
 }
 
 // removeNow deletes a pod that nobody runs.
@@ -128,7 +125,7 @@ func tenantOf(t *testing.T, c *cluster, in string) client.Client {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: in, Name: account.Name}},
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, binding) })
-	tenant := clientWith(t, c, tokenFor(t, c, client.ObjectKeyFromObject(account), nil))
+	tenant := clientWith(t, c, tokenFor(t, c, client.ObjectKeyFromObject(account)))
 	eventually(t, "the tenant has the role", func(ctx context.Context) (bool, string) {
 		err := client.NewDryRunClient(tenant).Create(ctx, ordinaryPod(in, "ordinary"))
 		return err == nil, "" // an error that stays is what the test waits for in vain

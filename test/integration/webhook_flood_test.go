@@ -71,7 +71,7 @@ func (w *webhook) launchProcess(t *testing.T) (*process, *replica) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the program: %v: %s", err, out)
 	}
-	account := tokenFor(t, w.cluster, client.ObjectKey{Namespace: namespace, Name: "controller-agent"}, nil)
+	account := tokenFor(t, w.cluster, client.ObjectKey{Namespace: namespace, Name: "controller-agent"})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: account.Host, CertificateAuthorityData: account.CAData}},
@@ -140,7 +140,7 @@ func checkMetrics(t *testing.T, c *cluster, address string) {
 	const in = "policed-metrics"
 	openNamespace(t, c, in, "")
 	tenantOf(t, c, in)
-	token := tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}, nil).BearerToken
+	token := tokenFor(t, c, client.ObjectKey{Namespace: in, Name: "tenant"}).BearerToken
 	get := func(ctx context.Context, token string) (int, string) {
 		code, text, err := scrape.Get(ctx, address, token)
 		if err != nil {

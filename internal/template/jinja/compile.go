@@ -251,7 +251,7 @@ func evaluateAt(pos syntax.Pos, value expr) eval {
 }
 
 // statement compiles one statement.
-func (c *compiler) statement(statement syntax.Stmt, f *frame) (exec, error) { //nolint:gocyclo // one case a statement
+func (c *compiler) statement(statement syntax.Stmt, f *frame) (exec, error) {
 	switch s := statement.(type) {
 	case *syntax.Output:
 		return c.output(s, f)

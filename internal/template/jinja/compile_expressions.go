@@ -31,7 +31,7 @@ func isComputed(node syntax.Expr) bool {
 	return true
 }
 
-func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) { //nolint:gocyclo // one case an expression
+func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) {
 	switch e := node.(type) {
 	case *syntax.Const:
 		return expr{constant: e.Value, eval: replay(e.Value, nil)}, nil

@@ -244,7 +244,7 @@ func (t *tracer) body(statements []syntax.Stmt) {
 	}
 }
 
-func (t *tracer) statement(statement syntax.Stmt) { //nolint:gocyclo // one case a statement
+func (t *tracer) statement(statement syntax.Stmt) {
 	switch s := statement.(type) {
 	case *syntax.Output:
 		for _, item := range s.Items {

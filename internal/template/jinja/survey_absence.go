@@ -97,7 +97,7 @@ func (a *absence) statements(body []syntax.Stmt) {
 	}
 }
 
-func (a *absence) statement(statement syntax.Stmt) { //nolint:gocyclo // one case a statement
+func (a *absence) statement(statement syntax.Stmt) {
 	switch s := statement.(type) {
 	case *syntax.Output:
 		for _, item := range s.Items {
@@ -188,7 +188,7 @@ func (a *absence) assign(s *syntax.Assign) {
 }
 
 // expr walks an expression; hard says that a render fails if its value is undefined.
-func (a *absence) expr(node syntax.Expr, hard bool) { //nolint:gocyclo // one case an expression
+func (a *absence) expr(node syntax.Expr, hard bool) {
 	if !hard {
 		a.soft[node] = true
 	}

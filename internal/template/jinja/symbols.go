@@ -192,7 +192,7 @@ func (s *symbols) all(nodes []syntax.Node) {
 }
 
 // visit notes what node uses in this scope, and not what belongs to scopes inside it.
-func (s *symbols) visit(node syntax.Node) { //nolint:gocyclo // one case a node
+func (s *symbols) visit(node syntax.Node) {
 	switch n := node.(type) {
 	case *syntax.Name:
 		s.name(n)
