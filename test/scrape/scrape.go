@@ -28,7 +28,7 @@ type Scraper struct {
 
 // New makes the account, which Close takes away. The client must have all rights.
 func New(ctx context.Context, kube client.Client) (*Scraper, error) {
-	const name = "pav-test-scraper"
+	const name = "test-scraper"
 	s := &Scraper{
 		kube:    kube,
 		account: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}},
