@@ -181,9 +181,17 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 	return string(out), nil
 }
 
-// inPod runs a shell command in a pod and returns what it printed.
+// inPod runs a shell command in a pod and returns what it printed. Standard error is left out, as kubectl
+// itself sometimes has a word there about its connection.
 func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
-	return kubectl(ctx, "", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
+	var stderr strings.Builder
+	c := exec.CommandContext(ctx, "kubectl", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("in pod %s, %s: %w: %s%s", pod, command, err, out, stderr.String())
+	}
+	return string(out), nil
 }
 
 // waitRunning waits until a pod runs.

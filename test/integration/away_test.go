@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -20,7 +21,8 @@ func TestPodGoesWhileNoAgentRuns(t *testing.T) {
 			c := start(t)
 			current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
 			t.Cleanup(func() { current.Stop(t); checkNothingLeft(t, c) })
-			driver(t, c, "away", withPods)
+			// The definition says what the handle is: what the pod chose is not known once it is removed by force.
+			driver(t, c, "away", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`) })
 			claim := mustCreate(t, c, claimOf("away", "data"))
 			pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
 			current.Stop(t)
