@@ -22,7 +22,9 @@ func TestPodGoesWhileNoAgentRuns(t *testing.T) {
 			current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
 			t.Cleanup(func() { current.Stop(t); checkNothingLeft(t, c) })
 			// The definition says what the handle is: what the pod chose is not known once it is removed by force.
-			driver(t, c, "away", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`) })
+			driver(t, c, "away", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+				p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
+			})
 			claim := mustCreate(t, c, claimOf("away", "data"))
 			pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
 			current.Stop(t)
