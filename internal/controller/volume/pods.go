@@ -140,7 +140,8 @@ func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, i
 }
 
 // checkRunnable asks the API server whether the recorded pod, which is that of the PavVolume as the API
-// server has it, is still to be run, and was not created before. Creating it is the one effect that no write of the ledger comes right before.
+// server has it, is still to be run, and was not created before. Creating it is the one effect that no
+// write of the ledger comes right before.
 func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) error {
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
