@@ -194,7 +194,7 @@ func TestForgedPods_AreNeitherBelievedNorTouched(t *testing.T) {
 
 	openDefault(t, c)
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { withPods(p, nil); inDefault(p, nil) }) // so that the next attempt begins at once
-	told(t, c, claim, "Warning", "ProvisioningFailed", "a pod of that name exists that PaV did not make; delete it")
+	told(t, c, claim, "Warning", "ProvisioningFailed", "a pod of that name exists that PaV did not make")
 	own, _ := podOf(t, c, claim, pavv1.WorkflowCreation) // In an attempt whose name nobody has guessed.
 	exists(t, c, volume, "is still in the making", func(v *pavv1.PavVolume) bool { return v.Status.Handle == "" })
 	mustDelete(t, c, claim)

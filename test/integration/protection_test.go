@@ -147,9 +147,15 @@ func TestProtectionOfAClosedNamespaceGoesWithItsLastStagingPod(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "protected-pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "protected"}},
 	}}
-	pod := stagingPodOf(stageOf(pv, "stage-protected", "protected-node"))
+	stage, agent := stageOf(pv, "stage-protected", "protected-node"), nodeAgent(t, c, "protected-node")
+	stage.Finalizers = nil
+	if err := agent.Create(t.Context(), stage); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustDeleteLasting(t, c, stage) })
+	pod := stagingPodOf(stage)
 	pod.Namespace, pod.Finalizers = used.Name, nil
-	if err := nodeAgent(t, c, "protected-node").Create(t.Context(), pod); err != nil {
+	if err := agent.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	setOpen(t, c, used, "")

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +31,16 @@ func stageOf(pv *corev1.PersistentVolume, name, node string) *pavv1.PavStage {
 	}
 }
 
-// stagingPodOf returns the pod of a stage, held by PaV.
+// stagingPodOf returns the pod of a stage that was written, held by PaV.
 func stagingPodOf(stage *pavv1.PavStage) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: workflow.DefaultNamespace, Name: "pod-of-" + stage.Name, Finalizers: []string{pavv1.PodFinalizer},
 			Labels:      map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging, pavv1.StageLabel: stage.Name},
 			Annotations: map[string]string{pavv1.NodeAnnotation: stage.Spec.NodeName},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: stage.Name, UID: stage.UID, Controller: new(true),
+			}},
 		},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "main", Image: "none"}},
@@ -77,9 +79,12 @@ func TestStagesOfGoneNodesAreLetGo(t *testing.T) {
 			for i, suffix := range []string{"a", "b"} {
 				nodes[i] = mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: how + "-" + suffix}})
 				stages[i] = stageOf(pv, "stage-"+how+"-"+suffix, nodes[i].Name)
-				pods[i] = stagingPodOf(stages[i])
 				agent := nodeAgent(t, c, nodes[i].Name)
-				if err := errors.Join(agent.Create(t.Context(), stages[i]), agent.Create(t.Context(), pods[i])); err != nil {
+				if err := agent.Create(t.Context(), stages[i]); err != nil {
+					t.Fatal(err)
+				}
+				pods[i] = stagingPodOf(stages[i])
+				if err := agent.Create(t.Context(), pods[i]); err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { cleanPodAndNode(t, c, pods[i], nodes[i]) })

@@ -19,9 +19,6 @@ func validationPodOf(stage *pavv1.PavStage) *corev1.Pod {
 	pod := stagingPodOf(stage)
 	pod.Name = "validation-" + pod.Name
 	pod.Labels[pavv1.WorkflowLabel] = pavv1.WorkflowValidation
-	pod.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: pavv1.GroupVersion.String(), Kind: "PavStage", Name: stage.Name, UID: stage.UID, Controller: new(true),
-	}}
 	return pod
 }
 
@@ -60,7 +57,7 @@ func TestValidationPodsOfStagesAreTheNodeAgents(t *testing.T) {
 	} {
 		pod := validationPodOf(stage)
 		spoil(pod)
-		denied(what, "validation pods of PavStages only", client.NewDryRunClient(agent).Create(t.Context(), pod))
+		denied(what, "pods of PavStages only", client.NewDryRunClient(agent).Create(t.Context(), pod))
 	}
 	unlabelled := validationPodOf(stage)
 	delete(unlabelled.Labels, pavv1.StageLabel)
