@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -98,12 +99,24 @@ func beAgent(path string) error {
 // answer tells what the agent uses whenever it is asked.
 func answer(questions *bufio.Scanner, line *agent.Line) {
 	for questions.Scan() {
-		runtime.GC()
+		debug.FreeOSMemory() // It collects garbage, too.
 		memory := runtime.MemStats{}
 		runtime.ReadMemStats(&memory)
 		descriptors, _ := os.ReadDir("/proc/self/fd")
-		_ = json.NewEncoder(os.Stdout).Encode(Usage{Goroutines: runtime.NumGoroutine(), Descriptors: len(descriptors), Heap: memory.HeapAlloc, Strikes: line.Strikes()})
+		_ = json.NewEncoder(os.Stdout).Encode(Usage{
+			Goroutines: runtime.NumGoroutine(), Descriptors: len(descriptors), Heap: memory.HeapAlloc, Resident: resident(), Strikes: line.Strikes(),
+		})
 	}
+}
+
+// resident returns how many bytes of memory the process has, and 0 where that cannot be read.
+func resident() uint64 {
+	size, pages := uint64(0), uint64(0)
+	statm, _ := os.ReadFile("/proc/self/statm")
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
 }
 
 // checkGoroutines returns an error where an agent that has ended has left goroutines of PaV's behind.

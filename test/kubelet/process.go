@@ -190,8 +190,8 @@ func (a *Agent) Effects(t *testing.T) []string {
 type Usage struct {
 	Goroutines, Descriptors int
 
-	// Heap is in bytes, after garbage was collected.
-	Heap uint64
+	// Heap is in bytes, after garbage was collected; Resident is how much memory the process has then.
+	Heap, Resident uint64
 
 	// Strikes is how often the faults of its line struck.
 	Strikes agent.Strikes
