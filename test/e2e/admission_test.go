@@ -83,7 +83,7 @@ func TestStatus_CountsVolumesStagesAndNodes(t *testing.T) {
 	eventually(t, "the volume counts", want(1, 1))
 	out, err := kubectl(t.Context(), "", "get", "pav", l.name)
 	must(t, err)
-	if !regexp.MustCompile(`NAME +MODES +READY +VOLUMES +NODES +AGE\n` + l.name + ` +\["Dynamic","Static"\] +True +1 +2/2 +`).MatchString(out) {
+	if !regexp.MustCompile(`NAME +MODES +READY +VOLUMES +NODES +DELETING +AGE\n` + l.name + ` +\["Dynamic","Static"\] +True +1 +2/2 +`).MatchString(out) {
 		t.Errorf("kubectl get pav prints:\n%s", out)
 	}
 	l.end(t, "client")

@@ -125,7 +125,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 // A failing unstaging pod is seen, holds up its own volume only, and heals.
 func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	namespace := beside(t)
-	apply(t, namespace, documents(provisioner("stuck", "mkdir /pav/volume", "echo 'cannot let go' >&2; exit 1"), storageClass("stuck")))
+	apply(t, namespace, documents(provisioner("stuck", "mkdir /pav/volume", "echo 'word of the log' >&2; echo 'cannot let go' > /pav/error; exit 1"), storageClass("stuck")))
 	data := documents(claim("data", "stuck", "ReadWriteOnce"), clientPod("client", "data", ""))
 	apply(t, namespace, data)
 	waitRunning(t, namespace, "client")
@@ -133,6 +133,9 @@ func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	eventually(t, "the claim says why", func(ctx context.Context) error {
 		return wantEvent(ctx, namespace, "data", "FailedUnmount", `provisioner "stuck"`, "cannot let go", "kubectl logs -n pav-pods unstage-")
 	})
+	if event, err := findEvent(t.Context(), namespace, "data", "", "word of the log"); err == nil {
+		t.Errorf("an event of the claim has a line of the pod's log: %s", event.Message)
+	}
 	bound := &corev1.PersistentVolumeClaim{}
 	must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "data"}, bound))
 	remove(t, bound)
