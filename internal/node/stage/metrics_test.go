@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe/metrics"
 )
 
 func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
@@ -33,7 +34,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 		}
 	}
 	degraded := func(status *pavv1.PavStageStatus) {
-		status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "Bad", Message: "it is bad"}}
+		status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "VolumeDead", Message: "it is bad"}}
 	}
 	steps := []struct {
 		what string
@@ -51,18 +52,21 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 			stage("b", degraded)
 			stage("c", failing(2, time.Minute))
 		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-			"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
+			"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
 		{"the first failure counts, also after the second", func() { stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
+				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
 		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.forget("c"); stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
-				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p Bad": 1, "pav_stage_unstaging_failing_seconds p ": 3600}},
+				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 3600}},
 		{"what is mended is no more", func() {
 			stage("a", func(*pavv1.PavStageStatus) {})
 			stage("b", func(*pavv1.PavStageStatus) {})
 			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageStaging })
 		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Staging": 1}},
+		{"one that failed is not available either", func() {
+			stage("c", func(status *pavv1.PavStageStatus) { failing(0, 0)(status); status.Phase = pavv1.StageFailed })
+		}, map[string]float64{"pav_stages p Staged": 2, "pav_stages p Failed": 1, "pav_stage_pending_seconds p Failed": 3600}},
 		{"all series go with the stages", func() {
 			stage("a", degraded)
 			stage("c", failing(2, time.Minute))
@@ -86,6 +90,7 @@ func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	must(t, err)
 	series := map[string]float64{}
 	for _, family := range families {
+		must(t, metrics.Check(family, metrics.Node))
 		for _, metric := range family.GetMetric() {
 			values := map[string]string{}
 			for _, pair := range metric.GetLabel() {

@@ -137,12 +137,12 @@ var (
 var (
 	Stages = Metric{
 		Name: "pav_stages", Type: Gauge, Agents: []Agent{Node},
-		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Staged", "Unstaging"}}},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Staged", "Unstaging", "Failed"}}},
 		Help:   "Stages of the node: volumes that are, or are about to be, available on it, by phase.",
 	}
 	StagePending = Metric{
 		Name: "pav_stage_pending_seconds", Type: Gauge, Agents: []Agent{Node},
-		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Unstaging"}}},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Unstaging", "Failed"}}},
 		Help:   "How long the stage that has not been available the longest has not been, by its present phase.",
 	}
 	StageUnstagingFailing = Metric{
