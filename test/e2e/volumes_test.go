@@ -117,8 +117,14 @@ func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, word
 // toldSoon is told for what is to be told soon after it has happened.
 func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
 	t.Helper()
-	if late := told(t, claim, reason, words...).Sub(happened); late > toldWithin {
-		t.Errorf("claim %s is told %q after %s", claim.Name, words, late)
+	wantSoon(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), happened, told(t, claim, reason, words...))
+}
+
+// wantSoon fails the test if something was told later after it had happened than is promised.
+func wantSoon(t *testing.T, what string, happened, told time.Time) {
+	t.Helper()
+	if late := told.Sub(happened); late > toldWithin {
+		t.Errorf("%s after %s", what, late)
 	}
 }
 
