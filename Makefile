@@ -161,7 +161,7 @@ test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
-bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/seed/*.go) go.mod go.sum
+bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go) go.mod go.sum
 	go test -c -o $@ ./test/e2e
 
 .PHONY: test-e2e

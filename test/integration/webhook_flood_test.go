@@ -3,9 +3,7 @@ package integration
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/albertofaria/pav/test/flood"
 	"github.com/albertofaria/pav/test/scrape"
 )
 
@@ -160,34 +159,6 @@ func checkMetrics(t *testing.T, c *cluster, address string) {
 	})
 }
 
-// review returns a request to judge a definition, of about so many bytes, that costs a multiple of that to decode.
-func review(size int) []byte {
-	const begin = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "a", "operation": "CREATE", "object": {"spec": {"a": [{}`
-	const end = `]}}}}`
-	return []byte(begin + strings.Repeat(`,{}`, (size-len(begin)-len(end))/3) + end)
-}
-
-// send posts a body to the webhook, as a pod of a tenant's can. Where it is chunked, its length is not said.
-func send(ctx context.Context, address string, body []byte, chunked bool) (int, error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	reader := io.Reader(bytes.NewReader(body))
-	if chunked {
-		reader = io.MultiReader(reader)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/validate-pavprovisioner", reader)
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	return response.StatusCode, response.Body.Close()
-}
-
 // Anybody in most clusters can call the webhook. What they send may neither end the agent nor keep definitions from
 // being judged.
 func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
@@ -196,15 +167,15 @@ func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
 	agent, r := w.launchProcess(t)
 	checkMetrics(t, c, agent.metrics)
 	const at, waits = 24, 10 * time.Second
-	for _, flood := range []struct {
+	for _, wave := range []struct {
 		name    string
 		body    []byte
 		chunked bool
 	}{
-		{"of 6.6 MB", review(6_600_000), false},
-		{"of 6.6 MB that do not say so", review(6_600_000), true},
-		{"of as much as is taken", review(3_600_000), false},
-		{"of as much as passes beside large ones", review(128 << 10), false},
+		{"of 6.6 MB", flood.Review(6_600_000), false},
+		{"of 6.6 MB that do not say so", flood.Review(6_600_000), true},
+		{"of as much as is taken", flood.Review(3_600_000), false},
+		{"of as much as passes beside large ones", flood.Review(128 << 10), false},
 	} {
 		before := agent.peak(t)
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -213,7 +184,7 @@ func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
 		var bodies sync.WaitGroup
 		for range at {
 			bodies.Go(func() {
-				code, err := send(ctx, r.address, flood.body, flood.chunked)
+				code, err := flood.Send(ctx, r.address, wave.body, wave.chunked)
 				mu.Lock()
 				defer mu.Unlock()
 				sent++
@@ -228,10 +199,10 @@ func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
 		for flooded := true; flooded; judged++ {
 			begin := time.Now()
 			if err := w.try(ctx, provisionerOf(fmt.Sprintf("beside-a-flood-%d", judged))); err != nil {
-				t.Errorf("bodies %s: a definition was not judged: %v", flood.name, err)
+				t.Errorf("bodies %s: a definition was not judged: %v", wave.name, err)
 			}
 			if took := time.Since(begin); took > waits {
-				t.Errorf("bodies %s: a definition was judged after %s", flood.name, took)
+				t.Errorf("bodies %s: a definition was judged after %s", wave.name, took)
 			}
 			select {
 			case <-done:
@@ -241,12 +212,12 @@ func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
 		}
 		cancel()
 		peak := agent.peak(t)
-		t.Logf("%d bodies %s: %d refused, %d definitions judged beside; at most %d MiB resident, %d before", sent, flood.name, refused, judged, peak>>20, before>>20)
+		t.Logf("%d bodies %s: %d refused, %d definitions judged beside; at most %d MiB resident, %d before", sent, wave.name, refused, judged, peak>>20, before>>20)
 		if peak > agent.limit {
-			t.Errorf("bodies %s: the agent had %d bytes of memory, and its limit is %d", flood.name, peak, agent.limit)
+			t.Errorf("bodies %s: the agent had %d bytes of memory, and its limit is %d", wave.name, peak, agent.limit)
 		}
-		if sent != at || len(flood.body) > 4<<20 && refused != at {
-			t.Errorf("bodies %s: %d were sent, and %d refused", flood.name, sent, refused)
+		if sent != at || len(wave.body) > 4<<20 && refused != at {
+			t.Errorf("bodies %s: %d were sent, and %d refused", wave.name, sent, refused)
 		}
 	}
 }
