@@ -101,7 +101,7 @@ func TestReadFileNeverReadsWhatIsSwappedIn(t *testing.T) {
 			must(t, spare(outside, pav+"/spare"))
 			check := outside.watch(t)
 			held := openDir(t, pav)
-			race(t, swapRounds, pav+"/handle", pav+"/spare", func() bool {
+			race(t, rounds(20_000), pav+"/handle", pav+"/spare", func() bool {
 				got, err := held.ReadText("handle", handleLimit)
 				if err == nil && got == "good" {
 					return true
@@ -155,7 +155,7 @@ func TestOpenVolumeNeverMountsWhatIsSwappedIn(t *testing.T) {
 			}
 			check := outside.watch(t)
 			held := openDir(t, pav)
-			race(t, swapRounds, swapped, pav+"/spare", func() bool { return attached(t, held, target, want) })
+			race(t, rounds(20_000), swapped, pav+"/spare", func() bool { return attached(t, held, target, want) })
 			must(t, held.Close())
 			check()
 		})
