@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,11 +180,36 @@ func Started(pod *corev1.Pod) bool {
 	for status := range containers(pod) {
 		// A container that ended may never have begun: the kubelet says so of those it lost sight of.
 		// To doubt is to believe the worse.
-		if status.State.Running != nil || status.State.Terminated != nil || status.LastTerminationState.Terminated != nil || status.RestartCount > 0 {
+		if ran(status) {
 			return true
 		}
 	}
 	return false
+}
+
+// ran says whether a container runs or has run.
+func ran(s *corev1.ContainerStatus) bool {
+	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
+}
+
+// NeverRan says whether no container of a pod that is over has ever run, by its kubelet's word. Of a
+// container that was waiting, such as for the pod's volumes, the kubelet says in the end that it could not be
+// located, and knows no ID of it. Where Kubernetes' garbage collector ended the pod, the kubelet said nothing.
+func NeverRan(pod *corev1.Pod) bool {
+	collected := func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC"
+	}
+	unlocated := false
+	for status := range containers(pod) {
+		s := *status
+		if ended := s.State.Terminated; ended != nil && ended.Reason == "ContainerStatusUnknown" && ended.StartedAt.IsZero() && s.ContainerID == "" {
+			s.State, unlocated = corev1.ContainerState{}, true
+		}
+		if ran(&s) {
+			return false
+		}
+	}
+	return pod.Status.Phase == corev1.PodFailed && (unlocated || !slices.ContainsFunc(pod.Status.Conditions, collected))
 }
 
 // ReadyToStart returns the status of the condition that says that the sandbox and the volumes of a pod are

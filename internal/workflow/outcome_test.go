@@ -257,3 +257,39 @@ func TestStarted(t *testing.T) {
 		})
 	}
 }
+
+func TestNeverRan(t *testing.T) {
+	unlocated := func(changes ...func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
+		s := ended("main", 137, "ContainerStatusUnknown", "")
+		for _, change := range changes {
+			change(&s)
+		}
+		return []corev1.ContainerStatus{s}
+	}
+	collected := []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
+	for name, test := range map[string]struct {
+		status corev1.PodStatus
+		want   bool
+	}{
+		"a pod that its kubelet refused":           {corev1.PodStatus{Reason: "NodeAffinity"}, true},
+		"a pod whose volumes were never mounted":   {corev1.PodStatus{ContainerStatuses: unlocated()}, true},
+		"one with an init container":               {corev1.PodStatus{InitContainerStatuses: unlocated(), ContainerStatuses: waiting("PodInitializing", "")}, true},
+		"one whose init container has run":         {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("init", 0, "Completed", "")}, ContainerStatuses: unlocated()}, false},
+		"a container that the kubelet knew":        {corev1.PodStatus{ContainerStatuses: unlocated(func(s *corev1.ContainerStatus) { s.ContainerID = "containerd://1" })}, false},
+		"a container that ran and was lost":        {corev1.PodStatus{ContainerStatuses: unlocated(func(s *corev1.ContainerStatus) { s.RestartCount = 1 })}, false},
+		"a container with a time of its start":     {corev1.PodStatus{ContainerStatuses: unlocated(func(s *corev1.ContainerStatus) { s.State.Terminated.StartedAt = metav1.Now() })}, false},
+		"a container that failed":                  {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("main", 1, "Error", "")}}, false},
+		"a pod that was collected":                 {corev1.PodStatus{Conditions: collected, ContainerStatuses: waiting("ContainerCreating", "")}, false},
+		"one of which kubelet said so before that": {corev1.PodStatus{Conditions: collected, ContainerStatuses: unlocated()}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.status.Phase = corev1.PodFailed
+			if got := NeverRan(&corev1.Pod{Status: test.status}); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	if NeverRan(&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}) {
+		t.Error("a pod that may yet run is taken for one that never will")
+	}
+}

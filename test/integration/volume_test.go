@@ -247,3 +247,16 @@ func TestHandleInUse(t *testing.T) {
 	mustDelete(t, c, first)
 	bound(t, c, second) // with backoff, as soon as the handle is free
 }
+
+// While the first is still in the making, too, the second is refused with a reason, and is not tried all the time.
+func TestHandleInUse_WhileItsPodRuns(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "slow-twins", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeCreation.Handle = field(`"the only one"`)
+	})
+	first := mustCreate(t, c, claimOf("slow-twins", "first"))
+	podOf(t, c, first, pavv1.WorkflowCreation)
+	second := mustCreate(t, c, claimOf("slow-twins", "second"))
+	told(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is that of PavVolume "`+volumeOf(first).Name+`"`)
+}

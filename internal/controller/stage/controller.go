@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,6 +22,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/watches"
 )
 
 // Reconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
@@ -44,7 +43,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(nodeGoes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(watches.NodeGoes)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "stage", observe.Stage, r.keys)).
 		Complete(r)
@@ -59,20 +58,6 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 	spec := &stage.Spec
 	return []any{observe.Volume, spec.VolumeName, observe.Claim, observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name),
 		observe.Node, spec.NodeName, observe.Provisioner, spec.Provisioner}
-}
-
-// nodeGoes lets through what can make a node gone.
-var nodeGoes = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return isGone(e.Object) },
-	UpdateFunc: func(e event.UpdateEvent) bool { return isGone(e.ObjectNew) && !isGone(e.ObjectOld) },
-}
-
-// isGone says whether there is no such node, or an administrator vouches that nothing runs on it.
-func isGone(object client.Object) bool {
-	node, ok := object.(*corev1.Node)
-	return ok && (node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeOutOfService
-	}))
 }
 
 func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []reconcile.Request {
@@ -99,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		if !isGone(node) {
+		if !watches.NodeGone(node) {
 			return r.checkUnused(ctx, stage)
 		}
 	}

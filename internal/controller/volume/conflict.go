@@ -14,6 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/watches"
 )
 
 // reasonConflict is the reason of a condition about storage that another object has.
@@ -128,6 +129,7 @@ func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error 
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
 		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",
 		o.volume.Spec.Provisioner, podOf(failure), o.volume.Name)
+	r.tellLeft(o, text) // before the record forgets it: rather twice than never
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
 		status.Failure = failure
@@ -136,7 +138,6 @@ func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error 
 		return err
 	}
 	r.queue.Give(o.volume.Name)
-	r.tellLeft(o, text)
 	return nil
 }
 
@@ -161,7 +162,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if node != nil {
+	if !watches.NodeGone(node) {
 		return retry.ErrStale
 	}
 	return nil

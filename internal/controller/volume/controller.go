@@ -95,7 +95,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(deletions)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(watches.NodeGoes)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
@@ -152,12 +152,6 @@ var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
 	return !ok || !also || before.Status.Phase != after.Status.Phase || index.StorageOf(before) != index.StorageOf(after)
 }}
-
-// deletions lets only deletions through.
-var deletions = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-}
 
 // concerned maps an object that holds storage to the volumes that have it, too, or wait for it.
 func (r *Reconciler) concerned(ctx context.Context, object client.Object) []reconcile.Request {
@@ -237,7 +231,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.written.isOld(volume.Name, volume.ResourceVersion) {
 		return retry.Result(retry.ErrStale)
 	}
-	if volume.Status.Handle != "" {
+	if plan := volume.Status.Plan; volume.Status.Handle != "" || plan != nil && plan.Handle != "" {
 		r.handles.release(request.Name) // the index has it now
 	}
 	o, err := r.gather(ctx, volume)

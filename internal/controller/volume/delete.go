@@ -229,6 +229,7 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 	}
+	r.tellConflictLeft(ctx, o) // before the record is gone: rather twice than never
 	// The finalizer goes first, as the object is known to nobody else who would delete it in between:
 	// an agent that is stopped here finds a volume to forget again.
 	volume := o.volume.DeepCopy()
@@ -241,7 +242,6 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
 	}
-	r.tellConflictLeft(ctx, o)
 	ctrl.LoggerFrom(ctx).Info("deleted a volume")
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/watches"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -86,8 +87,8 @@ func (o observed) chosen() (string, knowledge) {
 		return "", handleUnknown
 	case result != nil:
 		return handleOf(result, o.volume.Name)
-	case neverBound(pod), !workflow.Started(pod) && !o.nodeGone:
-		return o.volume.Name, handleKnown // nothing of it ever ran
+	case neverBound(pod), workflow.NeverRan(pod) && !o.nodeGone:
+		return o.volume.Name, handleKnown
 	case o.nodeGone && !within(o.now, endOf(pod), reportPatience):
 		return "", handleUnknown
 	default:
@@ -125,7 +126,7 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
 		if err != nil {
 			return err
 		}
-		o.nodeGone = node == nil
+		o.nodeGone = watches.NodeGone(node)
 	}
 	handle, _ := o.identity()
 	holders, err := index.Holders(ctx, r.Client, o.storage(handle))

@@ -30,6 +30,21 @@ func nodeGone(o *observed) { o.nodeGone = true }
 
 func planned17(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
 
+// neverMounted is what kubelet says of a pod in the end whose containers waited for its volumes.
+func neverMounted(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"},
+	}}}
+}
+
+// collected is what Kubernetes' garbage collector says of a pod that it ends.
+func collected(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC",
+	})
+}
+
 // unidentified is a revert as earlier versions recorded it.
 func unidentified(o *observed) { o.volume.Status.Handle = "" }
 
@@ -58,6 +73,9 @@ func TestIdentity(t *testing.T) {
 		"a handle that cannot be one":              {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"a\nb"}`)), never: true},
 		"a result that is none":                    {state: at(creating).pod(9, ended(succeeded, 1), says("nonsense")), never: true},
 		"a pod that no kubelet started":            {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
+		"one whose /pav was never mounted":         {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
+		"also where nobody wants the volume":       {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
+		"one that Kubernetes took for gone":        {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }, collected), untold: true},
 		"but not where its node is gone":           {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
 		"what is reverted, by the pod that failed": {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
 		"what is reverted, when it is recorded":    {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observed) { o.volume.Status.Handle = "y" }), want: "y"},

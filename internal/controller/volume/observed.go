@@ -43,8 +43,8 @@ type observed struct {
 	// have, by driver and handle, and the stages of its PersistentVolume.
 	others []index.Holder
 
-	// nodeGone says that the node of the creation pod does not exist any more, so that nobody will tell
-	// what the pod left.
+	// nodeGone says that the node of the creation pod does not exist any more, or is out of service, so
+	// that nobody will tell what the pod left.
 	nodeGone bool
 
 	// pods are all pods of the volume, and orphans those of an earlier PavVolume of its name.

@@ -1,0 +1,25 @@
+package watches
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+func TestNodeGoes(t *testing.T) {
+	tainted := func(key string) *corev1.Node {
+		return &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}
+	}
+	works, gone := tainted(corev1.TaintNodeUnreachable), tainted(corev1.TaintNodeOutOfService)
+	if NodeGone(works) || !NodeGone(gone) || !NodeGone((*corev1.Node)(nil)) {
+		t.Error("a node is gone where it does not exist, or is out of service")
+	}
+	if NodeGoes.Create(event.CreateEvent{Object: works}) || NodeGoes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone}) {
+		t.Error("what changes nothing is let through")
+	}
+	if !NodeGoes.Create(event.CreateEvent{Object: gone}) || !NodeGoes.Update(event.UpdateEvent{ObjectOld: works, ObjectNew: gone}) ||
+		!NodeGoes.Delete(event.DeleteEvent{Object: works}) {
+		t.Error("the end of a node is not let through")
+	}
+}
