@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,4 +61,26 @@ func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placemen
 		return nil, &Error{Err: err}
 	}
 	return pod, nil
+}
+
+// Planned returns the pod of a workflow that a definition plans for a volume, or nil where it plans none. Of the nodes
+// that the pod is confined to, it says nothing.
+func (r Request) Planned(ctx context.Context, definition *pavv1.PavProvisionerSpec, volume *pavv1.PavVolume, kind string) (*corev1.Pod, error) {
+	var rendered map[string]any
+	var err error
+	switch kind {
+	case pavv1.WorkflowValidation:
+		rendered, err = r.Validate(ctx, definition.VolumeValidation)
+	case pavv1.WorkflowCreation:
+		var creation *Creation
+		if creation, err = r.Create(ctx, definition.VolumeCreation); err == nil {
+			rendered = creation.Pod
+		}
+	case pavv1.WorkflowDeletion:
+		rendered, err = r.Deletion(ctx, definition.VolumeDeletion, volume.Status.Handle)
+	}
+	if err != nil || rendered == nil {
+		return nil, err
+	}
+	return Pod(volume, kind, rendered, Placement{}, 1)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,7 +69,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	if err != nil {
 		return plan.Request{}, err
 	}
-	claim, err := decoded(o.volume, "claim", o.volume.Spec.Claim)
+	claim, err := plan.RecordedClaim(o.volume)
 	if err != nil {
 		return plan.Request{}, err
 	}
@@ -81,11 +80,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	if err != nil {
 		return request, err
 	}
-	provisioned := o.volume.Spec.Claim // made by a version of PaV that recorded nothing else
-	if recorded := o.volume.Status.ProvisionedClaim; recorded != nil {
-		provisioned = *recorded
-	}
-	if request.Provisioned, err = decoded(o.volume, "claim", provisioned); err != nil {
+	if request.Provisioned, err = plan.ProvisionedClaim(o.volume); err != nil {
 		return request, err
 	}
 	request.Provisioner, request.Generation = o.provisioner.UID, o.provisioner.Generation
@@ -97,7 +92,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 }
 
 func (r *Reconciler) requestOf(o observed, claim map[string]any) (plan.Request, error) {
-	class, err := decoded(o.volume, "storageClass", o.volume.Spec.StorageClass)
+	class, err := plan.RecordedClass(o.volume)
 	if err != nil {
 		return plan.Request{}, err
 	}
@@ -122,19 +117,6 @@ func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allow
 		eventType = corev1.EventTypeWarning
 	}
 	r.Events.Event(volume, eventType, protocol.ForeignClaim, observe.Clip(message, observe.MaxNote))
-}
-
-// decoded returns a copy of an object that the ledger has.
-func decoded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (map[string]any, error) {
-	value, err := template.Decode(raw)
-	if err != nil {
-		return nil, fmt.Errorf("spec.%s of PavVolume %q: %w", field, volume.Name, err)
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("spec.%s of PavVolume %q is no object", field, volume.Name)
-	}
-	return object, nil
 }
 
 // getPVC is the template function of that name.

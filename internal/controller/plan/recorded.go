@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// RecordedClass returns a volume's StorageClass as it is recorded.
+func RecordedClass(volume *pavv1.PavVolume) (map[string]any, error) {
+	return recorded(volume, "spec.storageClass", volume.Spec.StorageClass)
+}
+
+// RecordedClaim returns a volume's claim as it was last seen.
+func RecordedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
+	return recorded(volume, "spec.claim", volume.Spec.Claim)
+}
+
+// ProvisionedClaim returns a volume's claim as it was when the volume was made.
+func ProvisionedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
+	if claim := volume.Status.ProvisionedClaim; claim != nil {
+		return recorded(volume, "status.provisionedClaim", *claim)
+	}
+	return RecordedClaim(volume) // made by a version of PaV that recorded nothing else
+}
+
+func recorded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (map[string]any, error) {
+	value, err := template.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s of PavVolume %q: %w", field, volume.Name, err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s of PavVolume %q is no object", field, volume.Name)
+	}
+	return object, nil
+}
