@@ -2,20 +2,11 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -33,9 +24,6 @@ const (
 
 	// recordPolicy is the policy that keeps node agents from records. What is older than it had none.
 	recordPolicy = "pav-admitted-stages"
-
-	// judgeWithin bounds how long a pod is judged: the API server waits ten seconds.
-	judgeWithin = 8 * time.Second
 )
 
 // PodHandler answers requests of node agents to create pods that refer to more than the node has.
@@ -47,46 +35,11 @@ type PodHandler struct {
 	Templates *template.Evaluator
 }
 
-// RefusalError is why a pod is refused; other errors say that it could not be judged.
-type RefusalError struct{ err error }
-
-func (r *RefusalError) Error() string { return r.err.Error() }
-func (r *RefusalError) Unwrap() error { return r.err }
-
-func refusePod(format string, args ...any) error { return &RefusalError{fmt.Errorf(format, args...)} }
-
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation != admissionv1.Create {
-		return admission.Allowed("")
-	}
-	object, err := decode(request.Object.Raw)
-	pod := &corev1.Pod{}
-	if err == nil {
-		err = json.Unmarshal(request.Object.Raw, pod)
-	}
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the pod: %w", err))
-	}
-	spec, _, _ := unstructured.NestedMap(object, "spec")
-	pod.Namespace = request.Namespace
-	ctx, cancel := context.WithTimeout(ctx, judgeWithin)
-	defer cancel()
-	err = h.judge(ctx, request, pod, spec)
-	log := ctrl.LoggerFrom(ctx).WithValues("pod", pod.Namespace+"/"+pod.Name, "user", request.UserInfo.Username)
-	var refused *RefusalError
-	switch {
-	case err == nil:
-		log.Info("admitted a node agent's pod")
-		return admission.Allowed("")
-	case errors.As(err, &refused):
-		log.Info("refused a node agent's pod", "reason", err.Error())
-		return admission.Denied(err.Error())
-	}
-	log.Error(err, "a node agent's pod cannot be judged")
-	response := admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("the pod cannot be judged at present: %w", err))
-	response.Result.Reason = metav1.StatusReasonServiceUnavailable
-	return response
+	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, spec map[string]any) error {
+		return h.judge(ctx, request, pod, spec)
+	})
 }
 
 // judge judges a pod of a node agent.
@@ -176,20 +129,20 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *stan
 // read reads the objects that a stage names.
 func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Objects, err error) {
 	spec := &s.stage.Spec
-	if s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner}); err != nil {
+	if s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner}); err != nil {
 		return live, err
 	}
-	if s.volume, live.Volume, err = get[corev1.PersistentVolume](ctx, h, "v1", "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
+	if s.volume, live.Volume, err = get[corev1.PersistentVolume](ctx, h.Client, "v1", "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
 		return live, err
 	}
 	claim := client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}
-	if s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", claim); err != nil {
+	if s.claim, live.Claim, err = get[corev1.PersistentVolumeClaim](ctx, h.Client, "v1", "PersistentVolumeClaim", claim); err != nil {
 		return live, err
 	}
-	if _, live.Node, err = get[corev1.Node](ctx, h, "v1", "Node", client.ObjectKey{Name: spec.NodeName}); err != nil {
+	if _, live.Node, err = get[corev1.Node](ctx, h.Client, "v1", "Node", client.ObjectKey{Name: spec.NodeName}); err != nil {
 		return live, err
 	}
-	volume, _, err := get[pavv1.PavVolume](ctx, h, pavv1.GroupVersion.String(), "PavVolume", client.ObjectKey{Name: spec.VolumeName})
+	volume, _, err := get[pavv1.PavVolume](ctx, h.Client, pavv1.GroupVersion.String(), "PavVolume", client.ObjectKey{Name: spec.VolumeName})
 	if err != nil {
 		return live, err
 	}
@@ -213,26 +166,6 @@ func copiesOf(spec *pavv1.PavStageSpec, live stageplan.Objects) (*stageplan.Obje
 		copied.Provisioned, err = decode(spec.ProvisionedClaim.Raw)
 	}
 	return &copied, err
-}
-
-// get returns an object as the API server has it, typed and as templates see it, or nil where there is none.
-func get[T any](ctx context.Context, h *PodHandler, version, kind string, key client.ObjectKey) (*T, map[string]any, error) {
-	found := &unstructured.Unstructured{}
-	found.SetAPIVersion(version)
-	found.SetKind(kind)
-	err := h.Client.Get(ctx, key, found)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("getting %s %q: %w", kind, key, err)
-	}
-	found.SetManagedFields(nil)
-	typed := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, typed); err != nil {
-		return nil, nil, fmt.Errorf("reading %s %q: %w", kind, key, err)
-	}
-	return typed, found.Object, nil
 }
 
 // isUsed reports whether a pod on the stage's node uses its claim.
@@ -264,15 +197,6 @@ func (h *PodHandler) isOlder(ctx context.Context, stage *pavv1.PavStage) (bool, 
 
 // account looks up a service account.
 func (h *PodHandler) account(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
-	account, _, err := get[corev1.ServiceAccount](ctx, h, "v1", "ServiceAccount", client.ObjectKey{Namespace: namespace, Name: name})
+	account, _, err := get[corev1.ServiceAccount](ctx, h.Client, "v1", "ServiceAccount", client.ObjectKey{Namespace: namespace, Name: name})
 	return account, err
-}
-
-// getPVC is the template function of that name.
-func (h *PodHandler) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
-	_, claim, err := get[corev1.PersistentVolumeClaim](ctx, h, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: namespace, Name: name})
-	if err == nil && claim == nil {
-		err = template.ErrNoClaim
-	}
-	return claim, err
 }

@@ -125,6 +125,6 @@ func (h *PodHandler) planned(ctx context.Context, s *standing, objects stageplan
 		// A stage cannot make what is for reading only writable.
 		stage.Spec.ReadOnly = stage.Spec.ReadOnly || stageplan.IsReadOnly(s.volume, s.claim)
 	}
-	request := stageplan.Request{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: h.getPVC}
+	request := stageplan.Request{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: getPVC(h.Client)}
 	return request.Planned(ctx, stage, objects, h.account)
 }

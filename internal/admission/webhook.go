@@ -29,7 +29,7 @@ type Webhook struct {
 	// Definitions checks definitions.
 	Definitions *definition.Checker
 
-	// Templates evaluates definitions, to judge the pods of node agents.
+	// Templates evaluates definitions, to judge the pods of agents.
 	Templates *template.Evaluator
 
 	// Namespace is the agent's own.
@@ -75,6 +75,7 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, client.NewDryRunClient(direct))})
 	server.handle(podsPath, &admission.Webhook{Handler: &PodHandler{Client: direct, Templates: w.Templates}})
+	server.handle(controllerPodsPath, &admission.Webhook{Handler: &ControllerPodHandler{Client: direct, Templates: w.Templates}})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook's server: %w", err)
 	}

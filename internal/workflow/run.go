@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,8 @@ var ErrRefused = errors.New("the pod is refused")
 // ErrForeign is wrapped where a pod that is not this workflow's has its name.
 var ErrForeign = errors.New("a pod of that name exists that PaV did not make")
 
-// ErrUnjudged is wrapped where nobody could say whether a pod may be created: the controller agent, which judges
-// pods that refer to more than the node has, does not answer. The pod was not created.
+// ErrUnjudged is wrapped where it is not known whether a pod may be created: the webhook that judges it, which the
+// controller agents serve, does not answer. The pod was not created.
 var ErrUnjudged = errors.New("the pod waits for the controller agent to admit it")
 
 // Runner creates, stops and releases workflow pods. Its client must read from the API server, not
@@ -125,7 +126,12 @@ func isWebhookFailure(err error) bool {
 
 // isUnjudged reports whether PaV's own webhook could not be asked, or could not answer: that passes.
 func isUnjudged(err error) bool {
-	return (apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)) && strings.Contains(err.Error(), `"`+pavv1.PodsWebhook+`"`)
+	if !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) {
+		return false
+	}
+	return slices.ContainsFunc([]string{pavv1.PodsWebhook, pavv1.ControllerPodsWebhook}, func(name string) bool {
+		return strings.Contains(err.Error(), `"`+name+`"`)
+	})
 }
 
 func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {

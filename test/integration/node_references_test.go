@@ -390,9 +390,9 @@ func TestNodePods_NewEntryGetsItsAuthority(t *testing.T) {
 	w.launch(t, admission.DefaultLifetimes())
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: admission.ConfigurationName}}
 	mustPatch(t, c, configuration, func(v *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		v.Webhooks[1].ClientConfig.CABundle = nil
+		v.Webhooks[1].ClientConfig.CABundle, v.Webhooks[2].ClientConfig.CABundle = nil, nil
 	})
 	exists(t, c, configuration, "trusts the agents", func(v *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-		return len(v.Webhooks) == 2 && len(v.Webhooks[1].ClientConfig.CABundle) > 0 && len(v.Webhooks[0].ClientConfig.CABundle) > 0
+		return len(v.Webhooks) == 3 && len(v.Webhooks[2].ClientConfig.CABundle) > 0 && len(v.Webhooks[1].ClientConfig.CABundle) > 0 && len(v.Webhooks[0].ClientConfig.CABundle) > 0
 	})
 }

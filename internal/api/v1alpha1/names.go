@@ -77,8 +77,14 @@ const AdmittedAnnotation = Group + "/admitted"
 // because the unstaging pod will have some.
 const AdmitAnnotation = Group + "/admit"
 
-// PodsWebhook is the webhook that judges the pods of node agents, as errors of the API server name it.
-const PodsWebhook = "pods." + Group
+// The webhooks that judge the pods of agents, as errors of the API server name them.
+const (
+	// PodsWebhook judges the pods of node agents.
+	PodsWebhook = "pods." + Group
+
+	// ControllerPodsWebhook judges the pods of the controller agent.
+	ControllerPodsWebhook = "controller-pods." + Group
+)
 
 // RetryAnnotation on a PavVolume or a PavStage asks for the next attempt now, where the last one has
 // failed and the next one would wait; the value is the time of that wish, as RFC 3339 with

@@ -208,6 +208,9 @@ func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, gen
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)
 	}
+	if errors.Is(err, workflow.ErrUnjudged) {
+		return r.unjudged(ctx, o, err)
+	}
 	if errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrForeign) {
 		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &plan.Error{Err: err})
 	}

@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	volumeplan "github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// controllerPodsPath is where the pods of the controller agent are judged; deployment.yaml has it too.
+const controllerPodsPath = "/validate-controller-pod"
+
+// ControllerPodHandler answers requests of the controller agent to create pods that have rights on their nodes.
+//
+// The agent's token may be stolen, and with it all that the agent may write: every PavVolume. What it cannot write are
+// definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
+// definition that a PavVolume has recorded of an attempt in progress does not count: an attempt whose pod the present
+// definition does not plan fails, and the next one begins with the present definition.
+type ControllerPodHandler struct {
+	// Client reads the API server, not a cache.
+	Client client.Reader
+
+	// Templates evaluates definitions.
+	Templates *template.Evaluator
+}
+
+// Handle implements admission.Handler.
+func (h *ControllerPodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.DryRun != nil && *request.DryRun {
+		return admission.Allowed("") // such as those of definitions that are judged; nothing comes of it
+	}
+	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, _ map[string]any) error { return h.judge(ctx, pod) })
+}
+
+// judge judges a pod of the controller agent.
+func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error {
+	rights := workflow.NodeRights(&pod.Spec)
+	if len(rights) == 0 {
+		return nil
+	}
+	volume, err := h.volumeOf(ctx, pod)
+	if err != nil {
+		return err
+	}
+	provisioner, _, err := get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: volume.Spec.Provisioner})
+	if err != nil {
+		return err
+	}
+	if provisioner == nil {
+		return refusePod("PavProvisioner %q does not exist", volume.Spec.Provisioner)
+	}
+	kind := pod.Labels[pavv1.WorkflowLabel]
+	request, err := h.request(ctx, provisioner, volume, kind)
+	if err != nil {
+		return err
+	}
+	planned, err := request.Planned(ctx, &provisioner.Spec, volume, kind)
+	if volumeplan.IsRefusal(err) {
+		return refusePod("PavProvisioner %q plans no pod of the workflow %q: %w", provisioner.Name, kind, err)
+	}
+	if err != nil {
+		return err
+	}
+	if missing := unplanned(rights, planned); len(missing) > 0 {
+		return refusePod("the pod has what PavProvisioner %q does not plan for the workflow %q of this volume: %s",
+			provisioner.Name, kind, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// unplanned returns the rights that the planned pod, nil where none is planned, does not have.
+func unplanned(rights []string, planned *corev1.Pod) []string {
+	if planned == nil {
+		return rights
+	}
+	known := workflow.NodeRights(&planned.Spec)
+	return slices.DeleteFunc(slices.Clone(rights), func(right string) bool { return slices.Contains(known, right) })
+}
+
+// volumeOf returns the PavVolume that a pod is of, by its owner.
+func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*pavv1.PavVolume, error) {
+	owner, err := ownerOf(pod, "PavVolume")
+	if err != nil {
+		return nil, refusePod("%w", err)
+	}
+	volume := &pavv1.PavVolume{}
+	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, volume); apierrors.IsNotFound(err) {
+		return nil, refusePod("PavVolume %q does not exist", owner.Name)
+	} else if err != nil {
+		return nil, fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
+	}
+	if volume.UID != owner.UID {
+		return nil, refusePod("PavVolume %q is another one by now", volume.Name)
+	}
+	return volume, nil
+}
+
+// request returns what a definition plans the pods of a workflow from: the same objects that the agent takes, which for
+// deletion are those that the PavVolume has recorded, where they are gone.
+func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (volumeplan.Request, error) {
+	request := volumeplan.Request{
+		Provisioner: provisioner.UID, Generation: provisioner.Generation,
+		Templates: h.Templates, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
+	}
+	ref := volume.Spec.ClaimRef
+	claim, live, err := get[corev1.PersistentVolumeClaim](ctx, h.Client, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return request, err
+	}
+	present := claim != nil && claim.UID == ref.UID
+	if !present && kind != pavv1.WorkflowDeletion {
+		return request, refusePod("the claim %s of PavVolume %q does not exist any more", observe.Name(ref.Namespace, ref.Name), volume.Name)
+	}
+	if request.Claim = live; !present {
+		if request.Claim, err = volumeplan.RecordedClaim(volume); err != nil {
+			return request, refusePod("%w", err)
+		}
+	}
+	if request.Class, err = volumeplan.RecordedClass(volume); err != nil {
+		return request, refusePod("%w", err)
+	}
+	if kind == pavv1.WorkflowDeletion {
+		if request.Provisioned, err = volumeplan.ProvisionedClaim(volume); err != nil {
+			return request, refusePod("%w", err)
+		}
+	}
+	if name := volume.Status.SelectedNode; name != "" {
+		_, request.Node, err = get[corev1.Node](ctx, h.Client, "v1", "Node", client.ObjectKey{Name: name})
+	}
+	return request, err
+}

@@ -1,0 +1,184 @@
+package integration
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/internal/admission"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// rightful is a pod with all kinds of rights on its node. What it is bound to, tenants say.
+const rightful = `{
+	"metadata": {"annotations": {"of": "{{ pvc.metadata.name }}"}},
+	"spec": {
+		"nodeName": "` + handNode + `", "hostNetwork": true, "hostPID": true, "hostIPC": true,
+		"tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+		"volumes": [{"name": "host", "hostPath": {"path": "/srv/{{ pvc.metadata.namespace }}"}}],
+		"initContainers": [{"name": "tunes", "image": "none", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}],
+		"containers": [{"name": "main", "image": "none", "securityContext": {"privileged": true}}]
+	}
+}`
+
+// inAllPods gives a provisioner validation, creation and deletion pods.
+func inAllPods(template string) func(*pavv1.PavProvisioner, *storagev1.StorageClass) {
+	return func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(template)}
+		p.Spec.VolumeCreation.PodTemplate = field(template)
+		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(template)}
+	}
+}
+
+// rights are the ways for a pod to have rights on its node.
+var rights = map[string]func(*corev1.PodSpec){
+	"a privileged container": func(p *corev1.PodSpec) {
+		p.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+	},
+	"a privileged container that starts first": func(p *corev1.PodSpec) {
+		p.InitContainers = []corev1.Container{{Name: "first", Image: "none", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
+	},
+	"a capability": func(p *corev1.PodSpec) {
+		p.Containers[0].SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CHOWN", "SYS_PTRACE"}}}
+	},
+	"a node": func(p *corev1.PodSpec) { p.NodeName = "control-plane" },
+	"a toleration of the control plane": func(p *corev1.PodSpec) {
+		p.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
+	},
+	"a toleration of masters": func(p *corev1.PodSpec) {
+		p.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	},
+	"a toleration of everything": func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
+	"a directory of the node": func(p *corev1.PodSpec) {
+		p.Volumes = append(p.Volumes, corev1.Volume{Name: "stolen", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+	},
+	"the network of the node":   func(p *corev1.PodSpec) { p.HostNetwork = true },
+	"the processes of the node": func(p *corev1.PodSpec) { p.HostPID = true },
+	"the IPC of the node":       func(p *corev1.PodSpec) { p.HostIPC = true },
+	"a process of a Windows node": func(p *corev1.PodSpec) {
+		p.OS, p.HostNetwork = &corev1.PodOS{Name: corev1.Windows}, true
+		p.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}}
+	},
+}
+
+// forge returns a pod of a volume's workflow as a thief of the controller agent's token would make it.
+func forge(volume *pavv1.PavVolume, kind string, change func(*corev1.PodSpec)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: workflow.DefaultNamespace, Name: workflow.Name(kind, string(volume.UID), "99"),
+			Labels:      map[string]string{pavv1.WorkflowLabel: kind, pavv1.ProvisionerLabel: volume.Spec.Provisioner},
+			Annotations: map[string]string{pavv1.AttemptAnnotation: "99"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
+			}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "stolen", Image: "none"}}},
+	}
+	change(&pod.Spec)
+	return pod
+}
+
+// With the controller agent's token, pods have no rights on nodes that the definition does not plan for their workflow.
+func TestControllerPods_HaveTheRightsThatTheDefinitionPlans(t *testing.T) {
+	c := start(t)
+	t.Cleanup(func() { checkNothingLeft(t, c) })
+	serveWebhook(t, c).launch(t, admission.DefaultLifetimes())
+	driver(t, c, "modest")
+	driver(t, c, "mighty", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(rightful)}
+	}, retain)
+	_, modest := bound(t, c, mustCreate(t, c, claimOf("modest", "modest")))
+	_, mighty := bound(t, c, mustCreate(t, c, claimOf("mighty", "mighty")))
+	thief := stolenController(t, c)
+	const notPlanned = "does not plan"
+
+	for name, change := range rights {
+		t.Run(name, func(t *testing.T) {
+			wantForbidden(t, thief, forge(modest, pavv1.WorkflowCreation, change), notPlanned)
+			wantForbidden(t, thief, forge(mighty, pavv1.WorkflowCreation, change), notPlanned)
+		})
+	}
+	beyond := slices.Sorted(maps.Keys(rights))
+	for _, name := range []string{"the network of the node", "the processes of the node", "the IPC of the node", "a toleration of the control plane", "a toleration of masters", "a toleration of everything"} {
+		beyond = slices.DeleteFunc(beyond, func(n string) bool { return n == name }) // the definition plans these
+	}
+	for _, name := range beyond {
+		t.Run("beyond what is planned: "+name, func(t *testing.T) {
+			wantForbidden(t, thief, forge(mighty, pavv1.WorkflowDeletion, rights[name]), notPlanned)
+		})
+	}
+	t.Run("what is planned", func(t *testing.T) {
+		pod := forge(mighty, pavv1.WorkflowDeletion, rights["the processes of the node"])
+		if err := thief.Create(t.Context(), pod); err != nil {
+			t.Error(err)
+		}
+		removeNow(t, c, pod)
+	})
+	t.Run("a dry run", func(t *testing.T) {
+		try(t, thief, []attempt{{"of a privileged pod", creating(forge(modest, pavv1.WorkflowCreation, rights["a privileged container"])), ""}})
+	})
+	t.Run("of no volume", func(t *testing.T) {
+		other := forge(mighty, pavv1.WorkflowDeletion, rights["the processes of the node"])
+		other.OwnerReferences[0].UID = "another"
+		wantForbidden(t, thief, other, "another one by now")
+		other.OwnerReferences[0].Name = "pvc-none"
+		wantForbidden(t, thief, other, `PavVolume "pvc-none" does not exist`)
+		other.OwnerReferences = nil
+		wantForbidden(t, thief, other, "0 owners")
+	})
+	t.Run("of a forged record", func(t *testing.T) {
+		before := modest.DeepCopy()
+		modest.Status.Definition = &pavv1.VolumeDefinition{UID: "u", Generation: 1, VolumeCreation: &pavv1.VolumeCreation{PodTemplate: field(rightful)}}
+		if err := thief.Status().Patch(t.Context(), modest, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+		wantForbidden(t, thief, forge(modest, pavv1.WorkflowCreation, rights["the processes of the node"]), notPlanned)
+	})
+}
+
+// The agent's own pods of a definition that plans rights are admitted, until the volume is deleted: also when its claim
+// is gone.
+func TestControllerPods_OfADefinitionThatPlansThem(t *testing.T) {
+	c := start(t)
+	t.Cleanup(func() { checkNothingLeft(t, c) })
+	serveWebhook(t, c).launch(t, admission.DefaultLifetimes())
+	driver(t, c, "rightful", inAllPods(rightful))
+	claim := mustCreate(t, c, claimOf("rightful", "data"))
+	goThrough := func(kind string, result workflow.Result) {
+		t.Helper()
+		pod, _ := podOf(t, c, claim, kind)
+		if len(workflow.NodeRights(&pod.Spec)) != 8 {
+			t.Errorf("the %s pod has the rights %v", kind, workflow.NodeRights(&pod.Spec))
+		}
+		endBound(t, c, pod, result)
+	}
+	goThrough(pavv1.WorkflowValidation, workflow.Result{})
+	goThrough(pavv1.WorkflowCreation, workflow.Result{Handle: "made"})
+	_, volume := bound(t, c, claim)
+	mustDelete(t, c, claim)
+	gone(t, c, claim)
+	goThrough(pavv1.WorkflowDeletion, workflow.Result{})
+	gone(t, c, volume)
+}
+
+// endBound is end for a pod that is bound to its node by itself.
+func endBound(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result) {
+	t.Helper()
+	ended := pod.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()},
+	}}}
+	if err := c.admin.Status().Patch(t.Context(), ended, client.MergeFrom(pod)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, result); err != nil {
+		t.Fatal(err)
+	}
+}
