@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -44,6 +45,41 @@ func TestHostileDefinitions_HurtNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			told(t, c, claim, "Warning", "ProvisioningFailed", "hostile-"+name)
 		})
+	}
+}
+
+// One of 50 provisioners is poisoned: more of its claims than the agent has workers fail, each at the limits of a template,
+// again and again. The other 49 are served.
+func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
+	const healthy, poisoned = 49, 30
+	c := start(t)
+	run(t, c)
+	driver(t, c, "poisoned", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeCreation.Capacity = field(strconv.Quote(hostile["loops"]))
+	})
+	for i := range healthy {
+		driver(t, c, fmt.Sprintf("beside-%d", i))
+	}
+	var failing, served []*corev1.PersistentVolumeClaim
+	for i := range poisoned {
+		failing = append(failing, mustCreate(t, c, claimOf("poisoned", fmt.Sprintf("poisoned-%d", i))))
+	}
+	began := time.Now()
+	for i := range healthy {
+		served = append(served, mustCreate(t, c, claimOf(fmt.Sprintf("beside-%d", i), fmt.Sprintf("beside-%d", i))))
+	}
+	for _, claim := range served {
+		bound(t, c, claim)
+	}
+	t.Logf("%d claims were bound after %s, beside %d that fail", healthy, time.Since(began).Round(time.Millisecond), poisoned)
+	for _, claim := range failing {
+		told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
+	}
+	for _, claim := range served {
+		mustDelete(t, c, claim)
+	}
+	for _, claim := range served {
+		gone(t, c, volumeOf(claim))
 	}
 }
 
