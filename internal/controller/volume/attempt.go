@@ -177,7 +177,7 @@ func (r *Reconciler) reserve(ctx context.Context, o observed, source, handle str
 	}
 	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
 	if err == nil {
-		if others := o.besides(holders); len(others) > 0 {
+		if others := o.besides(handle, holders); len(others) > 0 {
 			err = &plan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}
 		}
 	}

@@ -130,7 +130,7 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
 	}
 	handle, _ := o.identity()
 	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
-	o.others = o.besides(holders)
+	o.others = o.besides(handle, holders)
 	return err
 }
 
@@ -138,17 +138,28 @@ func (o observed) storage(handle string) index.Volume {
 	return index.Volume{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
 }
 
-// besides returns the holders that are not the volume itself.
-func (o observed) besides(holders []index.Holder) []index.Holder {
+// besides returns those holders of the storage of a handle that are not the volume itself.
+func (o observed) besides(handle string, holders []index.Holder) []index.Holder {
+	unstageable := o.unstageable(handle, holders)
 	return slices.DeleteFunc(holders, func(h index.Holder) bool {
-		return h.Name == o.volume.Name && (h.Kind == index.KindVolume || h.Kind == index.KindPV && o.ownPV() != nil)
+		return h.Kind == index.KindStage && unstageable ||
+			h.Name == o.volume.Name && (h.Kind == index.KindVolume || h.Kind == index.KindPV && o.ownPV() != nil)
 	})
+}
+
+// unstageable reports whether no node can have staged the storage of a handle: the default handle is the volume's
+// name, in which the claim's UID is, and nobody can use it before there is its PersistentVolume. With the token of
+// a node's agent somebody may write stages of any handle for that node, and so stop all provisioning.
+func (o observed) unstageable(handle string, holders []index.Holder) bool {
+	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
+	return making && !o.wasBound && !o.unwanted() && handle == o.volume.Name && o.pv == nil &&
+		!slices.ContainsFunc(holders, func(h index.Holder) bool { return h.Kind == index.KindPV })
 }
 
 // liveOthers is gatherOthers by the API server's word, which counts before what cannot be taken back.
 func (r *Reconciler) liveOthers(ctx context.Context, o observed, handle string) ([]index.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
-	return o.besides(holders), err
+	return o.besides(handle, holders), err
 }
 
 // checkAlone asks the API server whether nobody else holds the volume's storage.

@@ -221,17 +221,42 @@ func statusLost(o *observed) { o.volume.Status, o.wasBound = pavv1.PavVolumeStat
 func TestBesides(t *testing.T) {
 	own := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
 	mine := []index.Holder{{Kind: index.KindPV, Name: "pvc-u1"}, {Kind: index.KindVolume, Name: "pvc-u1"}}
-	if got := own.o.besides(append([]index.Holder{}, mine...)); len(got) != 0 {
+	if got := own.o.besides("h", append([]index.Holder{}, mine...)); len(got) != 0 {
 		t.Errorf("its own PersistentVolume and record: got %v", got)
 	}
 	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *observed) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
-	if got := stranger.o.besides(append([]index.Holder{}, mine...)); len(got) != 1 || got[0].Kind != index.KindPV {
+	if got := stranger.o.besides("h", append([]index.Holder{}, mine...)); len(got) != 1 || got[0].Kind != index.KindPV {
 		t.Errorf("a PersistentVolume of its name that is somebody else's: got %v", got)
 	}
-	if got := own.o.besides(stagedOn("n1")); len(got) != 1 {
+	if got := own.o.besides("h", stagedOn("n1")); len(got) != 1 {
 		t.Errorf("stages hold their volume's storage: got %v", got)
 	}
-	if got := own.o.besides([]index.Holder{{Kind: index.KindPV, Name: "pvc-u0"}}); len(got) != 1 {
+	if got := own.o.besides("h", []index.Holder{{Kind: index.KindPV, Name: "pvc-u0"}}); len(got) != 1 {
 		t.Errorf("another PersistentVolume: got %v", got)
+	}
+}
+
+// With a node agent's token anybody can write a stage of any handle. What no node can have staged is not held by it.
+func TestBesides_StagesOfAVolumeInTheMaking(t *testing.T) {
+	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
+	pv := index.Holder{Kind: index.KindPV, Name: "other"}
+	for name, test := range map[string]struct {
+		state  *state
+		handle string
+		others []index.Holder
+		want   int
+	}{
+		"the default handle":                       {state: making(), handle: "pvc-u1"},
+		"a handle that the pod chose":              {state: making(), handle: "h", want: 1},
+		"there is a PersistentVolume":              {state: making(), handle: "pvc-u1", others: []index.Holder{pv}, want: 2},
+		"what is to be deleted is looked at twice": {state: making().with(unclaimed), handle: "pvc-u1", want: 1},
+		"a volume that was made":                   {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy), handle: "pvc-u1", want: 1},
+		"a record that lost what it said":          {state: at("").with(statusLost), handle: "pvc-u1", want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.state.o.besides(test.handle, append(stagedOn("n1"), test.others...)); len(got) != test.want {
+				t.Errorf("got %v, want %d", got, test.want)
+			}
+		})
 	}
 }
