@@ -125,25 +125,3 @@ func TestGate_ASlowClientHoldsUpNobody(t *testing.T) {
 		t.Errorf("a large request: got %d %s after %s", code, answer, time.Since(begin))
 	}
 }
-
-func TestBoundedListener_ClosesWhatIsTooMuch_AndGivesPlacesBack(t *testing.T) {
-	l := &boundedListener{all: 3, each: 2, open: map[string]int{}}
-	for i, step := range []struct {
-		client string
-		taken  bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
-		if taken := l.take(step.client); taken != step.taken {
-			t.Errorf("step %d: client %s has a place: %t", i, step.client, taken)
-		}
-	}
-	l.give("a")
-	if !l.take("c") {
-		t.Error("a place that was given back is lost")
-	}
-	for _, client := range []string{"a", "b", "c"} {
-		l.give(client)
-	}
-	if l.count != 0 || len(l.open) != 0 {
-		t.Errorf("%d connections of %v are left", l.count, l.open)
-	}
-}

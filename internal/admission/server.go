@@ -9,14 +9,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 )
 
 const (
 	// maxConnections and maxConnectionsEach are how many connections are open at once, in all and from one
-	// address. Each has one request at a time.
-	maxConnections, maxConnectionsEach = 512, 128
+	// address. Each has one request at a time. API servers keep up to 25 that are idle.
+	maxConnections, maxConnectionsEach = 512, 32
 
 	// shutdownWithin is how long requests have to be answered when the agent ends.
 	shutdownWithin = 15 * time.Second
@@ -25,10 +24,11 @@ const (
 // server serves webhooks. Other than controller-runtime's, it bounds what its clients can make it use: they
 // need not be API servers.
 type server struct {
-	address string
-	config  *tls.Config
-	mux     *http.ServeMux
-	started chan struct{} // closed once it listens
+	address   string
+	config    *tls.Config
+	mux       *http.ServeMux
+	all, each int           // connections
+	started   chan struct{} // closed once it listens
 }
 
 // newServer returns a server with the certificates. If clientCA names a file, only clients with a certificate of
@@ -46,7 +46,10 @@ func newServer(address, clientCA string, certificate func(*tls.ClientHelloInfo) 
 			return nil, fmt.Errorf("reading the authority of clients: %s has no certificate", clientCA)
 		}
 	}
-	return &server{address: address, config: config, mux: http.NewServeMux(), started: make(chan struct{})}, nil
+	return &server{
+		address: address, config: config, mux: http.NewServeMux(),
+		all: maxConnections, each: maxConnectionsEach, started: make(chan struct{}),
+	}, nil
 }
 
 // handle serves a webhook at a path. What one webhook's requests use is not taken from another's.
@@ -70,6 +73,7 @@ func (s *server) Start(ctx context.Context) error {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       90 * time.Second, // as long as API servers keep connections
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         noteIdle,
 	}
 	close(s.started)
 	ended := make(chan error, 1)
@@ -79,7 +83,7 @@ func (s *server) Start(ctx context.Context) error {
 		defer cancel()
 		ended <- srv.Shutdown(last)
 	}()
-	bounded := &boundedListener{Listener: listener, all: maxConnections, each: maxConnectionsEach, open: map[string]int{}}
+	bounded := newBoundedListener(listener, s.all, s.each)
 	if err := srv.Serve(tls.NewListener(bounded, s.config)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the webhook: %w", err)
 	}
@@ -102,63 +106,4 @@ func (s *server) listens(request *http.Request) error {
 		return fmt.Errorf("the webhook's server cannot be reached: %w", err)
 	}
 	return connection.Close()
-}
-
-// boundedListener closes connections that are too many, at once.
-type boundedListener struct {
-	net.Listener
-	all, each int
-
-	mu    sync.Mutex
-	count int
-	open  map[string]int // by the client's address
-}
-
-// Accept implements net.Listener.
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		client, _, err := net.SplitHostPort(connection.RemoteAddr().String())
-		if err != nil {
-			client = connection.RemoteAddr().String()
-		}
-		if l.take(client) {
-			return &boundedConnection{Conn: connection, release: sync.OnceFunc(func() { l.give(client) })}, nil
-		}
-		_ = connection.Close() // The client sees that.
-	}
-}
-
-func (l *boundedListener) take(client string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.count >= l.all || l.open[client] >= l.each {
-		return false
-	}
-	l.count++
-	l.open[client]++
-	return true
-}
-
-func (l *boundedListener) give(client string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.count--
-	if l.open[client]--; l.open[client] == 0 {
-		delete(l.open, client)
-	}
-}
-
-type boundedConnection struct {
-	net.Conn
-	release func()
-}
-
-// Close implements net.Conn.
-func (c *boundedConnection) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

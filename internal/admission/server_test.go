@@ -31,16 +31,22 @@ func certified(t *testing.T, usage x509.ExtKeyUsage) (certificate tls.Certificat
 	return certificate, authority
 }
 
-// Where API servers show certificates, nobody else gets as far as a request.
-func TestServer_WithAnAuthorityOfClients_ServesNobodyElse(t *testing.T) {
-	certificate, authority := certified(t, x509.ExtKeyUsageClientAuth)
-	stranger, _ := certified(t, x509.ExtKeyUsageClientAuth)
+// freeAddress returns an address that nothing listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// Where API servers show certificates, nobody else gets as far as a request.
+func TestServer_WithAnAuthorityOfClients_ServesNobodyElse(t *testing.T) {
+	certificate, authority := certified(t, x509.ExtKeyUsageClientAuth)
+	stranger, _ := certified(t, x509.ExtKeyUsageClientAuth)
+	address := freeAddress(t)
 	s, err := newServer(address, authority, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil })
 	if err != nil {
 		t.Fatal(err)
