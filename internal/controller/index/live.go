@@ -3,11 +3,22 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+const (
+	// pageSize is how many objects the API server is asked for at once, and are in memory.
+	pageSize = 500
+
+	// maxBeginnings is how often a list is begun whose pages the API server does not keep long enough.
+	maxBeginnings = 3
 )
 
 // Live asks the API server who holds storage. Nothing there is indexed by handle, so that each answer
@@ -32,7 +43,7 @@ type reads struct {
 // read is one reading of the lists.
 type read struct {
 	done chan struct{}
-	all  holdings
+	all  []holding
 	err  error
 }
 
@@ -50,7 +61,7 @@ func (l *Live) Holders(ctx context.Context, of Volume) ([]Holder, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	return r.all.holders(of), nil
+	return holders(r.all, of), nil
 }
 
 // join returns the next read of a driver's lists, and reports whether the caller is the first to want it.
@@ -82,10 +93,40 @@ func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
 	for _, look := range []struct {
 		list    client.ObjectList
 		options []client.ListOption
-	}{{&r.all.volumes, []client.ListOption{ours}}, {&r.all.pvs, nil}, {&r.all.stages, []client.ListOption{ours}}} {
-		if r.err = l.Reader.List(ctx, look.list, look.options...); r.err != nil {
+	}{{&pavv1.PavVolumeList{}, []client.ListOption{ours}}, {&corev1.PersistentVolumeList{}, nil}, {&pavv1.PavStageList{}, []client.ListOption{ours}}} {
+		var some []holding
+		if some, r.err = l.list(ctx, look.list, look.options); r.err != nil {
 			r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
 			return
+		}
+		r.all = append(r.all, some...)
+	}
+}
+
+// list returns what a list holds. The pages of one list are all of the moment at which the first was read.
+func (l *Live) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (all []holding, err error) {
+	for range maxBeginnings {
+		if all, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			break
+		}
+	}
+	return all, err
+}
+
+// pages reads a list from its beginning to its end. Of each page only what is needed is kept.
+func (l *Live) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) ([]holding, error) {
+	var all []holding
+	for next := ""; ; {
+		page, ok := empty.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", empty)
+		}
+		if err := l.Reader.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return nil, err
+		}
+		all = append(all, holdingsOf(page)...)
+		if next = page.GetContinue(); next == "" {
+			return all, nil
 		}
 	}
 }

@@ -85,32 +85,53 @@ type Volume struct {
 	Driver, Handle, Name string
 }
 
-// holdings are objects that may hold storage.
-type holdings struct {
-	pvs     corev1.PersistentVolumeList
-	volumes pavv1.PavVolumeList
-	stages  pavv1.PavStageList
+// holding is what is kept of an object that may hold storage.
+type holding struct {
+	Holder
+
+	// storage is what it holds.
+	storage string
+
+	// driver and volume are those of a PavStage, which holds the storage of the PersistentVolume of that name, too.
+	driver, volume string
+}
+
+// holdingsOf returns what is kept of a list's objects. Those that cannot hold storage are left out.
+func holdingsOf(list client.ObjectList) []holding {
+	var all []holding
+	switch typed := list.(type) {
+	case *corev1.PersistentVolumeList:
+		for i := range typed.Items {
+			if pv := &typed.Items[i]; pv.Spec.CSI != nil {
+				all = append(all, holding{Holder: Holder{Kind: KindPV, Name: pv.Name}, storage: storageOfPV(pv)})
+			}
+		}
+	case *pavv1.PavVolumeList:
+		for i := range typed.Items {
+			v := &typed.Items[i]
+			all = append(all, holding{Holder: Holder{Kind: KindVolume, Name: v.Name, Phase: v.Status.Phase}, storage: storageOfVolume(v)})
+		}
+	case *pavv1.PavStageList:
+		for i := range typed.Items {
+			if s := &typed.Items[i]; holds(s) {
+				all = append(all, holding{
+					Holder:  Holder{Kind: KindStage, Name: s.Name, Node: s.Spec.NodeName},
+					storage: storageOfStage(s), driver: s.Spec.Provisioner, volume: s.Spec.VolumeName,
+				})
+			}
+		}
+	}
+	return all
 }
 
 // holders returns those that hold the storage of a volume: PersistentVolumes first, as people know them best.
-func (all *holdings) holders(of Volume) []Holder {
+func holders(all []holding, of Volume) []Holder {
 	key := Storage(of.Driver, of.Handle)
 	var found []Holder
-	for i := range all.volumes.Items {
-		if v := &all.volumes.Items[i]; storageOfVolume(v) == key {
-			found = append(found, Holder{Kind: KindVolume, Name: v.Name, Phase: v.Status.Phase})
-		}
-	}
-	for i := range all.pvs.Items {
-		if pv := &all.pvs.Items[i]; storageOfPV(pv) == key {
-			found = append(found, Holder{Kind: KindPV, Name: pv.Name})
-		}
-	}
-	for i := range all.stages.Items {
-		s := &all.stages.Items[i]
-		named := s.Spec.Provisioner == of.Driver && s.Spec.VolumeName == of.Name
-		if (named || storageOfStage(s) == key) && holds(s) {
-			found = append(found, Holder{Kind: KindStage, Name: s.Name, Node: s.Spec.NodeName})
+	for i := range all {
+		h := &all[i]
+		if named := h.Kind == KindStage && h.driver == of.Driver && h.volume == of.Name; named || h.storage == key {
+			found = append(found, h.Holder)
 		}
 	}
 	rank := map[string]int{KindPV: 0, KindVolume: 1, KindStage: 2}
@@ -129,22 +150,22 @@ func holds(stage *pavv1.PavStage) bool {
 // Holders returns the objects that hold the storage of a volume, according to the cache.
 func Holders(ctx context.Context, cache client.Reader, of Volume) ([]Holder, error) {
 	key := Storage(of.Driver, of.Handle)
-	all, named := &holdings{}, pavv1.PavStageList{}
+	var all []holding
 	for _, look := range []struct {
 		list         client.ObjectList
 		index, value string
 	}{
-		{&all.volumes, volumesByStorage, key},
-		{&all.pvs, pvsByStorage, key},
-		{&all.stages, stagesByStorage, key},
-		{&named, stagesByVolume, of.Name},
+		{&pavv1.PavVolumeList{}, volumesByStorage, key},
+		{&corev1.PersistentVolumeList{}, pvsByStorage, key},
+		{&pavv1.PavStageList{}, stagesByStorage, key},
+		{&pavv1.PavStageList{}, stagesByVolume, of.Name},
 	} {
 		if err := cache.List(ctx, look.list, client.MatchingFields{look.index: look.value}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking up who has the handle %q: %w", of.Handle, err)
 		}
+		all = append(all, holdingsOf(look.list)...)
 	}
-	all.stages.Items = append(all.stages.Items, named.Items...)
-	return all.holders(of), nil
+	return holders(all, of), nil
 }
 
 // Concerned returns the names of the PavVolumes for which it matters whether others hold the storage.

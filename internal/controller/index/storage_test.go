@@ -52,37 +52,37 @@ func stageOf(name, volume, handle string, phase pavv1.StagePhase) pavv1.PavStage
 
 func TestHoldersOfStorage(t *testing.T) {
 	tests := map[string]struct {
-		all  holdings
+		all  client.ObjectList
 		want []Holder
 	}{
-		"nobody": {},
+		"nobody": {all: &pavv1.PavVolumeList{}},
 		"PersistentVolumes of any name": {
-			all:  holdings{pvs: corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{pvOf("static", "demo", "h"), pvOf("other", "demo", "x"), pvOf("theirs", "demo2", "h"), {}}}},
+			all:  &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{pvOf("static", "demo", "h"), pvOf("other", "demo", "x"), pvOf("theirs", "demo2", "h"), {}}},
 			want: []Holder{{Kind: KindPV, Name: "static"}},
 		},
 		"records, retained ones too": {
-			all: holdings{volumes: pavv1.PavVolumeList{Items: []pavv1.PavVolume{
+			all: &pavv1.PavVolumeList{Items: []pavv1.PavVolume{
 				volumeOf("a", pavv1.PavVolumeStatus{Handle: "h", Phase: pavv1.VolumeRetained}),
 				volumeOf("b", pavv1.PavVolumeStatus{Plan: &pavv1.VolumePlan{Handle: "h"}}),
 				volumeOf("c", pavv1.PavVolumeStatus{Handle: "x", Plan: &pavv1.VolumePlan{Handle: "h"}}),
 				volumeOf("d", pavv1.PavVolumeStatus{Conflict: &pavv1.StorageConflict{Handle: "h"}}),
-			}}},
+			}},
 			want: []Holder{{Kind: KindVolume, Name: "a", Phase: pavv1.VolumeRetained}, {Kind: KindVolume, Name: "b"}},
 		},
 		"a record without a handle has the default one": {
-			all:  holdings{volumes: pavv1.PavVolumeList{Items: []pavv1.PavVolume{volumeOf("h", pavv1.PavVolumeStatus{})}}},
+			all:  &pavv1.PavVolumeList{Items: []pavv1.PavVolume{volumeOf("h", pavv1.PavVolumeStatus{})}},
 			want: []Holder{{Kind: KindVolume, Name: "h"}},
 		},
 		"stages of the storage, and of the volume's name": {
-			all: holdings{stages: pavv1.PavStageList{Items: []pavv1.PavStage{
+			all: &pavv1.PavStageList{Items: []pavv1.PavStage{
 				stageOf("s1", "static", "h", pavv1.StageStaged), stageOf("s2", "mine", "x", ""), stageOf("s3", "static", "x", ""), stageOf("s4", "mine", "h", pavv1.StageFailed),
-			}}},
+			}},
 			want: []Holder{{Kind: KindStage, Name: "s1", Node: "n1"}, {Kind: KindStage, Name: "s2", Node: "n1"}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.all.holders(Volume{Driver: "demo", Handle: "h", Name: "mine"})); diff != "" {
+			if diff := cmp.Diff(test.want, holders(holdingsOf(test.all), Volume{Driver: "demo", Handle: "h", Name: "mine"})); diff != "" {
 				t.Errorf("holders (-want +got):\n%s", diff)
 			}
 		})

@@ -1,0 +1,100 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// pagedLists is an API server that has PersistentVolumes, of which it returns one to a page, and whose
+// tokens are of one reading.
+type pagedLists struct {
+	client.Reader
+
+	pvs    []corev1.PersistentVolume
+	expire int // how many readings expire after their first page
+
+	readings, pages int
+	unlimited       bool // a list was asked for as a whole
+}
+
+func (p *pagedLists) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	p.unlimited = p.unlimited || asked.Limit <= 0
+	pvs, ok := list.(*corev1.PersistentVolumeList)
+	if !ok {
+		return nil
+	}
+	reading, at := 0, 0
+	if asked.Continue == "" {
+		p.readings++
+		reading = p.readings
+	} else if _, err := fmt.Sscanf(asked.Continue, "%d/%d", &reading, &at); err != nil {
+		return err
+	}
+	if reading != p.readings || at > 0 && reading <= p.expire {
+		return apierrors.NewResourceExpired("the token is too old")
+	}
+	p.pages++
+	pvs.Items = append(pvs.Items, p.pvs[at])
+	if at++; at < len(p.pvs) {
+		pvs.Continue = fmt.Sprintf("%d/%d", reading, at)
+	}
+	return nil
+}
+
+func TestLive_JoinsThePagesOfOneReading(t *testing.T) {
+	tests := map[string]struct {
+		expire, wantReadings, wantPages int
+		wantExpired                     bool
+	}{
+		"all in one go":         {wantReadings: 1, wantPages: 3},
+		"begun anew":            {expire: 2, wantReadings: 3, wantPages: 5},
+		"not begun without end": {expire: 100, wantReadings: maxBeginnings, wantPages: maxBeginnings, wantExpired: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := &pagedLists{expire: test.expire, pvs: []corev1.PersistentVolume{pvOf("a", "demo", "h"), pvOf("b", "demo", "x"), pvOf("c", "demo", "h")}}
+			got, err := (&Live{Reader: p}).Holders(t.Context(), Volume{Driver: "demo", Handle: "h"})
+			want := []Holder{{Kind: KindPV, Name: "a"}, {Kind: KindPV, Name: "c"}}
+			if test.wantExpired {
+				want = nil
+			}
+			if diff := cmp.Diff(want, got); diff != "" || apierrors.IsResourceExpired(err) != test.wantExpired || !test.wantExpired && err != nil {
+				t.Errorf("holders (-want +got):\n%s, %v", diff, err)
+			}
+			if p.readings != test.wantReadings || p.pages != test.wantPages || p.unlimited {
+				t.Errorf("got %d pages of %d readings, one of all: %t; want %d of %d", p.pages, p.readings, p.unlimited, test.wantPages, test.wantReadings)
+			}
+		})
+	}
+}
+
+// lostPage is an API server that loses a later page of PavStages.
+type lostPage struct{ client.Reader }
+
+func (lostPage) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	stages, ok := list.(*pavv1.PavStageList)
+	if !ok {
+		return nil
+	}
+	if (&client.ListOptions{}).ApplyOptions(options).Continue != "" {
+		return errors.New("away")
+	}
+	stages.Continue = "more"
+	return nil
+}
+
+func TestLive_WithoutAllPages_SaysNothing(t *testing.T) {
+	if got, err := (&Live{Reader: lostPage{}}).Holders(t.Context(), Volume{Driver: "demo", Handle: "h"}); err == nil {
+		t.Errorf("half a list was taken for all: %v", got)
+	}
+}
