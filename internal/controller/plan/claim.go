@@ -10,14 +10,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Record returns a claim as it is recorded.
+// Record returns a claim as it is recorded, or an Error if it is too large for that.
 func Record(claim map[string]any) (*apiextensionsv1.JSON, error) {
 	raw, err := json.Marshal(claim)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the claim: %w", err)
+	}
+	if len(raw) > pavv1.MaxClaimCopy {
+		return nil, refuse("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", len(raw), pavv1.MaxClaimCopy)
 	}
 	return &apiextensionsv1.JSON{Raw: raw}, nil
 }

@@ -23,14 +23,14 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
-	claim, err := plan.Record(request.Claim)
-	if err != nil {
-		return err
-	}
-	start := beginning(o, claim)
 	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
 		return retry.ErrStale
 	}
+	claim, err := plan.Record(request.Claim)
+	if err != nil { // It may have grown since the attempt before.
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
+	}
+	start := beginning(o, claim)
 	pod, err := request.Validate(ctx, o.provisioner.Spec.VolumeValidation)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, start, err)

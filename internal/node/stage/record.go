@@ -133,6 +133,9 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 		return nil, err
 	}
 	provisioned, err := t.readProvisionedClaim(ctx, volume)
+	if err == nil {
+		err = checkProvisionedClaim(volume.Name, provisioned)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +222,15 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 		return raw, nil, err
 	}
 	return raw, claim, err
+}
+
+// checkProvisionedClaim returns why a PavStage may not have a copy of what a PavVolume has recorded of its
+// claim. The controller agent records no more than that; earlier versions did.
+func checkProvisionedClaim(volume string, claim *apiextensionsv1.JSON) error {
+	if claim == nil || len(claim.Raw) <= pavv1.MaxClaimCopy {
+		return nil
+	}
+	return refused("PavVolume %q: status.provisionedClaim has %d bytes, and may have %d for PaV to keep a copy of it: shorten the labels or annotations in it", volume, len(claim.Raw), pavv1.MaxClaimCopy)
 }
 
 // read reads an object as the API server returns it, and into a typed one.
