@@ -74,7 +74,8 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("making the client that makes dry runs: %w", err)
 	}
 	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, client.NewDryRunClient(direct))})
-	server.handle(podsPath, &admission.Webhook{Handler: &PodHandler{Client: direct, Templates: w.Templates}})
+	pods := &PodHandler{Client: direct, Templates: w.Templates}
+	server.handle(podsPath, &admission.Webhook{Handler: pods})
 	server.handle(controllerPodsPath, &admission.Webhook{Handler: &ControllerPodHandler{Client: direct, Templates: w.Templates}})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook's server: %w", err)
@@ -87,6 +88,9 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	if err := mgr.AddReadyzCheck("webhook", ready); err != nil {
 		return fmt.Errorf("adding the webhook's readiness check: %w", err)
+	}
+	if err := (&recorder{cache: mgr.GetClient(), pods: pods}).register(mgr); err != nil {
+		return fmt.Errorf("registering the writer of records: %w", err)
 	}
 	renewer := &renewer{
 		client: mgr.GetClient(), issuer: newIssuer(w.Namespace, w.Lifetimes),

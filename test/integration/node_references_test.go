@@ -126,7 +126,10 @@ func (h *held) objects(t *testing.T) (stageplan.Objects, *corev1.PersistentVolum
 func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.PavStage, stageplan.Objects) {
 	t.Helper()
 	o, pv, claim := h.objects(t)
-	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: stageplan.Name(pv, h.node)}, Spec: stageplan.Spec(pv, claim, h.node)}
+	stage := &pavv1.PavStage{
+		ObjectMeta: metav1.ObjectMeta{Name: stageplan.Name(pv, h.node), Labels: map[string]string{pavv1.ProvisionerLabel: h.provisioner.Name}},
+		Spec:       stageplan.Spec(pv, claim, h.node),
+	}
 	stage.Spec.Scope = pavv1.StagingScopeNode
 	for raw, object := range map[*apiextensionsv1.JSON]map[string]any{&stage.Spec.Volume: o.Volume, &stage.Spec.Claim: o.Claim} {
 		text, err := json.Marshal(object)
@@ -297,6 +300,35 @@ func TestNodePods_OfStagesThatWereAdmitted(t *testing.T) {
 	}
 }
 
+// Where neither pod of a stage had references when the volume was staged, nothing was judged. If the definition is
+// changed later, the volume is unstaged all the same.
+func TestNodePods_OfStagesThatNeededNoJudgement(t *testing.T) {
+	c := start(t)
+	w := serveWebhook(t, c)
+	w.launch(t, admission.DefaultLifetimes())
+	h := hold(t, c, func(p *pavv1.PavProvisioner) {
+		p.Spec.VolumeStaging.PodTemplate, p.Spec.VolumeUnstaging.PodTemplate = *field(workerTemplate), field(workerTemplate)
+	})
+	stage, o := h.stage(t)
+	stage.Status.Phase = pavv1.StageStaged
+	if err := h.token.Status().Update(t.Context(), stage); err != nil {
+		t.Fatal(err)
+	}
+	exists(t, c, stage, "has a record", func(s *pavv1.PavStage) bool { return s.Annotations[pavv1.AdmittedAnnotation] != "" })
+	if err := c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	mustDelete(t, c, claimNamed(h.volume))
+	gone(t, c, claimNamed(h.volume))
+	mustPatch(t, c, h.provisioner, func(p *pavv1.PavProvisioner) {
+		p.Spec.VolumeUnstaging.PodTemplate = field(fmt.Sprintf(secretive, "unstaging"))
+	})
+	_, unstaging := h.pods(t, stage, o)
+	mustAdmit(t, h.token, unstaging)
+	unstaging.Name, unstaging.Spec.Volumes = "bad", append(unstaging.Spec.Volumes, secretVolume("of-others"))
+	wantForbidden(t, h.token, unstaging, "volumes.secret.secretName=of-others")
+}
+
 // Only the controller agent writes that a stage's pods were admitted.
 func TestNodePods_RecordIsTheControllers(t *testing.T) {
 	c := start(t)
@@ -308,7 +340,7 @@ func TestNodePods_RecordIsTheControllers(t *testing.T) {
 	if err := h.token.Patch(t.Context(), forged, client.MergeFrom(stage)); !apierrors.IsForbidden(err) {
 		t.Errorf("changing a stage: got %v", err)
 	}
-	forged = &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-forged", Annotations: record}, Spec: stage.Spec}
+	forged = &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-forged", Labels: stage.Labels, Annotations: record}, Spec: stage.Spec}
 	if err := h.token.Create(t.Context(), forged); !apierrors.IsForbidden(err) {
 		t.Errorf("making a stage: got %v", err)
 	}

@@ -1,0 +1,55 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/retry"
+)
+
+// recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
+// references: by the time that a volume is unstaged, its definition may give the unstaging pod some, and its clients
+// are gone. It waits until a volume is staged, so as not to write beside the node's agent.
+type recorder struct {
+	cache client.Reader
+	pods  *PodHandler
+}
+
+func (r *recorder) register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("record").
+		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.NewPredicateFuncs(wantsRecord))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.Backoff()}).
+		Complete(r)
+}
+
+// wantsRecord reports whether a stage is staged and has no record.
+func wantsRecord(object client.Object) bool {
+	stage, ok := object.(*pavv1.PavStage)
+	return ok && stage.DeletionTimestamp == nil && stage.Status.Phase == pavv1.StageStaged && recordOf(stage) == nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stage := &pavv1.PavStage{}
+	for _, reader := range []client.Reader{r.cache, r.pods.Client} { // the cache has no copies of objects
+		if err := reader.Get(ctx, request.NamespacedName, stage); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, fmt.Errorf("getting PavStage %q: %w", request.Name, err)
+		} else if err != nil || !wantsRecord(stage) {
+			return ctrl.Result{}, nil
+		}
+	}
+	s, objects, copies, err := r.pods.gather(ctx, stage)
+	if err != nil || !s.used || objects == nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, s.record.with(nil, copies).write(ctx, r.pods.Client, stage)
+}
