@@ -86,10 +86,11 @@ func trimVolume(pv *corev1.PersistentVolume) {
 	pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
 }
 
-// Whole Nodes are watched, and not only their metadata, because of the out-of-service taint.
+// Whole Nodes are watched, and not only their metadata, because of the out-of-service taint, and because a
+// node can be cordoned.
 func trimNode(node *corev1.Node) {
 	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
-	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints}
+	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}
 	node.Status = corev1.NodeStatus{}
 }
 

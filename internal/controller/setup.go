@@ -18,6 +18,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attachment"
 	"github.com/albertofaria/pav/internal/controller/claim"
+	"github.com/albertofaria/pav/internal/controller/drain"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/protection"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
@@ -140,6 +141,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&stage.Reconciler{Client: client, Live: live},
 		&attachment.Reconciler{Client: client, Live: live, Events: events},
 		&protection.Reconciler{Client: client, Live: live},
+		&drain.Reconciler{Client: client, Live: live},
 	}
 	for _, r := range reconcilers {
 		if err := r.Register(mgr, o.Workers); err != nil {

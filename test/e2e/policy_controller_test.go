@@ -64,6 +64,7 @@ func TestControllerAgentToken_LetsGoOfWorkflowPods_AndEndsItsOwn(t *testing.T) {
 		return `{"metadata": {"labels": {"` + pavv1.WorkflowLabel + `": ` + value + `}}}`
 	}
 	result := `{"metadata": {"annotations": {"` + pavv1.ResultAnnotation + `": "{}"}}}`
+	evictable := `{"metadata": {"labels": {"` + pavv1.EvictableLabel + `": "true"}}}`
 	agent := withToken(t, "controller-agent", nil)
 	try(t, agent, []attempt{
 		{"the finalizers of a creation pod", patching(own, freePod), ""},
@@ -80,6 +81,9 @@ func TestControllerAgentToken_LetsGoOfWorkflowPods_AndEndsItsOwn(t *testing.T) {
 
 		{"the finalizers of a staging pod", patching(staging, freePod), ""},
 		{"a label of a staging pod", patching(staging, relabel), finalizers},
+		{"whether a staging pod may be evicted", patching(staging, evictable), ""},
+		{"whether a creation pod may be evicted", patching(own, evictable), finalizers},
+		{"whether an ordinary pod may be evicted", patching(s.ordinary, evictable), theirPods},
 		{"an annotation of a staging pod", patching(staging, annotate), finalizers},
 		{"the owner of a staging pod", patching(staging, disown), finalizers},
 		{"the image of a staging pod", imaging(staging), finalizers},

@@ -18,9 +18,15 @@ func budgetIn(namespace string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pav-staging"}}
 }
 
-// protects says whether a budget keeps all staging pods of its namespace, whatever their number.
+// protects says whether a budget keeps all staging pods of its namespace, whatever their number, but for those
+// that are said to be evictable.
 func protects(b *policyv1.PodDisruptionBudget) bool {
-	return b.Spec.MinAvailable != nil && b.Spec.MinAvailable.IntVal == 1<<31-1 && b.Spec.MaxUnavailable == nil &&
+	if b.Spec.Selector == nil {
+		return false
+	}
+	exceptions := b.Spec.Selector.MatchExpressions
+	return len(exceptions) == 1 && exceptions[0].Key == pavv1.EvictableLabel && exceptions[0].Operator == metav1.LabelSelectorOpDoesNotExist &&
+		b.Spec.MinAvailable != nil && b.Spec.MinAvailable.IntVal == 1<<31-1 && b.Spec.MaxUnavailable == nil &&
 		b.Spec.Selector.MatchLabels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging && len(b.Spec.Selector.MatchLabels) == 1
 }
 
@@ -71,6 +77,8 @@ func TestStagingPodsAreProtected_InOpenNamespacesOnly(t *testing.T) {
 		b.Spec.MinAvailable, b.Spec.MaxUnavailable = nil, new(intstr.FromInt32(1))
 	})
 	exists(t, c, budget, "is put right", protects)
+	mustPatch(t, c, budget, func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchExpressions = nil }) // as in a former version
+	exists(t, c, budget, "is updated", protects)
 	mustDelete(t, c, budget)
 	exists(t, c, budget, "is back", protects)
 	setOpen(t, c, namespace, "")

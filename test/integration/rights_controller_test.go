@@ -200,9 +200,17 @@ func TestControllerToken_ProtectsStagingPodsOnly(t *testing.T) {
 		return b
 	}
 	same := func(*policyv1.PodDisruptionBudget) {}
+	excepting := func(key string, operator metav1.LabelSelectorOperator) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: key, Operator: operator}}
+		}
+	}
 	everything := func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = &metav1.LabelSelector{} }
 	try(t, stolenController(t, c), []attempt{
 		{"it protects staging pods", creating(budget("policed-budgets", same)), ""},
+		{"it leaves out those that may be evicted", creating(budget("policed-budgets", excepting(pavv1.EvictableLabel, metav1.LabelSelectorOpDoesNotExist))), ""},
+		{"it leaves out others", creating(budget("policed-budgets", excepting("a", metav1.LabelSelectorOpDoesNotExist))), staging},
+		{"it leaves out those that may not be evicted", creating(budget("policed-budgets", excepting(pavv1.EvictableLabel, metav1.LabelSelectorOpExists))), staging},
 		{"it protects all pods", creating(budget("policed-budgets", everything)), staging},
 		{"it protects other pods", creating(budget("policed-budgets", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"a": "b"} })), staging},
 		{"it makes a budget of another name", creating(budget("policed-budgets", func(b *policyv1.PodDisruptionBudget) { b.Name = "other" })), named},

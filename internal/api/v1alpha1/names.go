@@ -45,6 +45,10 @@ const (
 	// validation pod of a statically provisioned volume does; no other pods have it.
 	StageLabel = Group + "/stage"
 
+	// EvictableLabel on a staging pod, "true", takes it from the protection of its PodDisruptionBudget, so that
+	// the drain of its node ends. Written and removed by the controller agent; see package drain.
+	EvictableLabel = Group + "/evictable"
+
 	// AllowPodsLabel on a namespace, set to "true" by an administrator, lets templates place their pods there.
 	AllowPodsLabel = Group + "/allow-pods"
 )

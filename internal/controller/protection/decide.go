@@ -78,7 +78,10 @@ func putRight(budget *policyv1.PodDisruptionBudget, driver *storagev1.CSIDriver)
 	budget.Spec = policyv1.PodDisruptionBudgetSpec{
 		// Not maxUnavailable: 0, which works only for pods of controllers that can be scaled.
 		MinAvailable: new(intstr.FromInt32(math.MaxInt32)),
-		Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging}},
+		Selector: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: pavv1.EvictableLabel, Operator: metav1.LabelSelectorOpDoesNotExist}},
+		},
 	}
 	if budget.Namespace == workflow.DefaultNamespace {
 		return

@@ -28,6 +28,7 @@ func TestDecide(t *testing.T) {
 		"there is none yet":                         {theirs, func(o *observed) { o.budget = nil }, create},
 		"it was edited by hand":                     {theirs, func(o *observed) { o.budget.Spec.MinAvailable = new(intstr.FromInt32(0)) }, update},
 		"its selector was":                          {theirs, func(o *observed) { o.budget.Spec.Selector.MatchLabels["a"] = "b" }, update},
+		"it is of a former version":                 {theirs, func(o *observed) { o.budget.Spec.Selector.MatchExpressions = nil }, update},
 		"somebody else's has its name":              {theirs, func(o *observed) { o.budget.OwnerReferences = nil }, update},
 		"it is of a former installation":            {theirs, func(o *observed) { o.budget.OwnerReferences[0].UID = "d0" }, update},
 		"labels of its own are nobody's business":   {theirs, func(o *observed) { o.budget.Labels = map[string]string{"a": "b"} }, nothing},

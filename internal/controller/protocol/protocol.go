@@ -77,6 +77,13 @@ func VolumeName(claim types.UID) string {
 	return fmt.Sprintf("pvc-%s", claim)
 }
 
+// UsesOneOf reports whether a pod uses one of the claims.
+func UsesOneOf(pod *corev1.Pod, claims []types.NamespacedName) bool {
+	return slices.ContainsFunc(claims, func(claim types.NamespacedName) bool {
+		return pod.Namespace == claim.Namespace && Uses(pod, claim.Name)
+	})
+}
+
 // Uses reports whether a pod uses the claim of the name in its namespace.
 func Uses(pod *corev1.Pod, claim string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {

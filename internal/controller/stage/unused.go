@@ -110,10 +110,8 @@ func usedBy(pods []corev1.Pod, claims []types.NamespacedName) bool {
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		for _, claim := range claims {
-			if pod.Namespace == claim.Namespace && protocol.Uses(pod, claim.Name) {
-				return true
-			}
+		if protocol.UsesOneOf(pod, claims) {
+			return true
 		}
 	}
 	return false

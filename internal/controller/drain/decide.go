@@ -1,0 +1,88 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// observed is all that the decision about a staging pod depends on.
+type observed struct {
+	// cordoned reports whether the pod's node takes no new pods.
+	cordoned bool
+
+	staging *corev1.Pod
+
+	// clients are the pods on the node that use the volume and have not ended. A client of which there is no pod
+	// any more can still run, so that none is no proof that there are none.
+	clients []*corev1.Pod
+}
+
+type action string
+
+const (
+	nothing action = "Nothing"
+	expose  action = "Expose"
+	protect action = "Protect"
+)
+
+// decide is pure: it does no I/O and reads no clock.
+func decide(o observed) action {
+	evictable := o.staging.Labels[pavv1.EvictableLabel] != ""
+	wanted := o.cordoned && len(o.clients) > 0 && !slices.ContainsFunc(o.clients, func(p *corev1.Pod) bool { return !isOfDaemonSet(p) })
+	switch {
+	case o.staging.DeletionTimestamp != nil || evictable == wanted:
+		return nothing
+	case wanted:
+		return expose
+	default:
+		return protect
+	}
+}
+
+// isOfDaemonSet reports whether drain leaves a pod alone.
+func isOfDaemonSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String()
+}
+
+// isCordoned reports whether an administrator keeps new pods from the node.
+func isCordoned(node *corev1.Node) bool {
+	return node.Spec.Unschedulable || cordonTaint(node) != nil
+}
+
+// cordonTaint returns the taint that Kubernetes puts on a node that is cordoned, or nil.
+func cordonTaint(node *corev1.Node) *corev1.Taint {
+	at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+	if at < 0 {
+		return nil
+	}
+	return &node.Spec.Taints[at]
+}
+
+const (
+	// drainTime is how long after it was cordoned a node is taken to be about to be drained.
+	drainTime = 10 * time.Minute
+
+	// soon is the time to the next look at a node that is being drained; kubectl repeats evictions as often.
+	soon = 5 * time.Second
+
+	// later is the time to the next look at a node that is only cordoned.
+	later = time.Minute
+)
+
+// nextLook returns when to look at the clients on a cordoned node again. They are not watched.
+func nextLook(node *corev1.Node, pods []corev1.Pod, now time.Time) time.Duration {
+	terminating := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	taint := cordonTaint(node)
+	old := taint != nil && taint.TimeAdded != nil && now.Sub(taint.TimeAdded.Time) > drainTime
+	if terminating || !old {
+		return soon
+	}
+	return later
+}
