@@ -32,6 +32,7 @@ var ofWork = []row{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
 	{collect.ErrBusy, codes.Aborted},                   // likewise
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
+	{stage.ErrFull, codes.ResourceExhausted},           // a pod has to end first; the stage is on record
 	{stage.ErrPending, codes.DeadlineExceeded},         // a workflow pod may still run
 	{context.DeadlineExceeded, codes.DeadlineExceeded}, // likewise
 	{context.Canceled, codes.Canceled},                 // likewise

@@ -32,6 +32,7 @@ var wanted = []struct {
 	{"stage.ErrBusy", stage.ErrBusy, codes.Aborted},
 	{"collect.ErrBusy", collect.ErrBusy, codes.Aborted},
 	{"stage.ErrHeld", stage.ErrHeld, codes.Aborted},
+	{"stage.ErrFull", stage.ErrFull, codes.ResourceExhausted},
 	{"stage.ErrPending", stage.ErrPending, codes.DeadlineExceeded},
 	{"the call's time is over", context.DeadlineExceeded, codes.DeadlineExceeded},
 	{"the call was canceled", context.Canceled, codes.Canceled},

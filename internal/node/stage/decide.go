@@ -44,13 +44,18 @@ type observation struct {
 	backoff time.Duration // until the next attempt of what has failed
 	tellIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
 	untold  bool          // that is to be told now
+	full    bool          // the node has no free slot for the pod that is to stage it; only known where one is to be created
 	stuck   bool          // the unstaging pod has been kept from starting for long
 }
 
 // due returns when to look again though nothing has changed; never where it is 0.
 func (o observation) due() time.Duration {
 	var due time.Duration
-	for _, wait := range []time.Duration{o.backoff, o.tellIn, o.settling} {
+	waits := []time.Duration{o.backoff, o.tellIn, o.settling}
+	if o.full {
+		waits = append(waits, roomPeriod)
+	}
+	for _, wait := range waits {
 		if wait > 0 && (due == 0 || wait < due) {
 			due = wait
 		}
@@ -180,7 +185,18 @@ func decideValidation(o observation) step {
 	if o.pavInUse {
 		return stepWait // A pod of an earlier stage has it, which the API server has forgotten.
 	}
-	return stepRunValidation
+	return ifRoom(o, stepRunValidation)
+}
+
+// createsPod says whether a step makes use of a pod slot that the volume has not got yet.
+func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
+
+// ifRoom returns a step that creates a pod, where the node has a slot for it.
+func ifRoom(o observation, next step) step {
+	if o.full {
+		return stepWait
+	}
+	return next
 }
 
 func decideStaging(o observation) step {
@@ -242,7 +258,7 @@ func decideStagingPod(o observation) step {
 	if !o.stagingIntended && o.pavInUse {
 		return stepWait // The validation pod, or one of an earlier stage, has it yet, and /pav is to be empty.
 	}
-	return stepRunStaging
+	return ifRoom(o, stepRunStaging)
 }
 
 // decideRestaging returns the next step towards a volume that is staged anew under its clients, which have

@@ -17,6 +17,9 @@ var (
 	// ErrHeld means that a volume that one node may have at a time is staged on another.
 	ErrHeld = errors.New("the volume is staged on another node")
 
+	// ErrFull means that the node has no free pod slot for the pod that is to stage the volume.
+	ErrFull = errors.New("the node is full")
+
 	// ErrUnknownVolume means that no persistent volume has the driver and handle.
 	ErrUnknownVolume = errors.New("there is no such volume")
 

@@ -275,7 +275,7 @@ func (k *Keeper) begin(ctx context.Context, stage string, work func(ctx context.
 		bounded, cancel := context.WithTimeout(ctx, longestWork)
 		defer cancel()
 		err := work(bounded)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrPending) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrPending) && !errors.Is(err, ErrFull) {
 			k.log.Error(err, "working on a stage", k.vitals.keys(stage)...)
 		}
 		k.end(stage, err == nil)

@@ -16,6 +16,7 @@ import (
 
 // observe gathers what the next step depends on, from the API server and the node itself.
 func (t *task) observe(ctx context.Context) (observation, error) {
+	t.full = ""
 	if err := t.find(ctx); err != nil {
 		return observation{}, err
 	}

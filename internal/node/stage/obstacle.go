@@ -129,11 +129,14 @@ func (t *task) observeObstacle(o *observation) {
 	})
 }
 
-// tellObstacle tells everybody what keeps the pod from starting, and the caller at once, for kubelet shows
+// tellObstacle tells everybody what keeps the pod from starting, or from being created, and the caller at once, for kubelet shows
 // that on the client pod.
 func (t *task) tellObstacle(ctx context.Context) error {
 	what, pod := t.work()
-	cause := workflow.Waiting(pod)
+	cause, kind := t.full, ErrFull
+	if cause == "" {
+		cause, kind = workflow.Waiting(pod), ErrPending
+	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
 		setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observe.Clip(cause, maxMessage))
 	}); err != nil {
@@ -145,5 +148,5 @@ func (t *task) tellObstacle(ctx context.Context) error {
 		reason = "FailedUnmount"
 	}
 	t.eventf(ctx, corev1.EventTypeWarning, reason, "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
-	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", ErrPending, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
+	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", kind, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
 }

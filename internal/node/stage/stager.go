@@ -49,6 +49,7 @@ type Stager struct {
 	inflight  *inflight
 	troubles  *troubles
 	settling  *settling
+	room      *room
 	workflows *metrics.Workflows
 	calls     *metrics.Calls
 	now       func() time.Time
@@ -88,7 +89,7 @@ func New(c Config) *Stager {
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
 		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
-		troubles: newTroubles(), settling: newSettling(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
+		troubles: newTroubles(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
 	}
 }
 
@@ -191,6 +192,7 @@ type task struct {
 	published     []publication   // targets that have the volume, or may
 	inUseBy       []publication   // those of pods that still run, where the volume is to be unstaged
 	clients       []subject       // client pods' stages that hang on this one
+	full          string          // says that the node has no slot for a pod, where one is to be created
 	waiting       bool            // for nothing but kubelet to take /pav from pods that have it
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod
@@ -215,7 +217,14 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			return t.interrupted(ctx, err)
 		}
 		t.note(ctx)
-		next := orTell(o, decide(o))
+		next := decide(o)
+		if createsPod(next) {
+			if err := t.observeRoom(ctx, &o); err != nil {
+				return t.interrupted(ctx, err)
+			}
+			next = decide(o)
+		}
+		next = orTell(o, next)
 		if next == stepDone {
 			return nil
 		}
@@ -224,7 +233,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			t.wait(ctx, woken, o.due())
 			continue
 		}
-		err = steps()[next](t, ctx)
+		err = t.take(ctx, next)
 		if apierrors.IsConflict(err) {
 			continue // Somebody changed the object since it was read.
 		}
@@ -232,6 +241,14 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			return t.interrupted(ctx, err)
 		}
 	}
+}
+
+// take takes a step.
+func (t *task) take(ctx context.Context, next step) error {
+	if createsPod(next) {
+		defer t.room.release(t.stage.Name)
+	}
+	return steps()[next](t, ctx)
 }
 
 // note has the call's log line say which volume it is about.
@@ -281,6 +298,8 @@ func (t *task) pending(ctx context.Context, err error) error {
 	switch users := t.users(ctx); {
 	case users != "":
 		text += users
+	case t.full != "":
+		return fmt.Errorf("%w: %s: %s", ErrFull, text, t.full)
 	case failure != nil, pod == nil:
 	case workflow.Waiting(pod) != "":
 		text += ": " + workflow.Waiting(pod)

@@ -1,0 +1,117 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// roomPeriod is how often a call that waits for a free pod slot looks for one: other pods are not watched.
+const roomPeriod = 5 * time.Second
+
+// noPod stands for the pod that there is not yet, among what keeps pods from starting.
+const noPod = "none"
+
+// room has the pod slots of the node that are as good as taken, by stage: a pod is about to be created, and no list
+// of the API server has it yet. Two calls must not take the last slot for theirs.
+type room struct {
+	turn chan struct{} // held by the call that looks
+
+	mu       sync.Mutex
+	reserved map[string]bool
+}
+
+func newRoom() *room { return &room{turn: make(chan struct{}, 1), reserved: map[string]bool{}} }
+
+// reserve takes a slot for a stage if, by what free returns, there is one.
+func (r *room) reserve(ctx context.Context, stage string, free func(context.Context) (int, error)) (bool, error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	left, err := free(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reserved, stage)
+	if left <= len(r.reserved) {
+		return false, nil
+	}
+	r.reserved[stage] = true
+	return true, nil
+}
+
+// release gives the slot of a stage back: its pod is there, or will not be.
+func (r *room) release(stage string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reserved, stage)
+}
+
+// observeRoom gathers whether the node has a slot for the pod that is to be created next. Without one, the
+// scheduler would remove another pod for it, since it is critical to the node: that can be its own client. Pods that
+// unstage are created all the same, as what staging has done must not stay.
+func (t *task) observeRoom(ctx context.Context, o *observation) error {
+	slots := 0
+	reserved, err := t.room.reserve(ctx, t.stage.Name, func(ctx context.Context) (left int, err error) {
+		slots, left, err = t.freeSlots(ctx)
+		return left, err
+	})
+	if err != nil || reserved {
+		return err
+	}
+	o.full = true
+	t.full = fmt.Sprintf("node %s is full: all of its %d pod slots are taken, and the pod that serves the volume needs one; "+
+		"it waits until a pod there has ended; run fewer pods there, or raise maxPods of its kubelet", t.node, slots)
+	t.troubles.change(t.stage.Name, func(known *trouble) { o.untold, o.tellIn = known.meets(noPod, t.full, t.now()) })
+	return nil
+}
+
+// freeSlots returns how many pods the node takes, and how many more.
+func (s *Stager) freeSlots(ctx context.Context) (slots, left int, err error) {
+	node := &corev1.Node{}
+	if err = s.client.Get(ctx, client.ObjectKey{Name: s.node}, node); err != nil {
+		return 0, 0, fmt.Errorf("getting Node %q: %w", s.node, err)
+	}
+	allocatable, known := node.Status.Allocatable[corev1.ResourcePods]
+	if !known {
+		return 0, math.MaxInt, nil
+	}
+	bound, err := s.countPods(ctx, s.node)
+	if err != nil {
+		return 0, 0, err
+	}
+	// Those that the scheduler is about to bind to this node.
+	coming, err := s.countPods(ctx, "", client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(s.node)})
+	slots = int(allocatable.Value())
+	return slots, slots - bound - coming, err
+}
+
+// countPods returns how many pods with a nodeName have not ended, as the scheduler counts them.
+func (s *Stager) countPods(ctx context.Context, node string, among ...client.ListOption) (int, error) {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	live := client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+		fields.OneTermEqualSelector("spec.nodeName", node),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+	)}
+	if err := s.client.List(ctx, pods, append(among, live)...); err != nil {
+		return 0, fmt.Errorf("counting the pods of node %q: %w", s.node, err)
+	}
+	return len(pods.Items), nil
+}
