@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/kubelet"
@@ -58,6 +62,58 @@ func TestNode_MountThatComesAfterReady_IsNotServed(t *testing.T) {
 		t.Errorf("the client has a file system of type %x, %v; want the one that was mounted", stat.Type, err)
 	}
 	n.unpublish(t, v, p)
+	n.unstage(t, v)
+	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 2, pavv1.WorkflowUnstaging: 2})
+	n.checkLeft(t)
+}
+
+// A staging pod mounts, creates /pav/ready, and mounts something else in its place. What it had mounted is served at
+// once; a few seconds later it is given to no more clients, the one that has it is left alone, and when that is gone the
+// volume is staged anew.
+func TestNode_MountThatIsReplacedAfterReady_IsGivenToNoMoreClients(t *testing.T) {
+	var n *node
+	var replaced atomic.Int32
+	exchange := make(chan struct{})
+	n = newNode(t, func(ctx context.Context, pod *kubelet.Pod) int32 {
+		volume := filepath.Join(pod.Pav, "volume")
+		if pod.Workflow() != pavv1.WorkflowStaging {
+			return unmountByHand(volume)
+		}
+		mounts := func() error { return unix.Mount("tmpfs", volume, "tmpfs", 0, "") }
+		if replaced.Load() > 0 {
+			return serveByHand(ctx, pod, func() {}, mounts)
+		}
+		return serveByHand(ctx, pod, func() { <-exchange; replaced.Add(1) }, mounts,
+			func() error { return unix.Unmount(volume, unix.MNT_DETACH) }, mounts)
+	})
+	n.run(t)
+	v := n.volume(t, "served", func(pv *corev1.PersistentVolume) {
+		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	})
+	first, second := clientOf(v, 1), clientOf(v, 2)
+	n.stage(t, v)
+	n.publish(t, v, first)
+	file := filepath.Join(n.Target(v, first), "file")
+	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+		t.Error(err)
+	}
+	close(exchange)
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := n.c.admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
+		t.Fatal(err)
+	}
+	n.toldOnce(t, claim, "VolumeDetached", "/pav/ready was created too early")
+
+	if err := n.Publish(lasting(t), v, second); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), first.UID) {
+		t.Errorf("another client asks: %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "kept" {
+		t.Errorf("the client that has it reads %q, %v", text, err)
+	}
+	n.unpublish(t, v, first)
+	// Kubelet takes the volume for staged, and asks for the target only.
+	n.publish(t, v, second)
+	n.unpublish(t, v, second)
 	n.unstage(t, v)
 	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 2, pavv1.WorkflowUnstaging: 2})
 	n.checkLeft(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -133,6 +134,35 @@ func (d *Directories) IsPlain(ctx context.Context, stage string) (bool, error) {
 		}
 		own, volume := pav[0], attached[len(attached)-1]
 		return own.Major == volume.Major && own.Minor == volume.Minor && strings.HasPrefix(volume.Root, strings.TrimSuffix(own.Root, "/")+"/"), nil
+	})
+}
+
+// Exchanged reports whether what is attached for clients of the stage is not what is mounted at /pav/volume any more:
+// that has gone, or something else was mounted in its place or over it. A plain directory of /pav is never exchanged.
+// It touches neither.
+func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error) {
+	plain, err := d.IsPlain(ctx, stage)
+	if err != nil || plain {
+		return false, err
+	}
+	return mount.In(ctx, d.host, func() (bool, error) {
+		mounted, err := mount.IsMountPoint(d.pav(stage))
+		if err != nil || !mounted {
+			return false, err // Nothing can be told of what is below it.
+		}
+		attached, err := mount.At(d.Volume(stage))
+		if err != nil || len(attached) == 0 {
+			return false, err
+		}
+		present, err := mount.At(filepath.Join(d.pav(stage), volumeName))
+		if err != nil {
+			return false, err
+		}
+		if len(present) == 0 {
+			return true, nil
+		}
+		was, is := attached[len(attached)-1], present[len(present)-1]
+		return was.Major != is.Major || was.Minor != is.Minor || was.Root != is.Root, nil
 	})
 }
 

@@ -24,6 +24,7 @@ type kept struct {
 
 	attached    bool // the volume is mounted for clients
 	volume      health
+	exchanged   bool // what the staging pod has at /pav/volume is not that, soon after it was served
 	stagingPod  workflow.State
 	outcomeHeld bool // the staging pod has its finalizer
 	shutdown    bool // kubelet has ended the staging pod because the node goes down
@@ -57,10 +58,11 @@ const (
 
 // verdict is what the keeper is to do about a stage, in this order.
 type verdict struct {
-	loss    loss // what is to be on record
-	release bool // let the staging pod go: what there is to say about it is on record
-	restage bool // stage the volume anew under its clients
-	unstage bool // go on with its unstaging
+	loss     loss // what is to be on record
+	release  bool // let the staging pod go: what there is to say about it is on record
+	restage  bool // stage the volume anew under its clients
+	withdraw bool // give the volume to no more clients
+	unstage  bool // go on with its unstaging
 }
 
 // decideKeep says what to do about a stage that no call works on. A volume is staged anew only where the
@@ -80,6 +82,7 @@ func decideKeep(o kept) verdict {
 	v := verdict{loss: lossOf(o)}
 	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 	v.release = over && o.outcomeHeld
+	v.withdraw = o.attached && o.exchanged && o.volume != dead
 	v.restage = o.attached && o.volume == dead && o.restageable && !o.early && mayRestage(o)
 	return v
 }

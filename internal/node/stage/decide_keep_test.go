@@ -82,6 +82,12 @@ func TestDecideKeep(t *testing.T) {
 			o: staged(func(o *kept) { o.volume, o.degraded = unseen, lossSilent }), want: verdict{loss: lossSilent}},
 		"a volume that somebody has unmounted is told of": {
 			o: staged(func(o *kept) { o.attached, o.volume = false, unseen }), want: verdict{loss: lossDetached}},
+		"a mount that was exchanged after it was served is withdrawn": {
+			o: staged(func(o *kept) { o.exchanged = true }), want: verdict{withdraw: true}},
+		"also one that hangs": {
+			o: staged(func(o *kept) { o.exchanged, o.volume = true, silent }), want: verdict{loss: lossSilent, withdraw: true}},
+		"but a dead one is staged anew": {
+			o: staged(func(o *kept) { o.exchanged, o.volume, o.confirmed = true, dead, true }), want: verdict{loss: lossDead, restage: true}},
 		"what is being staged anew goes on, whatever is seen of it": {
 			o:    kept{phase: pavv1.StageUnstaging, restaging: true, degraded: lossDead, thisBoot: true},
 			want: verdict{loss: lossDead, restage: true}},
@@ -119,6 +125,9 @@ func TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
 		if v.restage && !o.restaging && o.early {
 			wrong("staged anew too soon")
 		}
+		if v.withdraw && (v.restage || v.unstage || !o.attached || o.phase != pavv1.StageStaged) {
+			wrong("withdrawn although it is not served")
+		}
 		if v.release && (!over || !o.outcomeHeld) {
 			wrong("a pod is let go that has not ended")
 		}
@@ -137,11 +146,11 @@ func combinations() func(yield func(kept) bool) {
 	losses := []loss{lossNone, lossEnded, lossDead, lossSilent, lossDetached}
 	pods := []workflow.State{workflow.Absent, workflow.Running, workflow.Stopping, workflow.Succeeded, workflow.Failed}
 	return func(yield func(kept) bool) {
-		for bits := range 1 << 9 {
+		for bits := range 1 << 10 {
 			is := func(bit int) bool { return bits>>bit&1 == 1 }
 			o := kept{
 				restaging: is(0), claimOnly: is(1), thisBoot: is(2), attached: is(3), outcomeHeld: is(4),
-				shutdown: is(5), confirmed: is(6), restageable: is(7), early: is(8),
+				shutdown: is(5), confirmed: is(6), restageable: is(7), early: is(8), exchanged: is(9),
 			}
 			for _, o.phase = range phases {
 				for _, o.degraded = range losses {

@@ -31,6 +31,9 @@ func (k *Keeper) act(ctx context.Context, stage *pavv1.PavStage, is kept, pod *c
 	if v.unstage {
 		k.goOnUnstaging(ctx, stage)
 	}
+	if v.withdraw {
+		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.withdraw(ctx, stage) })
+	}
 	if v.restage {
 		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.restage(ctx, stage) })
 	}

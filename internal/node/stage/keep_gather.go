@@ -56,6 +56,9 @@ func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *core
 	if is.volume == dead {
 		is.early = k.early(stage)
 	}
+	if err == nil && is.volume != dead {
+		err = k.gatherExchanged(ctx, stage, &is)
+	}
 	if err == nil {
 		is.restageable, err = k.restageable(ctx, stage.Spec.Provisioner)
 	}

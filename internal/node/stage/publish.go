@@ -41,9 +41,12 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) (err erro
 	defer func() { s.calls.Published(v.Driver, s.now().Sub(began), err) }()
 	err = s.publish(ctx, v, p)
 	if !errors.Is(err, errOutlived) {
-		return err
+		if detached, failure := s.isDetached(ctx, v, err); failure != nil || !detached {
+			return errors.Join(err, failure)
+		}
 	}
-	// To kubelet both persistent volumes are one volume, and that is staged: it does not ask for that.
+	// To kubelet, the volume is staged: both persistent volumes are one volume to it, and it does not see that one is
+	// not mounted for pods any more. It does not ask for that.
 	if err := s.Stage(ctx, v, Staging{Mode: p.Mode}); err != nil {
 		return err
 	}
@@ -148,6 +151,19 @@ func (s *Stager) publishStaged(ctx context.Context, of subject, p Publication) e
 	return s.bind(ctx, name, p)
 }
 
+// errDetached means that a stage has no volume at present.
+var errDetached = errors.New("it has no volume at present")
+
+// isDetached reports whether a target could not be published because the volume, which was staged, is not mounted
+// for pods any more. One that is on its way is for kubelet to ask for again.
+func (s *Stager) isDetached(ctx context.Context, v Volume, err error) (bool, error) {
+	if !errors.Is(err, errDetached) {
+		return false, nil
+	}
+	stage, err := s.stageOf(ctx, subject{Volume: v})
+	return stage != nil && stage.Status.Phase == pavv1.StageStaged && !stage.Status.Restaging, err
+}
+
 // bind puts the target on record, and mounts the stage's volume there.
 func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 	attached, err := s.dirs.Attached(ctx, stage)
@@ -155,8 +171,7 @@ func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 		return err
 	}
 	if !attached {
-		// A folder without a volume is that of a stage on its way: kubelet is to ask again.
-		return fmt.Errorf("%w: PavStage %q has no volume at present", ErrBusy, stage)
+		return fmt.Errorf("%w: PavStage %q: %w", ErrBusy, stage, errDetached)
 	}
 	done, err := s.isPublished(ctx, stage, p)
 	if err != nil || done {

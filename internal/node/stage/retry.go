@@ -43,10 +43,7 @@ func (t *task) unlessAsked(wait time.Duration, last *pavv1.WorkflowFailure) time
 
 // goOnUnstaging goes on with an unstaging between kubelet's calls, to which it gives way.
 func (k *Keeper) goOnUnstaging(ctx context.Context, stage *pavv1.PavStage) {
-	of := subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
-	if c := stage.Spec.Client; c != nil {
-		of.target = c.Target
-	}
+	of := subjectOf(stage)
 	k.begin(ctx, stage.Name, func(ctx context.Context) error {
 		return k.unstage(ctx, of, func(ctx context.Context) (bool, error) {
 			now, err := k.get(ctx, stage.Name)
