@@ -39,7 +39,7 @@ const (
 // newSecret makes a Secret in the namespace of workflow pods, with the entry "key".
 func newSecret(t *testing.T, name string) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: objectMeta(workflow.DefaultNamespace, name), StringData: map[string]string{"key": name}}
+	secret := &corev1.Secret{ObjectMeta: objectMeta(workflow.DefaultNamespace, name), StringData: map[string]string{"key": canary + "-" + name}}
 	must(t, kube.Create(t.Context(), secret))
 	t.Cleanup(func() { remove(t, secret) })
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ var (
 	kube    client.Client // reads the API server, not a cache
 	cluster string        // the program that runs the cluster
 	scraper *scrape.Scraper
+	kept    *keeper // what is searched for secrets after all tests
 )
 
 func TestMain(m *testing.M) {
@@ -59,6 +61,9 @@ func run(m *testing.M) (int, error) {
 	}
 	agent.KeepLibraryLogs()
 	ctx := context.Background() //nolint:forbidigo // There is no test here that has a context.
+	if kept, err = newKeeper(ctx, config); err != nil {
+		return 1, err
+	}
 	if err := install(ctx); err != nil {
 		return 1, err
 	}
@@ -70,11 +75,12 @@ func run(m *testing.M) (int, error) {
 	// Tests that run side by side can look only after themselves.
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := scraper.Close(ctx); err != nil {
-		return 1, err
+	left := poll(ctx, wantNothingLeft)
+	if left != nil {
+		left = fmt.Errorf("after all tests, something is left: %w", left)
 	}
-	if err := poll(ctx, wantNothingLeft); err != nil {
-		return 1, fmt.Errorf("after all tests, something is left: %w", err)
+	if err := errors.Join(left, kept.check(ctx), scraper.Close(ctx)); err != nil {
+		return 1, err
 	}
 	return code, nil
 }
@@ -87,7 +93,11 @@ func install(ctx context.Context) error {
 	if err := kube.Get(ctx, client.ObjectKey{Name: "pav"}, namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	} else if err != nil {
-		if _, err := kubectl(ctx, "", "create", "-f", "deployment.yaml"); err != nil {
+		manifests, err := os.ReadFile("deployment.yaml")
+		if err != nil {
+			return err
+		}
+		if _, err := kubectl(ctx, verbose(string(manifests)), "create", "-f", "-"); err != nil {
 			return err
 		}
 	}
@@ -98,6 +108,11 @@ func install(ctx context.Context) error {
 	}
 	// The way from the API server to the webhook is open a little later than its pods are ready.
 	return poll(ctx, definitionsAreJudged)
+}
+
+// verbose lets the agents log all that they can, as the search for secrets is in what they log.
+func verbose(manifests string) string {
+	return strings.NewReplacer("args: [controller]", "args: [controller, -v=1]", "args: [node]", "args: [node, -v=1]").Replace(manifests)
 }
 
 // kubectl runs kubectl with the text as its standard input, and returns what it printed.

@@ -42,6 +42,7 @@ func scrapeAll(ctx context.Context) (scraped, error) {
 		if err != nil {
 			return nil, err
 		}
+		kept.look(inMetrics, pods.Items[i].Name, text)
 		parser := expfmt.NewTextParser(model.LegacyValidation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 		if err != nil {
@@ -143,7 +144,7 @@ func measured(name, create, stage string) string {
 }
 
 func TestMetrics_TellTheLifeOfAVolume_AndWhatFails(t *testing.T) {
-	const bad, secret = "measured-failing", "hunter2-is-no-password"
+	const bad, secret = "measured-failing", canary + "-metrics"
 	namespace := beside(t)
 	apply(t, namespace, documents(
 		measured(good, "true", "mkdir /pav/volume"), storageClass(good)+"parameters: {password: "+secret+"}\n",
