@@ -1,12 +1,17 @@
 package integration
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -181,4 +186,57 @@ func endBound(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result)
 	if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, result); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// detour makes the API server ask somewhere else about the controller agent's pods.
+func detour(t *testing.T, c *cluster, port int32, answered bool) {
+	t.Helper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: admission.ConfigurationName}}
+	mustPatch(t, c, configuration, func(v *admissionregistrationv1.ValidatingWebhookConfiguration) {
+		v.Webhooks[2].ClientConfig.Service.Port = &port
+	})
+	thief, owned := stolenController(t, c), &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "none", UID: "none"}}
+	eventually(t, fmt.Sprintf("the webhook is answered: %t", answered), func(ctx context.Context) (bool, string) {
+		err := thief.Create(ctx, forge(owned, pavv1.WorkflowCreation, rights["a privileged container"]))
+		return apierrors.IsForbidden(err) == answered, fmt.Sprint(err)
+	})
+}
+
+// While the webhook does not answer, as when PaV has just been installed, pods with rights wait, in the same attempt,
+// and others do not.
+func TestControllerPods_WaitForTheWebhook(t *testing.T) {
+	c := start(t)
+	t.Cleanup(func() { checkNothingLeft(t, c) })
+	w := serveWebhook(t, c)
+	w.launch(t, admission.DefaultLifetimes())
+	driver(t, c, "waits", inAllPods(strings.Replace(rightful, `"nodeName": "`+handNode+`", `, "", 1)))
+	driver(t, c, "goes-on", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)}
+	})
+	detour(t, c, portOf(t, freeAddress(t)), false)
+	waits := mustCreate(t, c, claimOf("waits", "waits"))
+	told(t, c, waits, "Warning", "Provisioning", "waits until PaV's webhook")
+	claim := mustCreate(t, c, claimOf("goes-on", "goes-on"))
+	bound(t, c, claim)
+	mustDelete(t, c, claim)
+	deletion, goesOn := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, deletion, workflow.Result{}, 0)
+	gone(t, c, goesOn)
+	confined := forge(volumeOf(waits), pavv1.WorkflowCreation, func(p *corev1.PodSpec) {
+		p.Tolerations = []corev1.Toleration{{Key: "disks", Operator: corev1.TolerationOpExists}}
+		p.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(false), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CHOWN", "NET_ADMIN"}}}
+	})
+	confined.OwnerReferences = nil
+	if err := stolenController(t, c).Create(t.Context(), confined); err != nil {
+		t.Errorf("a pod without rights on its node: %v", err)
+	}
+	removeNow(t, c, confined)
+
+	detour(t, c, w.port, true)
+	_, volume := podOf(t, c, waits, pavv1.WorkflowValidation)
+	if volume.Status.Attempt != 1 || volume.Status.Pods != 1 || volume.Status.Failure != nil {
+		t.Errorf("it is attempt %d and pod %d, after the failure %v", volume.Status.Attempt, volume.Status.Pods, volume.Status.Failure)
+	}
+	mustDelete(t, c, waits)
+	gone(t, c, volume)
 }
