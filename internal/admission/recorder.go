@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -40,12 +39,12 @@ func wantsRecord(object client.Object) bool {
 // Reconcile implements reconcile.Reconciler.
 func (r *recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stage := &pavv1.PavStage{}
-	for _, reader := range []client.Reader{r.cache, r.pods.Client} { // the cache has no copies of objects
-		if err := reader.Get(ctx, request.NamespacedName, stage); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("getting PavStage %q: %w", request.Name, err)
-		} else if err != nil || !wantsRecord(stage) {
-			return ctrl.Result{}, nil
-		}
+	if err := r.cache.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// The cache has no copies of the volume and the claim.
+	if err := r.pods.Client.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s, objects, copies, err := r.pods.gather(ctx, stage)
 	if err != nil || !s.used || objects == nil {

@@ -88,8 +88,8 @@ func (s *search) look(kind, where, text string) {
 		s.known[kind][known] = s.known[kind][known] || strings.Contains(text, known)
 	}
 	for _, secret := range s.secrets {
-		if at := strings.Index(text, secret); at >= 0 {
-			s.found[fmt.Sprintf("%s: %s, line %d", kind, where, strings.Count(text[:at], "\n")+1)] = true
+		if before, _, found := strings.Cut(text, secret); found {
+			s.found[fmt.Sprintf("%s: %s, line %d", kind, where, strings.Count(before, "\n")+1)] = true
 		}
 	}
 }

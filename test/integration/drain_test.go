@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -167,9 +168,7 @@ func TestControllerToken_SaysOfStagingPodsOnlyThatTheyMayBeEvicted(t *testing.T)
 	pod := func(name, workflow string, labels map[string]string) *corev1.Pod {
 		p := stagingPodOf(stage)
 		p.Name, p.Labels[pavv1.WorkflowLabel], p.Finalizers = name, workflow, nil
-		for key, value := range labels {
-			p.Labels[key] = value
-		}
+		maps.Copy(p.Labels, labels)
 		if err := nodeAgent(t, c, "node").Create(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
