@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// inlinePod returns a pod for node1 that has so many volumes of PaV's own driver.
+func inlinePod(namespace, name string, volumes int) *corev1.Pod {
+	pod := ordinaryPod(namespace, name)
+	for i := range volumes {
+		name := fmt.Sprintf("v%d", i)
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: pavv1.Driver}}})
+		// Kubelet asks for no volume that no container has.
+		mounts := &pod.Spec.Containers[0].VolumeMounts
+		*mounts = append(*mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	return pod
+}
+
+// A pod can have a thousand volumes of PaV's own driver. They are refused when pods are created; and where a pod is older
+// than PaV, or its policy was away, the node agent refuses them without asking the API server for each. Those are fewer:
+// of thousands, kubelet itself is so busy that tests beside this one would be late.
+func TestAttack_FloodOfInlineVolumes(t *testing.T) {
+	t.Parallel()
+	l := newStorage(t, "flooded", folders)
+	tenant := tenantOf(t, l.namespace)
+	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	before := beforeAttack(t)
+	t.Run("refused", func(t *testing.T) {
+		l.floodNode(t, 10, 1000, func(pod *corev1.Pod) error {
+			if err := tenant.Create(t.Context(), pod); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "for the pods that PaV makes") {
+				return fmt.Errorf("got %w, want that it is forbidden", err)
+			}
+			return nil
+		})
+	})
+	t.Run("created", func(t *testing.T) {
+		spareNamespace(t, l.namespace, tenant)
+		l.floodNode(t, 1, 300, func(pod *corev1.Pod) error {
+			if err := tenant.Create(t.Context(), pod); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			return poll(ctx, func(ctx context.Context) error {
+				return wantEvent(ctx, l.namespace, pod.Name, "FailedMount", "only for pods that PaV makes")
+			})
+		})
+	})
+	before.check(t)
+}
+
+// floodNode creates pods with so many inline volumes each, and lets a client of the claim data run beside. Kubelet asks
+// for each volume several times meanwhile.
+func (l *ledger) floodNode(t *testing.T, pods, volumes int, create func(pod *corev1.Pod) error) {
+	t.Helper()
+	agent := &corev1.Pod{}
+	must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: "pav", Name: agentOn(t, "node1").Name}, agent))
+	made := requestsOf(t, agent)
+	t.Cleanup(func() { l.endFlood(t, pods) })
+	var created sync.WaitGroup
+	failed := make([]error, pods)
+	for i := range pods {
+		created.Go(func() { failed[i] = create(inlinePod(l.namespace, fmt.Sprintf("flood-%d", i), volumes)) })
+	}
+	created.Wait()
+	must(t, errors.Join(failed...))
+
+	began := time.Now()
+	_, err := kubectl(t.Context(), clientPod("client", "data", "node1"), "create", "-n", l.namespace, "-f", "-")
+	must(t, err)
+	within(t, stagedWithin, "the client runs", func(ctx context.Context) error { return l.runs(ctx, "client") })
+	took := time.Since(began)
+	l.end(t, "client")
+	l.awaitNoStage(t)
+	n := requestsOf(t, agent).since(made)["GET"]
+	t.Logf("the client ran after %.1f s, and the node agent has read %.0f times", took.Seconds(), n)
+	if n >= float64(3*pods*volumes) {
+		t.Errorf("the node agent has read %.0f times", n)
+	}
+}
+
+// stagedWithin is in what time a client runs on a machine that is busy. What kubelet tries again comes after two minutes.
+const stagedWithin = 90 * time.Second
+
+// endFlood deletes pods that have no containers, all at once.
+func (l *ledger) endFlood(t *testing.T, pods int) {
+	t.Helper()
+	var ended sync.WaitGroup
+	for i := range pods {
+		ended.Go(func() {
+			remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, fmt.Sprintf("flood-%d", i))})
+		})
+	}
+	ended.Wait()
+}
+
+// spareNamespace takes a namespace out of the policy of inline volumes until the test ends, and waits until pods that have
+// some can be created.
+func spareNamespace(t *testing.T, namespace string, tenant client.Client) {
+	t.Helper()
+	const binding = "validatingadmissionpolicybinding/pav-inline-volumes"
+	spare := fmt.Sprintf(`{"spec": {"matchResources": {"namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [%q]}]}}}}`, namespace)
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext(t)
+		defer cancel()
+		if _, err := kubectl(ctx, "", "patch", binding, "--type=merge", "-p", `{"spec": {"matchResources": null}}`); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := kubectl(t.Context(), "", "patch", binding, "--type=merge", "-p", spare)
+	must(t, err)
+	eventually(t, "the policy spares the namespace", func(ctx context.Context) error {
+		return client.NewDryRunClient(tenant).Create(ctx, inlinePod(namespace, "spared", 1))
+	})
+}
