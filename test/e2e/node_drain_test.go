@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -50,18 +52,7 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 		_, err := inPod(ctx, l.namespace, "writer", "test -s /data/file")
 		return err
 	})
-	t.Cleanup(func() {
-		ctx, cancel := cleanupContext(t)
-		defer cancel()
-		if _, err := kubectl(ctx, "", "uncordon", "node2"); err != nil {
-			t.Error(err)
-		}
-		waitAgents(t, "")
-	})
-	drained := time.Now()
-	out, err := kubectl(t.Context(), "", "drain", "node2", "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=4m")
-	must(t, err)
-	t.Logf("draining took %.1f s:\n%s", time.Since(drained).Seconds(), out)
+	drain(t, "node2")
 	if got, err := readFile(l.folder, "report"); err != nil || got != "ended well\n" {
 		t.Errorf("the writer reports %q (%v)", got, err)
 	}
@@ -85,6 +76,105 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 	if got := l.sh(t, "elsewhere", "cat /data/file"); strings.TrimSpace(got) == "" {
 		t.Errorf("what was written is %q", got)
 	}
+}
+
+// drain drains a node, which takes pods again when the test ends.
+func drain(t *testing.T, node string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext(t)
+		defer cancel()
+		if _, err := kubectl(ctx, "", "uncordon", node); err != nil {
+			t.Error(err)
+		}
+		waitAgents(t, "")
+	})
+	drained := time.Now()
+	out, err := kubectl(t.Context(), "", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=4m")
+	must(t, err)
+	t.Logf("draining took %.1f s:\n%s", time.Since(drained).Seconds(), out)
+}
+
+// daemonSetOf returns a DaemonSet with the spec of a pod.
+func daemonSetOf(name, pod string) string {
+	_, spec, _ := strings.Cut(pod, "\nspec:")
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: %[1]s
+spec:
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+    spec:%[2]s`, name, strings.ReplaceAll(spec, "\n", "\n    "))
+}
+
+// daemon waits for the only pod of a DaemonSet of the test, and returns its name.
+func (l *ledger) daemon(t *testing.T, set string) string {
+	t.Helper()
+	pods := &corev1.PodList{}
+	eventually(t, "DaemonSet "+set+" has a pod", func(ctx context.Context) error {
+		err := kube.List(ctx, pods, client.InNamespace(l.namespace), client.MatchingLabels{"app": set})
+		if err == nil && len(pods.Items) != 1 {
+			return fmt.Errorf("it has %d", len(pods.Items))
+		}
+		return err
+	})
+	return pods.Items[0].Name
+}
+
+// A node is drained where a DaemonSet uses a FUSE volume. The drain ends, with the volume's daemon; the
+// DaemonSet's pod stays, as kubectl leaves it, and gets the volume anew, whose daemon is protected when the node
+// takes pods again.
+func TestNodeDrained_WhereADaemonSetUsesAVolume(t *testing.T) {
+	start(t)
+	l := newStorage(t, "drained-daemons", fuse)
+	l.volume(t, "data", fuse, corev1.ReadWriteOnce)
+	// The storage's provisioner goes after its last client.
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext(t)
+		defer cancel()
+		if _, err := kubectl(ctx, "", "delete", "-n", l.namespace, "daemonset", "client", "--ignore-not-found", "--cascade=foreground"); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := kubectl(t.Context(), daemonSetOf("client", edited(clientPod("client", "data", "node2"), following)), "create", "-n", l.namespace, "-f", "-")
+	must(t, err)
+	daemon := l.daemon(t, "client")
+	l.awaitRunning(t, daemon)
+	l.run(t, clientPod("ordinary", "data", "node2"))
+	l.sh(t, daemon, "echo kept > /data/file && sync /data/file")
+	former := runningStagingPod(t, l.name)
+	before := l.containers(t, daemon)
+
+	drain(t, "node2")
+	if err := l.runs(t.Context(), "ordinary"); !apierrors.IsNotFound(err) {
+		t.Errorf("the ordinary pod is not gone: %v", err)
+	}
+	if after := l.containers(t, daemon); !cmp.Equal(before, after) {
+		t.Errorf("the pod of the DaemonSet was %v, and is %v", before, after)
+	}
+	eventually(t, "the volume is staged anew", func(ctx context.Context) error {
+		got, err := inPod(ctx, l.namespace, daemon, "cat /data/file")
+		if err == nil && got != "kept\n" {
+			return fmt.Errorf("the file is %q", got)
+		}
+		return err
+	})
+	if now := runningStagingPod(t, l.name); now.UID == former.UID {
+		t.Error("the staging pod was not evicted")
+	}
+	_, err = kubectl(t.Context(), "", "uncordon", "node2")
+	must(t, err)
+	eventually(t, "the staging pod is protected", func(ctx context.Context) error {
+		pods, err := stagingPods(ctx, l.name)
+		if err != nil || len(pods) != 1 || pods[0].Labels[pavv1.EvictableLabel] != "" {
+			return fmt.Errorf("the staging pods are %+v (%w)", pods, err)
+		}
+		return nil
+	})
 }
 
 // A staging pod cannot be evicted while its volume has clients, and a client's eviction is no problem.
