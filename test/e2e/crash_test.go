@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +22,55 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// withoutController takes the deployed controller agents away for the rest of the test, so that the
-// test can run its own, with the rights that this returns.
-func withoutController(t *testing.T) *rest.Config {
+// inPlaceOfController takes the deployed controller agents away for the rest of the test, so that the test can run
+// its own, with the rights that this returns. Their webhook would refuse creation pods with host paths: no API server
+// reaches an agent that a test runs.
+func inPlaceOfController(t *testing.T) *rest.Config {
+	t.Helper()
+	withoutController(t)
+	withoutWebhook(t, "controller-pods."+pavv1.Group)
+	return controllerConfig(t)
+}
+
+// withoutWebhook takes an entry of PaV's webhooks away for the rest of the test.
+func withoutWebhook(t *testing.T, name string) {
+	t.Helper()
+	var taken []admissionregistrationv1.ValidatingWebhook
+	change := func(ctx context.Context, how func([]admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook) error {
+		hooks := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := kube.Get(ctx, client.ObjectKey{Name: "pav-provisioners"}, hooks); err != nil {
+			return err
+		}
+		hooks.Webhooks = how(hooks.Webhooks)
+		return kube.Update(ctx, hooks)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext(t)
+		defer cancel()
+		if err := poll(ctx, func(ctx context.Context) error {
+			return change(ctx, func(others []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
+				for i := range taken {
+					taken[i].ClientConfig.CABundle = others[0].ClientConfig.CABundle // It may have been renewed.
+				}
+				return append(others, taken...)
+			})
+		}); err != nil {
+			t.Errorf("the webhook is not back: %v", err)
+		}
+	})
+	eventually(t, "the webhook is taken away", func(ctx context.Context) error {
+		return change(ctx, func(all []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
+			taken = slices.DeleteFunc(slices.Clone(all), func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name != name })
+			return slices.DeleteFunc(all, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == name })
+		})
+	})
+	if len(taken) != 1 {
+		t.Fatalf("there are %d webhooks %q, want one", len(taken), name)
+	}
+}
+
+// withoutController takes the deployed controller agents away for the rest of the test.
+func withoutController(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		scaleController(t, 2)
@@ -38,7 +86,6 @@ func withoutController(t *testing.T) *rest.Config {
 		}
 		return err
 	})
-	return controllerConfig(t)
 }
 
 func scaleController(t *testing.T, replicas int) {
@@ -107,7 +154,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 	l := newLedger(t, "crash")
 	l.hook(t, "create", hook)
 	eventually(t, "the driver is registered", func(ctx context.Context) error { return registered(ctx, l.name) })
-	config := withoutController(t)
+	config := inPlaceOfController(t)
 	var want map[string]any
 	var writes []string
 	t.Run("undisturbed", func(t *testing.T) {
@@ -149,7 +196,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
 	start(t)
 	l := newLedger(t, "outlasting")
-	config := withoutController(t)
+	config := inPlaceOfController(t)
 	l.hold(t, "create")
 	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{})
 	t.Cleanup(func() { a.Stop(t); agent.CheckNoGoroutines(t) })
@@ -197,7 +244,7 @@ func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
 	moves := often(4, 50)
 	start(t)
 	l := newLedger(t, "moving")
-	config := withoutController(t)
+	config := inPlaceOfController(t)
 	o := agent.Options("pav")
 	o.LeaderElect, o.LeaseDuration = true, 6*time.Second
 	leader, other := agent.Launch(t, config, o, &agent.Line{}), agent.Launch(t, config, o, &agent.Line{})
@@ -238,7 +285,7 @@ func TestLeaderMovesDuringCreation_OneCreationPod(t *testing.T) {
 func TestUnreliableAPIServer_AllVolumesComeAndGo(t *testing.T) {
 	start(t)
 	l := newLedger(t, "unreliable")
-	config := withoutController(t)
+	config := inPlaceOfController(t)
 	a := agent.Launch(t, config, agent.Options("pav"), &agent.Line{Faults: agent.Faults{Failing: 5}})
 	t.Cleanup(func() { a.Stop(t); agent.CheckNoGoroutines(t) })
 	claims := make([]*corev1.PersistentVolumeClaim, often(4, 10))

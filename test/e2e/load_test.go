@@ -97,7 +97,7 @@ func TestLoad_LimitsBind(t *testing.T) {
 	for _, name := range provisioners {
 		newLoadProvisioner(t, name, truePod)
 	}
-	config := withoutController(t)
+	config := inPlaceOfController(t)
 	counter := &requestCounter{made: requests{}}
 	config.Wrap(counter.wrap)
 	o := agent.Options("pav")
