@@ -33,7 +33,7 @@ func TestNode_UnreliableLine(t *testing.T) {
 			a := n.LaunchWith(t, n.agentConfig, faults)
 			t.Cleanup(func() { a.Stop(t) })
 			lives := 0
-			for len(missing(faults, a.Usage(t).Strikes)) > 0 && lives < 10 || lives == 0 {
+			for len(missing(faults, a.Usage(t).Strikes)) > 0 && lives < 40 || lives == 0 {
 				v := n.volume(t, fmt.Sprintf("served-%d", lives))
 				n.liveOnce(t, v)
 				n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))

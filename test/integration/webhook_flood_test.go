@@ -147,6 +147,10 @@ func checkMetrics(t *testing.T, c *cluster, address string) {
 		}
 		return code, text
 	}
+	eventually(t, "metrics are served", func(ctx context.Context) (bool, string) { // The agent is ready without them.
+		_, _, err := scrape.Get(ctx, address, "")
+		return err == nil, fmt.Sprint(err)
+	})
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "nobody": http.StatusUnauthorized, token: http.StatusForbidden} {
 		if code, text := get(t.Context(), token); code != want || strings.Contains(text, "go_") {
 			t.Errorf("a token of %d bytes gets %d and %d bytes, want %d", len(token), code, len(text), want)
