@@ -15,7 +15,7 @@ import (
 const (
 	// maxConnections and maxConnectionsEach are how many connections are open at once, in all and from one
 	// address. Each has one request at a time. API servers keep up to 25 that are idle.
-	maxConnections, maxConnectionsEach = 512, 32
+	maxConnections, maxConnectionsEach = 512, 128
 
 	// shutdownWithin is how long requests have to be answered when the agent ends.
 	shutdownWithin = 15 * time.Second
