@@ -92,14 +92,14 @@ func chooseAgent(ctx context.Context, random *rand.Rand, during activity) (*core
 }
 
 // killScript kills the process of an agent's container, and no other: the one process on the node that
-// is in the container's cgroup and has exactly the agent's command line. $1 is the container, $2 the
+// is in the container's cgroup and whose command line is the agent's. $1 is the container, $2 the
 // subcommand. There may be none: a leader ends by itself when it has lost its lease.
 const killScript = `
 for group in $(grep -lsE "/$1\$" /proc/[0-9]*/cgroup); do
   process=${group%/cgroup}
-  if [ "$(tr '\0' ' ' < "$process/cmdline")" = "/pav $2 " ]; then
-    kill -KILL "${process#/proc/}" && echo killed
-  fi
+  case "$(tr '\0' ' ' < "$process/cmdline")" in
+    "/pav $2 "*) kill -KILL "${process#/proc/}" && echo killed ;;
+  esac
 done
 true
 `
