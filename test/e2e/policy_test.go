@@ -132,6 +132,7 @@ func newPod(like *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 func newStage(like *pavv1.PavStage) *pavv1.PavStage {
 	stage := like.DeepCopy()
 	stage.Name, stage.UID, stage.ResourceVersion = "forged", "", ""
+	delete(stage.Annotations, pavv1.AdmittedAnnotation) // It is the controller agent's.
 	return stage
 }
 
