@@ -24,10 +24,10 @@ import (
 	"github.com/albertofaria/pav/internal/controller/protocol"
 )
 
-// cacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
+// CacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
 // volumes and nodes than PaV has business with. What is patched is patched by difference, so that
 // a field missing here is never missing there.
-func cacheOptions(o Options) (cache.Options, error) {
+func CacheOptions(o Options) (cache.Options, error) {
 	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
 		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
 	if err != nil {

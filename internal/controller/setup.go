@@ -12,22 +12,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attachment"
-	"github.com/albertofaria/pav/internal/controller/claim"
-	"github.com/albertofaria/pav/internal/controller/drain"
 	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protection"
-	"github.com/albertofaria/pav/internal/controller/provisioner"
-	"github.com/albertofaria/pav/internal/controller/stage"
-	"github.com/albertofaria/pav/internal/controller/volume"
+	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // leaseName names the leader's Lease, and the agent in events.
@@ -64,7 +58,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	caching, err := cacheOptions(o)
+	caching, err := CacheOptions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +99,8 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	return mgr, nil
 }
 
-// register adds the reconcilers, in the order in which a volume meets them.
+// register adds the reconcilers, and the webhook if the agent serves it.
 func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	client, live := mgr.GetClient(), mgr.GetAPIReader()
 	events, err := observe.NewRecorder(ctx, mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), leaseName)
 	if err != nil {
 		return err
@@ -116,37 +109,23 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making the client that runs pods: %w", err)
 	}
-	volumes := &volume.Reconciler{
-		Client: client, Live: live, Runner: &workflow.Runner{Client: direct}, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Limits: o.Pods, Version: o.Version,
-	}
-	if volumes.Metrics, err = export(ctx, mgr, volumes.PodCounts); err != nil {
+	reconcilers := NewReconcilers(Parts{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct, Events: events,
+		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), Pods: o.Pods, Version: o.Version,
+	})
+	if reconcilers.volumes.Metrics, err = export(ctx, mgr, reconcilers.PodCounts); err != nil {
 		return err
 	}
-	definitions := definition.NewChecker(o.Templates)
 	if o.serves() {
 		hook := &admission.Webhook{
-			Definitions: definitions, Templates: volumes.Templates, Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates,
+			Definitions: reconcilers.parts.Definitions, Templates: reconcilers.parts.Templates,
+			Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates,
 		}
 		if err := hook.Register(ctx, mgr); err != nil {
 			return fmt.Errorf("registering the webhook: %w", err)
 		}
 	}
-	reconcilers := []interface {
-		Register(mgr ctrl.Manager, workers int) error
-	}{
-		&provisioner.Reconciler{Client: client, Live: live, Definitions: definitions},
-		&claim.Reconciler{Client: client, Live: live, Events: events},
-		volumes,
-		&stage.Reconciler{Client: client, Live: live},
-		&attachment.Reconciler{Client: client, Live: live, Events: events},
-		&protection.Reconciler{Client: client, Live: live},
-		&drain.Reconciler{Client: client, Live: live},
-	}
-	for _, r := range reconcilers {
-		if err := r.Register(mgr, o.Workers); err != nil {
-			return fmt.Errorf("registering %T: %w", r, err)
-		}
-	}
-	return nil
+	return reconcilers.Register(mgr, func() controller.Options {
+		return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Backoff()}
+	})
 }

@@ -38,7 +38,7 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watch to the manager. PaV's own drivers need no attachment, so
 // on most clusters there is nothing to reconcile.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	couldBeOurs := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		attachment, ok := object.(*storagev1.VolumeAttachment)
 		return ok && !attachment.Status.Attached && len(validation.IsDNS1123Label(attachment.Spec.Attacher)) == 0
@@ -46,7 +46,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("attachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(couldBeOurs)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "attachment", "attachment", nil)).
 		Complete(r)
 }

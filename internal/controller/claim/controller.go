@@ -44,7 +44,7 @@ type Reconciler struct {
 }
 
 // Register adds the reconciler and its watches to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
@@ -52,7 +52,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByProvisioner)), builder.WithPredicates(watches.MoreThanCounts)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "claim", observe.Claim, nil)).
 		Complete(r)
 }

@@ -45,7 +45,7 @@ type Reconciler struct {
 var leftovers = reconcile.Request{}
 
 // Register adds the reconciler and its watches to the manager. Requests are for nodes.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("drain").
@@ -55,7 +55,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 			queue.Add(leftovers)
 			return nil
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "drain", observe.Node, nil)).
 		Complete(r)
 }

@@ -34,7 +34,7 @@ type Live struct {
 
 // reads are the reads of one driver's lists.
 type reads struct {
-	one sync.Mutex // at a time
+	one chan struct{} // is full while one is going on
 
 	// next is not yet begun; nil if nobody waits for it.
 	next *read
@@ -72,7 +72,7 @@ func (l *Live) join(driver string) (d *reads, r *read, first bool) {
 		l.drivers = map[string]*reads{}
 	}
 	if d = l.drivers[driver]; d == nil {
-		d = &reads{}
+		d = &reads{one: make(chan struct{}, 1)}
 		l.drivers[driver] = d
 	}
 	if first = d.next == nil; first {
@@ -83,12 +83,19 @@ func (l *Live) join(driver string) (d *reads, r *read, first bool) {
 
 // do reads once the read before has ended.
 func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
-	d.one.Lock()
-	defer d.one.Unlock()
 	defer close(r.done)
+	select {
+	case d.one <- struct{}{}:
+		defer func() { <-d.one }()
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
 	l.mu.Lock()
 	d.next = nil // whoever asks from now on may want to know of what comes after this read
 	l.mu.Unlock()
+	if r.err != nil {
+		return
+	}
 	ours := client.MatchingLabels{pavv1.ProvisionerLabel: driver}
 	for _, look := range []struct {
 		list    client.ObjectList

@@ -40,14 +40,14 @@ type Reconciler struct {
 const untilUnused = 30 * time.Second
 
 // Register adds the reconciler and its watches to the manager. Requests are for namespaces.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	isPaVs := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == pavv1.Driver })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("protection").
 		For(&corev1.Namespace{}).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(ofBudget), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(isPaVs)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "protection", observe.Namespace, nil)).
 		Complete(r)
 }

@@ -40,7 +40,7 @@ type Reconciler struct {
 }
 
 // Register adds the reconciler and its watches to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.judged, r.pace = judgments{known: map[string]judgment{}, turns: make(chan struct{}, judgedAtOnce)}, pace{due: map[string]time.Time{}}
 	r.nodes = nodes{known: map[string]int32{}}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -50,7 +50,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&pavv1.PavVolume{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&pavv1.PavStage{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&storagev1.CSINode{}, soon(r.ofNode)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "provisioner", observe.Provisioner, nil)).
 		Complete(r)
 }

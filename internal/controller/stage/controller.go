@@ -38,13 +38,13 @@ type Reconciler struct {
 }
 
 // Register adds the reconciler and its watches to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(watches.NodeGoes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "stage", observe.Stage, r.keys)).
 		Complete(r)
 }

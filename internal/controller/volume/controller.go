@@ -78,7 +78,7 @@ type Reconciler struct {
 }
 
 // Register adds the reconciler and its watches to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.now = time.Now
 	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
 	r.holders = &index.Live{Reader: r.Live}
@@ -102,7 +102,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, workers int) error {
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(watches.MoreThanCounts)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		WatchesRawSource(turns).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "volume", observe.Volume, r.keys)).
 		Complete(r)
 }

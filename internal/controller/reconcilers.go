@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/albertofaria/pav/internal/controller/attachment"
+	"github.com/albertofaria/pav/internal/controller/claim"
+	"github.com/albertofaria/pav/internal/controller/drain"
+	"github.com/albertofaria/pav/internal/controller/protection"
+	"github.com/albertofaria/pav/internal/controller/provisioner"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/controller/stage"
+	"github.com/albertofaria/pav/internal/controller/volume"
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Parts are what the reconcilers work with.
+type Parts struct {
+	// Client reads from the cache and writes. Live reads from the API server, and Direct does that and
+	// writes: it runs pods.
+	Client runtimeclient.Client
+	Live   runtimeclient.Reader
+	Direct runtimeclient.Client
+
+	// Events records events.
+	Events record.EventRecorder
+
+	// Templates evaluates the fields of definitions, and Definitions checks these.
+	Templates   *template.Evaluator
+	Definitions *definition.Checker
+
+	// Pods bounds how many validation, creation and deletion pods run at once.
+	Pods queue.Limits
+
+	// Version is the agent's own.
+	Version string
+}
+
+// Reconcilers are all of the agent's.
+type Reconcilers struct {
+	parts   Parts
+	volumes *volume.Reconciler
+}
+
+// NewReconcilers returns the reconcilers of an agent.
+func NewReconcilers(p Parts) *Reconcilers {
+	return &Reconcilers{parts: p, volumes: &volume.Reconciler{
+		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
+		Templates: p.Templates, Limits: p.Pods, Version: p.Version,
+	}}
+}
+
+// PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
+func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.volumes.PodCounts() }
+
+// Register adds the reconcilers to the manager, in the order in which a volume meets them. Each has options
+// of its own.
+func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Options) error {
+	p := r.parts
+	reconcilers := []interface {
+		Register(mgr ctrl.Manager, options controller.Options) error
+	}{
+		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions},
+		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events},
+		r.volumes,
+		&stage.Reconciler{Client: p.Client, Live: p.Live},
+		&attachment.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events},
+		&protection.Reconciler{Client: p.Client, Live: p.Live},
+		&drain.Reconciler{Client: p.Client, Live: p.Live},
+	}
+	for _, reconciler := range reconcilers {
+		if err := reconciler.Register(mgr, options()); err != nil {
+			return fmt.Errorf("registering %T: %w", reconciler, err)
+		}
+	}
+	return nil
+}
