@@ -1,0 +1,266 @@
+// Package agents runs PaV's agents in the simulated world: the real code, on views and clients of the world.
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/albertofaria/pav/internal/controller"
+	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Faults are how often, of a thousand times, something happens to a request of an agent.
+type Faults struct {
+	// Refused requests have no effect, and Cut ones have it although their answer is an error.
+	Refused, Cut int
+}
+
+// Controller is a process of the controller agent that leads.
+type Controller struct {
+	Name   string
+	World  *world.World
+	Faults *Faults
+	Events *Events
+
+	// Stalled says that nothing of it goes on.
+	Stalled bool
+
+	view        *world.View
+	mu          sync.Mutex
+	queues      []*world.Queue // in the order of their names
+	reconcilers *controller.Reconcilers
+	end         context.CancelFunc
+}
+
+// Shared are what the processes of an agent have in common, for the sake of speed only.
+type Shared struct {
+	Templates   *template.Evaluator
+	Definitions *definition.Checker
+}
+
+// NewShared returns what processes share.
+func NewShared() *Shared {
+	limits := template.DefaultLimits()
+	return &Shared{Templates: template.NewEvaluator(limits), Definitions: definition.NewChecker(limits)}
+}
+
+// Start starts the agent, which leads at once.
+func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limits, workers int) error {
+	ctx, end := context.WithCancel(ctx)
+	c.end = end
+	o := controller.DefaultOptions()
+	o.WebhookAddress, o.Namespace = "0", "pav"
+	caching, err := controller.CacheOptions(o)
+	if err != nil {
+		return err
+	}
+	c.view = world.NewView(c.World, c.Name, caching)
+	live := &world.Client{World: c.World, By: c.Name, Life: ctx}
+	mgr := world.NewManager(c.view, live)
+	if err := index.Register(ctx, c.view); err != nil {
+		return err
+	}
+	c.reconcilers = controller.NewReconcilers(controller.Parts{
+		Client: mgr.Client, Live: live, Direct: live, Events: c.Events, Templates: shared.Templates, Definitions: shared.Definitions,
+		Pods: pods, Version: "simulation",
+	})
+	if err := c.reconcilers.Register(mgr, func() crcontroller.Options {
+		return crcontroller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff(), NewQueue: c.newQueue}
+	}); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	c.World.Settle()
+	return nil
+}
+
+func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	q := world.NewQueue(c.World, c.Name+" "+name, limiter)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues = append(c.queues, q)
+	slices.SortFunc(c.queues, func(a, b *world.Queue) int { return strings.Compare(a.Name, b.Name) })
+	return q
+}
+
+// Choices implements world.Actor.
+func (c *Controller) Choices(add func(world.Choice)) {
+	if c.Stalled {
+		return
+	}
+	c.view.Choices(add)
+	for _, q := range c.queues {
+		q.Choices(add)
+	}
+	for _, call := range c.World.Calls() {
+		if call.By == c.Name {
+			add(world.Choice{What: call.What, Weight: 6, Do: func() { c.goOn(call) }})
+		}
+	}
+}
+
+// goOn lets a request go on, or has something happen to it.
+func (c *Controller) goOn(call *world.Call) {
+	switch {
+	case c.World.Chance(c.Faults.Refused):
+		c.World.Notef("refused")
+		c.World.Answer(call, refusal(c.World))
+	case c.World.Chance(c.Faults.Cut):
+		c.World.Notef("cut")
+		if err := c.World.Apply(call); err == nil && !call.Writes {
+			c.World.Answer(call, nil)
+			return
+		}
+		c.World.Answer(call, errCut)
+	default:
+		if err := c.World.Go(call); err != nil {
+			c.World.Notef("%s", reasonOf(err))
+		}
+	}
+}
+
+var errCut = errors.New("http2: client connection lost")
+
+func refusal(w *world.World) error {
+	switch w.Rand.IntN(4) {
+	case 0:
+		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	case 1:
+		return apierrors.NewTooManyRequests("the server is busy", 1)
+	case 2:
+		return apierrors.NewServerTimeout(schema.GroupResource{Resource: "things"}, "get", 1)
+	}
+	return errors.New("dial tcp: connect: connection refused")
+}
+
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "error"
+}
+
+// Kill ends the agent at once. Each of the writes that it waits for may still take effect.
+func (c *Controller) Kill() {
+	for _, call := range c.World.Calls() {
+		if call.By == c.Name && call.Writes && c.World.Rand.IntN(2) == 0 {
+			c.World.Notef("in its last moment: %s", call.What)
+			_ = c.World.Apply(call)
+		}
+	}
+	c.end()
+	c.World.Remove(c)
+	c.World.Settle()
+}
+
+// Relist has the agent lose a watch.
+func (c *Controller) Relist() {
+	c.World.Notef("%s lists %s anew", c.Name, c.view.Relist(c.World.Rand.IntN(100)))
+}
+
+// Idle reports whether the agent has seen everything, and has nothing to do at once.
+func (c *Controller) Idle() bool {
+	if c.view.Behind() > 0 {
+		return false
+	}
+	for _, q := range c.queues {
+		if q.Busy() {
+			return false
+		}
+	}
+	return true
+}
+
+// Passes returns how many requests its workers got.
+func (c *Controller) Passes() int {
+	passes := 0
+	for _, q := range c.queues {
+		passes += q.Handed
+	}
+	return passes
+}
+
+// Places returns the counts of its queue of pods.
+func (c *Controller) Places() map[string]queue.Counts { return c.reconcilers.PodCounts() }
+
+// Events counts the events that agents give.
+type Events struct {
+	World *world.World
+
+	// Of counts them by object.
+	Of map[string]int
+
+	// Told are the texts of warnings, by object.
+	Told map[string][]string
+}
+
+// NewEvents returns a recorder that has heard nothing.
+func NewEvents(w *world.World) *Events {
+	return &Events{World: w, Of: map[string]int{}, Told: map[string][]string{}}
+}
+
+// Event implements record.EventRecorder.
+func (e *Events) Event(object runtime.Object, kind, reason, message string) {
+	name := describe(object)
+	e.Of[name]++
+	if kind == corev1.EventTypeWarning {
+		e.Told[name] = append(e.Told[name], reason+": "+message)
+	}
+}
+
+// Eventf implements record.EventRecorder.
+func (e *Events) Eventf(object runtime.Object, kind, reason, format string, arguments ...any) {
+	e.Event(object, kind, reason, fmt.Sprintf(format, arguments...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (e *Events) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
+	e.Eventf(object, kind, reason, format, arguments...)
+}
+
+func describe(object runtime.Object) string {
+	if ref, ok := object.(*corev1.ObjectReference); ok {
+		return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+	}
+	accessor, ok := object.(interface {
+		GetNamespace() string
+		GetName() string
+	})
+	if !ok {
+		return fmt.Sprintf("%T", object)
+	}
+	return fmt.Sprintf("%T %s/%s", object, accessor.GetNamespace(), accessor.GetName())
+}
+
+// Warnings returns the warnings that a claim got.
+func (e *Events) Warnings(claim *corev1.PersistentVolumeClaim) []string {
+	return append(e.Told[describe(claim)], e.Told["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
+}
+
+// All returns all warnings.
+func (e *Events) All() []string {
+	var all []string
+	for _, texts := range e.Told {
+		all = append(all, texts...)
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Settled returns what is not as it must be once faults have stopped and time has passed: every claim has its
+// volume, or was told why not; and nothing is deleted for ever. Told returns the warnings about an object.
+func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []string) error {
+	var problems []error
+	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
+		switch {
+		case claim.DeletionTimestamp != nil && i.used(claim):
+			// its clients hold it
+		case claim.DeletionTimestamp != nil:
+			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
+		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim):
+			problems = append(problems, fmt.Errorf("claim %s/%s waits; it was told: %q", claim.Namespace, claim.Name, told(claim)))
+		}
+	}
+	for _, kind := range []string{"PavVolume", "PavStage", "PersistentVolume", "Pod"} {
+		for _, object := range i.store.All(kind) {
+			if object.GetDeletionTimestamp() != nil && i.why(object) == "" {
+				problems = append(problems, fmt.Errorf("%s is deleted and does not go; finalizers %v", i.store.KeyOf(object), object.GetFinalizers()))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// used reports whether a client has a claim.
+func (i *Invariants) used(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(world.Objects[*corev1.Pod](i.store), func(pod *corev1.Pod) bool {
+		return pod.Namespace == claim.Namespace && protocol.Uses(pod, claim.Name) && pod.Spec.NodeName != ""
+	})
+}
+
+// why returns what an object that does not go says that it waits for.
+func (i *Invariants) why(object client.Object) string {
+	switch o := object.(type) {
+	case *pavv1.PavVolume:
+		for _, c := range o.Status.Conditions {
+			if c.Status == metav1.ConditionFalse {
+				return c.Reason + ": " + c.Message
+			}
+		}
+	case *corev1.PersistentVolume:
+		if o.Status.Phase == corev1.VolumeBound {
+			return "it is bound"
+		}
+		if volume := world.Object[*pavv1.PavVolume](i.store, "", o.Name); volume != nil {
+			return i.why(volume)
+		}
+	}
+	return ""
+}
+
+// refused reports whether a claim waits for somebody to give up the handle that it asks for.
+func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
+	volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
+	if volume == nil {
+		return false
+	}
+	c := meta.FindStatusCondition(volume.Status.Conditions, pavv1.VolumeProvisioned)
+	return volume.Status.Conflict != nil || c != nil && strings.Contains(c.Message, "handle")
+}
+
+// expects reports whether anybody is to make the volume of a claim.
+func (i *Invariants) expects(claim *corev1.PersistentVolumeClaim) bool {
+	class := world.Object[*storagev1.StorageClass](i.store, "", *claim.Spec.StorageClassName)
+	if class == nil {
+		return false
+	}
+	if p := world.Object[*pavv1.PavProvisioner](i.store, "", class.Provisioner); p == nil || p.DeletionTimestamp != nil {
+		return false
+	}
+	return *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
+}
+
+// Left returns what is left once everybody has deleted what is theirs: storage that no record names and of which
+// nobody was told, and records of nothing. Told returns all warnings.
+func (i *Invariants) Left(told []string) error {
+	var problems []error
+	for _, pod := range world.Objects[*corev1.Pod](i.store) {
+		problems = append(problems, fmt.Errorf("pod %s/%s is left", pod.Namespace, pod.Name))
+	}
+	for _, stage := range world.Objects[*pavv1.PavStage](i.store) {
+		problems = append(problems, fmt.Errorf("PavStage %s is left", stage.Name))
+	}
+	named := map[string]bool{}
+	for _, volume := range world.Objects[*pavv1.PavVolume](i.store) {
+		if volume.Status.Phase != pavv1.VolumeRetained {
+			problems = append(problems, fmt.Errorf("PavVolume %s is left, in phase %q, step %q: %s", volume.Name, volume.Status.Phase, volume.Status.Step, i.why(volume)))
+		}
+		named[volume.Spec.Provisioner+"/"+volume.Status.Handle] = true
+	}
+	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
+		if pv.Spec.CSI != nil {
+			named[pv.Spec.CSI.Driver+"/"+pv.Spec.CSI.VolumeHandle] = true
+		}
+		if i.storage.Find(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle) == nil && makes(pv.Spec.CSI.Driver) {
+			problems = append(problems, fmt.Errorf("PersistentVolume %s has lost its storage", pv.Name))
+		}
+	}
+	all := strings.Join(told, "\n")
+	last := i.last()
+	for _, key := range i.storage.All() {
+		driver, handle, _ := strings.Cut(key, "/")
+		v := i.storage.Find(driver, handle)
+		if named[key] || v.By == "" {
+			continue
+		}
+		maker := last[v.By]
+		retained := maker != nil && maker.Status.Phase == pavv1.VolumeRetained
+		if retained || strings.Contains(all, fmt.Sprintf("%q", handle)) || maker != nil && strings.Contains(all, maker.Name) {
+			continue
+		}
+		problems = append(problems, fmt.Errorf("the storage of the handle %q of %s is left, and nobody knows", handle, driver))
+	}
+	return errors.Join(problems...)
+}
+
+// last returns the last versions of all PavVolumes that ever were, by UID.
+func (i *Invariants) last() map[types.UID]*pavv1.PavVolume {
+	last := map[types.UID]*pavv1.PavVolume{}
+	for _, e := range i.store.Events("PavVolume") {
+		if volume, ok := e.After.(*pavv1.PavVolume); ok {
+			last[volume.UID] = volume
+		}
+	}
+	return last
+}

@@ -1,0 +1,129 @@
+// Package scenario is what people do in the simulated world: who defines provisioners, claims volumes, uses and
+// deletes them, and who disturbs all that.
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// definitions are those of provisioners, by name: each has a habit of its own.
+var definitions = map[string]string{
+	"plain": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+	"named": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}", "write-handle") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+	"planned": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, handle: "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}", podTemplate: ` +
+		pod("create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+	"validated": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeValidation: {podTemplate: ` + pod("validate") + `}
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+	"light": `
+spec:
+  provisioningModes: [Dynamic]
+  volumeCreation: {capacity: 1Gi}
+  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+}
+
+// provisioners are the names of the definitions, in order.
+var provisioners = []string{"light", "named", "plain", "planned", "validated"}
+
+// pod returns the template of a pod whose container has these arguments.
+func pod(arguments ...string) string {
+	quoted := make([]string, len(arguments))
+	for i, argument := range arguments {
+		quoted[i] = strconv.Quote(argument)
+	}
+	text := strings.Join(quoted, ", ")
+	return `{metadata: {annotations: {simulation/driver: DRIVER}}, spec: {containers: [{name: main, image: none, args: [` + text + `]}]}}`
+}
+
+// newProvisioner returns a provisioner of a name. Its version changes nothing that it does.
+func newProvisioner(name string, version int) *pavv1.PavProvisioner {
+	p := &pavv1.PavProvisioner{}
+	if err := yaml.Unmarshal([]byte(definitions[name]), p); err != nil {
+		panic(err)
+	}
+	p.Name = name
+	edit(p, version)
+	return p
+}
+
+// edit gives all pods of a definition a version.
+func edit(p *pavv1.PavProvisioner, version int) {
+	for _, t := range templates(p) {
+		raw := map[string]any{}
+		if err := yaml.Unmarshal(t.Raw, &raw); err != nil {
+			panic(err)
+		}
+		raw["metadata"] = map[string]any{"annotations": map[string]any{"simulation/driver": p.Name, "simulation/version": fmt.Sprint(version)}}
+		text, err := yaml.Marshal(raw)
+		if err != nil {
+			panic(err)
+		}
+		if t.Raw, err = yaml.YAMLToJSON(text); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
+	all := []*pavv1.Template{&p.Spec.VolumeStaging.PodTemplate}
+	if c := p.Spec.VolumeCreation; c != nil && c.PodTemplate != nil {
+		all = append(all, c.PodTemplate)
+	}
+	if v := p.Spec.VolumeValidation; v != nil && v.PodTemplate != nil {
+		all = append(all, v.PodTemplate)
+	}
+	if d := p.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
+		all = append(all, d.PodTemplate)
+	}
+	return all
+}
+
+// classes returns the StorageClasses: of each provisioner one for each way to bind and to reclaim.
+func classes() []*storagev1.StorageClass {
+	var all []*storagev1.StorageClass
+	for _, name := range provisioners {
+		for _, mode := range []storagev1.VolumeBindingMode{storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer} {
+			for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
+				suffix := "-now"
+				if mode == storagev1.VolumeBindingWaitForFirstConsumer {
+					suffix = "-late"
+				}
+				if policy == corev1.PersistentVolumeReclaimRetain {
+					suffix += "-kept"
+				}
+				all = append(all, &storagev1.StorageClass{
+					ObjectMeta: metav1.ObjectMeta{Name: name + suffix}, Provisioner: name, VolumeBindingMode: new(mode), ReclaimPolicy: new(policy),
+				})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,145 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/albertofaria/pav/test/simulation/agents"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Disturber ends agents, has leadership move, cuts nodes off, and lets time pass.
+type Disturber struct {
+	World *world.World
+	Nodes []*kubernetes.Node
+
+	// Controller is the one that leads; Former one that has lost its lease and does not know it yet, or nil.
+	Controller, Former *agents.Controller
+
+	// Begin starts another controller agent.
+	Begin func() *agents.Controller
+
+	// Quiet says that nothing is disturbed any more.
+	Quiet bool
+
+	// Kills and Takeovers count.
+	Kills, Takeovers, Relists, Cuts, Jumps int
+}
+
+// Choices implements world.Actor.
+func (d *Disturber) Choices(add func(world.Choice)) {
+	if d.Former != nil {
+		add(world.Choice{What: "the former leader ends", Weight: 3, Do: func() {
+			d.Former.Kill()
+			d.Former = nil
+		}})
+	}
+	if d.Quiet {
+		return
+	}
+	add(world.Choice{What: "something is disturbed", Do: d.disturb})
+}
+
+func (d *Disturber) disturb() {
+	switch d.World.Rand.IntN(12) {
+	case 0:
+		d.Kills++
+		d.Controller.Kill()
+		d.Controller = d.Begin()
+	case 1:
+		if d.Former == nil {
+			d.Takeovers++
+			d.Former, d.Controller = d.Controller, nil
+			d.World.Sleep(15 * time.Second)
+			d.Controller = d.Begin()
+		}
+	case 2, 3:
+		d.Relists++
+		d.Controller.Relist()
+	case 4:
+		d.Jumps++
+		d.World.Sleep(time.Duration(d.World.Rand.IntN(600)) * time.Second)
+	case 5:
+		node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]
+		node.Linked = !node.Linked
+	case 6:
+		d.lose(d.Nodes[d.World.Rand.IntN(len(d.Nodes))])
+	case 7:
+		node := world.Object[*corev1.Node](d.World.Store, "", d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Name)
+		if node != nil {
+			_ = world.Change(d.World.Store, people, node, func(n *corev1.Node) { n.Spec.Unschedulable = !n.Spec.Unschedulable })
+		}
+	}
+}
+
+// lose has a node lose its power, or come back.
+func (d *Disturber) lose(node *kubernetes.Node) {
+	found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
+	switch {
+	case node.Up:
+		d.Cuts++
+		node.Cut()
+	case found != nil && d.World.Rand.IntN(2) == 0:
+		_ = d.World.Store.Delete(people, d.World.Store.KeyOf(found), nil, nil)
+	default:
+		d.restore(node)
+	}
+}
+
+func (d *Disturber) restore(node *kubernetes.Node) {
+	node.Up = true
+	if world.Object[*corev1.Node](d.World.Store, "", node.Name) == nil {
+		if err := d.World.Store.Create(people, NewNode(node.Name)); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Calm mends everything that is broken.
+func (d *Disturber) Calm() {
+	d.Quiet = true
+	if d.Former != nil {
+		d.Former.Kill()
+		d.Former = nil
+	}
+	for _, node := range d.Nodes {
+		d.restore(node)
+		node.Linked = true
+		found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
+		_ = world.Change(d.World.Store, people, found, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	}
+}
+
+// NewNode returns a node that is ready.
+func NewNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+}
+
+// Populate fills a store with what is there from the beginning.
+func Populate(store *world.Store, nodes []string) error {
+	for _, name := range []string{"a", "b", "pav-pods"} {
+		if err := store.Create(people, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+	}
+	for _, name := range nodes {
+		if err := store.Create(people, NewNode(name)); err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+	}
+	for _, class := range classes() {
+		if err := store.Create(people, class); err != nil {
+			return fmt.Errorf("class %s: %w", class.Name, err)
+		}
+	}
+	for _, name := range provisioners {
+		if err := store.Create(people, newProvisioner(name, 0)); err != nil {
+			return fmt.Errorf("provisioner %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package scenario
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+const people = "people"
+
+// Tenants claim volumes, use them, and change their minds at any moment.
+type Tenants struct {
+	World *world.World
+	Nodes []*kubernetes.Node
+
+	// Claims bounds how many claims there are at once. Lives counts those that ever were.
+	Claims, Lives int
+
+	// Leaving says that nobody wants anything new.
+	Leaving bool
+}
+
+// Choices implements world.Actor.
+func (t *Tenants) Choices(add func(world.Choice)) {
+	claims := world.Objects[*corev1.PersistentVolumeClaim](t.World.Store)
+	if len(claims) < t.Claims && !t.Leaving {
+		add(world.Choice{What: "a tenant claims a volume", Weight: 2, Do: t.claim})
+	}
+	if len(claims) > 0 {
+		add(world.Choice{What: "a tenant does something to a claim", Weight: 1, Do: func() { t.disturb(claims[t.World.Rand.IntN(len(claims))]) }})
+	}
+	if pods := t.clients(); len(pods) > 0 {
+		add(world.Choice{What: "a tenant does something to a client", Weight: 1, Do: func() { t.end(pods[t.World.Rand.IntN(len(pods))]) }})
+	}
+}
+
+func (t *Tenants) namespace() string { return [...]string{"a", "b"}[t.World.Rand.IntN(2)] }
+
+func (t *Tenants) claim() {
+	all := classes()
+	class := all[t.World.Rand.IntN(len(all))].Name
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(), Name: fmt.Sprintf("c%d", t.World.Rand.IntN(4))},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	if t.World.Store.Create(people, claim) != nil {
+		return
+	}
+	t.Lives++
+	if t.World.Rand.IntN(2) == 0 {
+		t.use(claim)
+	}
+}
+
+// use makes a client pod of a claim.
+func (t *Tenants) use(claim *corev1.PersistentVolumeClaim) {
+	_ = t.World.Store.Create(people, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: fmt.Sprintf("p%d", t.World.Rand.IntN(100))},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "none"}},
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+			}}},
+		},
+	})
+}
+
+func (t *Tenants) disturb(claim *corev1.PersistentVolumeClaim) {
+	switch n := t.World.Rand.IntN(6); {
+	case t.Leaving || n < 3:
+		t.delete(claim, nil)
+	case n == 3:
+		_ = world.Change(t.World.Store, people, claim, func(c *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "note", fmt.Sprint(t.World.Rand.IntN(1000)))
+		})
+	default:
+		t.use(claim)
+	}
+}
+
+func (t *Tenants) delete(object client.Object, grace *int64) {
+	_ = t.World.Store.Delete(people, t.World.Store.KeyOf(object), nil, grace)
+}
+
+func (t *Tenants) clients() []*corev1.Pod {
+	var clients []*corev1.Pod
+	for _, pod := range world.Objects[*corev1.Pod](t.World.Store) {
+		if pod.Labels[pavv1.WorkflowLabel] == "" {
+			clients = append(clients, pod)
+		}
+	}
+	return clients
+}
+
+// end ends a client: by itself, by deleting it, or by force.
+func (t *Tenants) end(pod *corev1.Pod) {
+	switch t.World.Rand.IntN(4) {
+	case 0:
+		for _, node := range t.Nodes {
+			node.LetEnd(pod.UID)
+		}
+	case 1:
+		t.delete(pod, new(int64(0)))
+	default:
+		t.delete(pod, nil)
+	}
+}
+
+// Admins run the cluster: they change policies and definitions, take volumes over, and clear up.
+type Admins struct {
+	World *world.World
+
+	// Leaving says that what is retained is thrown away.
+	Leaving bool
+
+	version int
+}
+
+// Choices implements world.Actor.
+func (a *Admins) Choices(add func(world.Choice)) {
+	pvs := world.Objects[*corev1.PersistentVolume](a.World.Store)
+	if len(pvs) > 0 {
+		add(world.Choice{What: "an administrator does something to a PersistentVolume", Do: func() { a.reclaim(pvs[a.World.Rand.IntN(len(pvs))]) }})
+	}
+	volumes := world.Objects[*pavv1.PavVolume](a.World.Store)
+	if len(volumes) > 0 {
+		add(world.Choice{What: "an administrator does something to a PavVolume", Do: func() { a.record(volumes[a.World.Rand.IntN(len(volumes))]) }})
+	}
+	if a.Leaving {
+		add(world.Choice{What: "an administrator restores all PavProvisioners", Do: a.Restore})
+	} else {
+		add(world.Choice{What: "an administrator does something to a PavProvisioner", Do: a.define})
+	}
+}
+
+func (a *Admins) reclaim(pv *corev1.PersistentVolume) {
+	n := a.World.Rand.IntN(8)
+	switch {
+	case a.Leaving && pv.Status.Phase != corev1.VolumeBound, n == 0 && pv.Status.Phase == corev1.VolumeReleased:
+		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pv), nil, nil)
+	case n == 1:
+		a.policy(pv, corev1.PersistentVolumeReclaimRetain)
+	case n == 2:
+		a.policy(pv, corev1.PersistentVolumeReclaimDelete)
+	case n == 3 && !a.Leaving:
+		a.adopt(pv)
+	}
+}
+
+func (a *Admins) policy(pv *corev1.PersistentVolume, policy corev1.PersistentVolumeReclaimPolicy) {
+	_ = world.Change(a.World.Store, people, pv, func(p *corev1.PersistentVolume) { p.Spec.PersistentVolumeReclaimPolicy = policy })
+}
+
+// adopt makes a static PersistentVolume of the storage of another one.
+func (a *Admins) adopt(pv *corev1.PersistentVolume) {
+	if pv.Spec.CSI == nil {
+		return
+	}
+	_ = a.World.Store.Create(people, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("static%d", a.World.Rand.IntN(5))},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: pv.Spec.Capacity, AccessModes: pv.Spec.AccessModes, VolumeMode: pv.Spec.VolumeMode, StorageClassName: "static",
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: pv.Spec.CSI.Driver, VolumeHandle: pv.Spec.CSI.VolumeHandle}},
+		},
+	})
+}
+
+func (a *Admins) record(volume *pavv1.PavVolume) {
+	retained := volume.Status.Phase == pavv1.VolumeRetained
+	switch n := a.World.Rand.IntN(6); {
+	case n == 0 && retained:
+		_ = world.Change(a.World.Store, people, volume, func(v *pavv1.PavVolume) { v.Spec.ReclaimPolicy = corev1.PersistentVolumeReclaimDelete })
+	case n == 1 && (retained || a.World.Rand.IntN(4) == 0):
+		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(volume), nil, nil)
+	case n == 2:
+		_ = world.Change(a.World.Store, people, volume, func(v *pavv1.PavVolume) {
+			metav1.SetMetaDataAnnotation(&v.ObjectMeta, pavv1.RetryAnnotation, metav1.Now().UTC().Format("2006-01-02T15:04:05.999999999Z07:00"))
+		})
+	}
+}
+
+// define edits a definition, deletes it, or brings it back.
+func (a *Admins) define() {
+	name := provisioners[a.World.Rand.IntN(len(provisioners))]
+	p := world.Object[*pavv1.PavProvisioner](a.World.Store, "", name)
+	a.version++
+	switch {
+	case p == nil:
+		_ = a.World.Store.Create(people, newProvisioner(name, a.version))
+	case a.World.Rand.IntN(4) == 0:
+		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(p), nil, nil)
+	default:
+		_ = world.Change(a.World.Store, people, p, func(p *pavv1.PavProvisioner) { edit(p, a.version) })
+	}
+}
+
+// Restore brings back all definitions.
+func (a *Admins) Restore() {
+	for _, name := range provisioners {
+		if world.Object[*pavv1.PavProvisioner](a.World.Store, "", name) == nil {
+			a.version++
+			_ = a.World.Store.Create(people, newProvisioner(name, a.version))
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Client is an agent's line to the API server. Each of its calls is parked until the world lets it go on.
+type Client struct {
+	// World has the API server.
+	World *World
+
+	// By is the agent, and Life ends with it: then all its calls fail, and have no effect.
+	By   string
+	Life context.Context //nolint:containedctx // the agent's, not a call's
+}
+
+var _ client.Client = (*Client)(nil)
+
+// Get implements client.Reader.
+func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	at := Key{Kind: c.kindOf(into), Namespace: key.Namespace, Name: key.Name}
+	var found client.Object
+	if err := c.ask(ctx, false, "get "+at.String(), func() error {
+		t := c.World.Store.table(at.Kind)
+		if found = t.objects[at].object; found == nil {
+			return t.notFound(at)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return copyInto(found, into)
+}
+
+// List implements client.Reader.
+func (c *Client) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	kind := c.kindOf(list)
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	var found []runtime.Object
+	if err := c.ask(ctx, false, "list "+kind, func() error {
+		for _, object := range c.World.Store.All(kind) {
+			if selects(o, object, fieldOf) {
+				found = append(found, object)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return setItems(list, found)
+}
+
+// Create implements client.Writer.
+func (c *Client) Create(ctx context.Context, object client.Object, _ ...client.CreateOption) error {
+	return c.send(ctx, "create", object, func(sent client.Object) error { return c.World.Store.Create(c.By, sent) })
+}
+
+// Delete implements client.Writer.
+func (c *Client) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	o := (&client.DeleteOptions{}).ApplyOptions(options)
+	key := Key{Kind: c.kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
+	return c.ask(ctx, true, "delete "+key.String(), func() error {
+		return c.World.Store.Delete(c.By, key, o.Preconditions, o.GracePeriodSeconds)
+	})
+}
+
+// Update implements client.Writer.
+func (c *Client) Update(ctx context.Context, object client.Object, _ ...client.UpdateOption) error {
+	return c.send(ctx, "update", object, func(sent client.Object) error { return c.World.Store.Update(c.By, sent, false) })
+}
+
+// Patch implements client.Writer.
+func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return c.patch(ctx, "patch", object, patch, false)
+}
+
+// errNone says that the agents do not do such a thing.
+var errNone = errors.New("the world has no such request")
+
+// Apply implements client.Writer.
+func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errNone
+}
+
+// DeleteAllOf implements client.Writer.
+func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return errNone
+}
+
+// Status implements client.StatusClient.
+func (c *Client) Status() client.SubResourceWriter { return statusWriter{c} }
+
+// SubResource implements client.SubResourceClientConstructor.
+func (c *Client) SubResource(string) client.SubResourceClient { return nil }
+
+// Scheme implements client.Client.
+func (c *Client) Scheme() *runtime.Scheme { return c.World.Store.scheme }
+
+// RESTMapper implements client.Client.
+func (c *Client) RESTMapper() meta.RESTMapper { return nil }
+
+// GroupVersionKindFor implements client.Client.
+func (c *Client) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
+	return c.World.Store.table(c.kindOf(object)).kind, nil
+}
+
+// IsObjectNamespaced implements client.Client.
+func (c *Client) IsObjectNamespaced(object runtime.Object) (bool, error) {
+	switch c.kindOf(object) {
+	case "Pod", "PersistentVolumeClaim", "PodDisruptionBudget":
+		return true, nil
+	}
+	return false, nil
+}
+
+func (c *Client) kindOf(object runtime.Object) string { return c.World.Store.kindOf(object) }
+
+func (c *Client) keyOf(object client.Object) string {
+	return Key{Kind: c.kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}.String()
+}
+
+// send has an object written as it is now, and fills in what the API server made of it.
+func (c *Client) send(ctx context.Context, verb string, object client.Object, write func(sent client.Object) error) error {
+	sent, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", object)
+	}
+	if err := c.ask(ctx, true, verb+" "+c.keyOf(object), func() error { return write(sent) }); err != nil {
+		return err
+	}
+	return copyInto(sent, object)
+}
+
+func (c *Client) patch(ctx context.Context, verb string, object client.Object, patch client.Patch, status bool) error {
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	raw := client.RawPatch(patch.Type(), data)
+	return c.send(ctx, verb, object, func(sent client.Object) error { return c.World.Store.Patch(c.By, sent, raw, status) })
+}
+
+func (c *Client) ask(ctx context.Context, writes bool, what string, do func() error) error {
+	if err := c.Life.Err(); err != nil {
+		return err
+	}
+	return c.World.Ask(ctx, &Call{By: c.By, What: c.By + " " + what, Writes: writes, do: func() error {
+		if err := c.Life.Err(); err != nil {
+			return err
+		}
+		return do()
+	}})
+}
+
+// statusWriter writes the status of objects.
+type statusWriter struct{ *Client }
+
+func (s statusWriter) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return errNone
+}
+
+func (s statusWriter) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errNone
+}
+
+func (s statusWriter) Update(ctx context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.send(ctx, "update status of", object, func(sent client.Object) error { return s.World.Store.Update(s.By, sent, true) })
+}
+
+func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.patch(ctx, "patch status of", object, patch, true)
+}
+
+// selects reports whether an object is one that is asked for. Values returns those of a field.
+func selects(o *client.ListOptions, object client.Object, values func(object client.Object, field string) []string) bool {
+	if o.Namespace != "" && object.GetNamespace() != o.Namespace {
+		return false
+	}
+	if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
+		return false
+	}
+	if o.FieldSelector == nil {
+		return true
+	}
+	for _, requirement := range o.FieldSelector.Requirements() {
+		found := false
+		for _, value := range values(object, requirement.Field) {
+			found = found || value == requirement.Value
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldOf returns what the API server knows of a field.
+func fieldOf(object client.Object, field string) []string {
+	switch field {
+	case metav1.ObjectNameField:
+		return []string{object.GetName()}
+	case "spec.nodeName":
+		if pod, ok := object.(*corev1.Pod); ok {
+			return []string{pod.Spec.NodeName}
+		}
+	}
+	panic("the world's API server has no field " + field)
+}
+
+// setItems fills a list with copies of objects.
+func setItems(list client.ObjectList, objects []runtime.Object) error {
+	if partial, ok := list.(*metav1.PartialObjectMetadataList); ok {
+		for _, object := range objects {
+			partial.Items = append(partial.Items, *metadataOf(object.DeepCopyObject().(client.Object)))
+		}
+		return nil
+	}
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	if !items.IsValid() {
+		return fmt.Errorf("%T has no items", list)
+	}
+	filled := reflect.MakeSlice(items.Type(), 0, len(objects))
+	for _, object := range objects {
+		filled = reflect.Append(filled, reflect.ValueOf(object.DeepCopyObject()).Elem())
+	}
+	items.Set(filled)
+	return nil
+}

@@ -1,0 +1,91 @@
+package world
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Manager runs an agent's controllers, as controller-runtime's manager does, on a view and a client of the
+// world. What the agents never ask of it, it does not have.
+type Manager struct {
+	manager.Manager
+
+	// Client reads from the view and writes to the API server; Live reads from that, too.
+	Client client.Client
+	Live   *Client
+	View   *View
+
+	runnables []manager.Runnable
+}
+
+var _ ctrl.Manager = (*Manager)(nil)
+
+// NewManager returns the manager of an agent.
+func NewManager(view *View, live *Client) *Manager {
+	return &Manager{View: view, Live: live, Client: cached{Client: live, view: view}}
+}
+
+// cached reads from a view.
+type cached struct {
+	*Client
+
+	view *View
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return c.view.Get(ctx, key, into, options...)
+}
+
+func (c cached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return c.view.List(ctx, list, options...)
+}
+
+// Add implements manager.Manager.
+func (m *Manager) Add(r manager.Runnable) error {
+	m.runnables = append(m.runnables, r)
+	return nil
+}
+
+// Start implements manager.Manager.
+func (m *Manager) Start(ctx context.Context) error {
+	for _, r := range slices.Clone(m.runnables) {
+		go func() {
+			if err := r.Start(ctx); err != nil {
+				panic(err) // controllers of a view end without errors
+			}
+		}()
+	}
+	return nil
+}
+
+// GetClient implements cluster.Cluster.
+func (m *Manager) GetClient() client.Client { return m.Client }
+
+// GetAPIReader implements cluster.Cluster.
+func (m *Manager) GetAPIReader() client.Reader { return m.Live }
+
+// GetCache implements cluster.Cluster.
+func (m *Manager) GetCache() cache.Cache { return m.View }
+
+// GetFieldIndexer implements cluster.Cluster.
+func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.View }
+
+// GetScheme implements cluster.Cluster.
+func (m *Manager) GetScheme() *runtime.Scheme { return m.Live.Scheme() }
+
+// GetLogger implements manager.Manager.
+func (m *Manager) GetLogger() logr.Logger { return logr.Discard() }
+
+// GetControllerOptions implements manager.Manager.
+func (m *Manager) GetControllerOptions() config.Controller {
+	yes, no := true, false
+	return config.Controller{SkipNameValidation: &yes, UsePriorityQueue: &no}
+}

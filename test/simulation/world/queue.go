@@ -1,0 +1,157 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Queue is the work queue of one controller. The world says when a worker gets which request.
+type Queue struct {
+	// Name is that of the agent and the controller.
+	Name string
+
+	world   *World
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+
+	mu         sync.Mutex
+	ready      []reconcile.Request
+	processing map[reconcile.Request]bool
+	again      map[reconcile.Request]bool // came while it was processed
+	idle       int                        // workers that wait
+	handed     chan reconcile.Request
+	ended      chan struct{}
+	ending     bool
+
+	// Handed counts the requests that workers got.
+	Handed int
+}
+
+var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = (*Queue)(nil)
+
+// NewQueue returns an empty queue of an agent's controller.
+func NewQueue(w *World, name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) *Queue {
+	return &Queue{
+		Name: name, world: w, limiter: limiter, processing: map[reconcile.Request]bool{}, again: map[reconcile.Request]bool{},
+		handed: make(chan reconcile.Request), ended: make(chan struct{}),
+	}
+}
+
+// Choices adds, for each request that is ready, that a worker gets it.
+func (q *Queue) Choices(add func(Choice)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.idle == 0 || q.ending {
+		return
+	}
+	slices.SortFunc(q.ready, func(a, b reconcile.Request) int { return strings.Compare(a.String(), b.String()) })
+	for _, request := range q.ready {
+		add(Choice{What: fmt.Sprintf("%s gets %s", q.Name, request), Weight: 4, Do: func() { q.hand(request) }})
+	}
+}
+
+func (q *Queue) hand(request reconcile.Request) {
+	q.mu.Lock()
+	q.ready = slices.DeleteFunc(q.ready, func(other reconcile.Request) bool { return other == request })
+	q.processing[request] = true
+	q.idle--
+	q.Handed++
+	q.mu.Unlock()
+	q.handed <- request
+}
+
+// Get implements workqueue.TypedInterface.
+func (q *Queue) Get() (reconcile.Request, bool) {
+	q.mu.Lock()
+	q.idle++
+	q.mu.Unlock()
+	select {
+	case request := <-q.handed:
+		return request, false
+	case <-q.ended:
+		return reconcile.Request{}, true
+	}
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *Queue) Add(request reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.ending:
+	case q.processing[request]:
+		q.again[request] = true
+	case !slices.Contains(q.ready, request):
+		q.ready = append(q.ready, request)
+	}
+}
+
+// Done implements workqueue.TypedInterface.
+func (q *Queue) Done(request reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.processing, request)
+	if q.again[request] {
+		delete(q.again, request)
+		q.ready = append(q.ready, request)
+	}
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *Queue) AddAfter(request reconcile.Request, wait time.Duration) {
+	if wait <= 0 {
+		q.Add(request)
+		return
+	}
+	q.world.After(wait, func() { q.Add(request) })
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *Queue) AddRateLimited(request reconcile.Request) {
+	q.AddAfter(request, q.limiter.When(request))
+}
+
+// Forget implements workqueue.TypedRateLimitingInterface.
+func (q *Queue) Forget(request reconcile.Request) { q.limiter.Forget(request) }
+
+// NumRequeues implements workqueue.TypedRateLimitingInterface.
+func (q *Queue) NumRequeues(request reconcile.Request) int { return q.limiter.NumRequeues(request) }
+
+// Len implements workqueue.TypedInterface.
+func (q *Queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ready)
+}
+
+// Busy reports whether a worker has a request, or one is ready.
+func (q *Queue) Busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ready)+len(q.processing) > 0
+}
+
+// ShutDown implements workqueue.TypedInterface.
+func (q *Queue) ShutDown() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.ending {
+		q.ending = true
+		close(q.ended)
+	}
+}
+
+// ShutDownWithDrain implements workqueue.TypedInterface.
+func (q *Queue) ShutDownWithDrain() { q.ShutDown() }
+
+// ShuttingDown implements workqueue.TypedInterface.
+func (q *Queue) ShuttingDown() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ending
+}

@@ -1,0 +1,329 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// View is what one agent has seen of the API server: its cache. It has an informer for each kind that is asked
+// for, and each is behind the store by events of its own.
+type View struct {
+	world   *World
+	by      string
+	options cache.Options
+	indexes map[string]client.IndexerFunc // by kind and name
+
+	mu        sync.Mutex // while the agent starts, its controllers do so side by side
+	informers []*informer
+}
+
+var _ cache.Cache = (*View)(nil)
+
+// NewView returns the cache of an agent that begins now.
+func NewView(w *World, by string, options cache.Options) *View {
+	return &View{world: w, by: by, options: options, indexes: map[string]client.IndexerFunc{}}
+}
+
+// informer follows the events of a kind.
+type informer struct {
+	view     *View
+	table    *table
+	metadata bool // only that of the objects is kept
+	selector cache.ByObject
+
+	at       int // how many of the events it has seen
+	objects  map[Key]client.Object
+	handlers []toolscache.ResourceEventHandler
+}
+
+// of returns the informer of a kind, which begins with what the store has now.
+func (v *View) of(example runtime.Object) *informer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	kind := v.world.Store.kindOf(example)
+	_, metadata := example.(*metav1.PartialObjectMetadata)
+	if _, list := example.(*metav1.PartialObjectMetadataList); list {
+		metadata = true
+	}
+	for _, i := range v.informers {
+		if i.table.kind.Kind == kind && i.metadata == metadata {
+			return i
+		}
+	}
+	i := &informer{view: v, table: v.world.Store.table(kind), metadata: metadata, objects: map[Key]client.Object{}}
+	for object, selector := range v.options.ByObject {
+		if v.world.Store.kindOf(object) == kind {
+			i.selector = selector
+		}
+	}
+	i.at = len(i.table.events)
+	for key, s := range i.table.objects {
+		if seen := i.see(s.object); seen != nil {
+			i.objects[key] = seen
+		}
+	}
+	v.informers = append(v.informers, i)
+	slices.SortFunc(v.informers, func(a, b *informer) int { return strings.Compare(a.table.kind.Kind, b.table.kind.Kind) })
+	return i
+}
+
+// see returns what the informer keeps of an object, or nil if it is none of those that it follows.
+func (i *informer) see(object client.Object) client.Object {
+	if object == nil {
+		return nil
+	}
+	if s := i.selector.Label; s != nil && !s.Matches(labels.Set(object.GetLabels())) {
+		return nil
+	}
+	if s := i.selector.Field; s != nil && !s.Matches(fields.Set{metav1.ObjectNameField: object.GetName()}) {
+		return nil
+	}
+	kept := object.DeepCopyObject().(client.Object)
+	if i.metadata {
+		partial := metadataOf(kept)
+		partial.SetGroupVersionKind(i.table.kind)
+		return partial
+	}
+	transform := i.selector.Transform
+	if transform == nil {
+		return kept
+	}
+	trimmed, err := transform(kept)
+	if err != nil {
+		panic(err)
+	}
+	return trimmed.(client.Object)
+}
+
+// Behind returns how many events of all kinds the view has not seen.
+func (v *View) Behind() int {
+	behind := 0
+	for _, i := range v.informers {
+		behind += len(i.table.events) - i.at
+	}
+	return behind
+}
+
+// Choices adds, for each kind, that the next event arrives.
+func (v *View) Choices(add func(Choice)) {
+	for _, i := range v.informers {
+		if i.at >= len(i.table.events) {
+			continue
+		}
+		add(Choice{What: v.by + " sees " + i.table.events[i.at].Key.String(), Weight: 4, Do: i.deliver})
+	}
+}
+
+// deliver shows the informer the next event.
+func (i *informer) deliver() {
+	e := i.table.events[i.at]
+	i.at++
+	before, seen := i.objects[e.Key]
+	after := i.see(e.After)
+	switch {
+	case after == nil && !seen:
+	case after == nil:
+		delete(i.objects, e.Key)
+		i.tell(func(h toolscache.ResourceEventHandler) { h.OnDelete(before) })
+	case !seen:
+		i.objects[e.Key] = after
+		i.tell(func(h toolscache.ResourceEventHandler) { h.OnAdd(after, false) })
+	default:
+		i.objects[e.Key] = after
+		i.tell(func(h toolscache.ResourceEventHandler) { h.OnUpdate(before, after) })
+	}
+}
+
+func (i *informer) tell(tell func(toolscache.ResourceEventHandler)) {
+	for _, handler := range i.handlers {
+		tell(handler)
+	}
+}
+
+// Relist has the view lose its watch of a kind, chosen by number, and list anew: what lay between is never seen.
+func (v *View) Relist(number int) string {
+	if len(v.informers) == 0 {
+		return ""
+	}
+	i := v.informers[number%len(v.informers)]
+	missed := map[Key]bool{}
+	for _, e := range i.table.events[i.at:] {
+		missed[e.Key] = true
+	}
+	i.at = len(i.table.events)
+	keys := make([]Key, 0, len(missed))
+	for key := range missed {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, Key.compare)
+	for _, key := range keys {
+		before, seen := i.objects[key]
+		after := i.see(i.table.objects[key].object)
+		switch {
+		case after == nil && seen:
+			delete(i.objects, key)
+			i.tell(func(h toolscache.ResourceEventHandler) {
+				h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: key.Namespace + "/" + key.Name, Obj: before})
+			})
+		case after == nil:
+		case !seen:
+			i.objects[key] = after
+			i.tell(func(h toolscache.ResourceEventHandler) { h.OnAdd(after, false) })
+		default:
+			// Of an object that was replaced meanwhile, a relist tells that it was changed.
+			i.objects[key] = after
+			i.tell(func(h toolscache.ResourceEventHandler) { h.OnUpdate(before, after) })
+		}
+	}
+	return i.table.kind.Kind
+}
+
+// Get implements client.Reader.
+func (v *View) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	i := v.of(into)
+	at := Key{Kind: i.table.kind.Kind, Namespace: key.Namespace, Name: key.Name}
+	found, ok := i.objects[at]
+	if !ok {
+		return i.table.notFound(at)
+	}
+	return copyInto(found, into)
+}
+
+// List implements client.Reader.
+func (v *View) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	i := v.of(list)
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	keys := make([]Key, 0, len(i.objects))
+	for key, object := range i.objects {
+		if selects(o, object, v.indexed) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, Key.compare)
+	found := make([]runtime.Object, len(keys))
+	for n, key := range keys {
+		found[n] = i.objects[key]
+	}
+	return setItems(list, found)
+}
+
+func (v *View) indexed(object client.Object, field string) []string {
+	if field == metav1.ObjectNameField {
+		return []string{object.GetName()}
+	}
+	return v.indexes[v.world.Store.kindOf(object)+" "+field](object)
+}
+
+// IndexField implements client.FieldIndexer.
+func (v *View) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.indexes[v.world.Store.kindOf(object)+" "+field] = extract
+	return nil
+}
+
+// GetInformer implements cache.Informers.
+func (v *View) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return v.of(object), nil
+}
+
+// GetInformerForKind implements cache.Informers.
+func (v *View) GetInformerForKind(_ context.Context, kind schema.GroupVersionKind, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return v.of(v.world.Store.table(kind.Kind).example), nil
+}
+
+// RemoveInformer implements cache.Informers.
+func (v *View) RemoveInformer(context.Context, client.Object) error { return nil }
+
+// Start implements cache.Informers.
+func (v *View) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// WaitForCacheSync implements cache.Informers.
+func (v *View) WaitForCacheSync(context.Context) bool { return true }
+
+// AddEventHandler implements cache.Informer.
+func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.Informer.
+func (i *informer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
+}
+
+// AddEventHandlerWithOptions implements cache.Informer. The handler hears of what there is at once.
+func (i *informer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.view.mu.Lock()
+	i.handlers = append(i.handlers, handler)
+	i.view.mu.Unlock()
+	keys := make([]Key, 0, len(i.objects))
+	for key := range i.objects {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, Key.compare)
+	for _, key := range keys {
+		handler.OnAdd(i.objects[key], true)
+	}
+	return registration{}, nil
+}
+
+// RemoveEventHandler implements cache.Informer.
+func (i *informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error { return nil }
+
+// AddIndexers implements cache.Informer.
+func (i *informer) AddIndexers(toolscache.Indexers) error {
+	return errors.New("the world's informers have no indexers of their own")
+}
+
+// HasSynced implements cache.Informer.
+func (i *informer) HasSynced() bool { return true }
+
+// HasSyncedChecker implements cache.Informer.
+func (i *informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
+
+// synced says that everything has been heard of.
+type synced struct{}
+
+func (synced) Name() string { return "the world" }
+
+func (synced) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// IsStopped implements cache.Informer.
+func (i *informer) IsStopped() bool { return false }
+
+// registration is a handler's, which has always heard of everything that was there when it came.
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registration) HasSynced() bool { return true }
+
+// String says how far behind the view is, by kind.
+func (v *View) String() string {
+	var texts []string
+	for _, i := range v.informers {
+		texts = append(texts, fmt.Sprintf("%s %d/%d", i.table.kind.Kind, i.at, len(i.table.events)))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,223 @@
+package world
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patch applies a merge patch, to the status or to the rest of an object, and fills in what came of it.
+func (s *Store) Patch(by string, object client.Object, patch client.Patch, status bool) error {
+	key := s.KeyOf(object)
+	t := s.table(key.Kind)
+	if patch.Type() != types.MergePatchType {
+		return apierrors.NewBadRequest(fmt.Sprintf("the world has no patches of type %s", patch.Type()))
+	}
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	before := t.objects[key].object
+	if before == nil {
+		return t.notFound(key)
+	}
+	after, err := patched(t, t.objects[key].raw, before.GetResourceVersion(), data)
+	if err != nil {
+		return err
+	}
+	if after.GetUID() != before.GetUID() {
+		return t.conflict(key, "the UID is another one's")
+	}
+	if version := after.GetResourceVersion(); version != before.GetResourceVersion() {
+		return t.conflict(key, "the object has been modified")
+	}
+	if status {
+		whole := before.DeepCopyObject().(client.Object)
+		copyStatus(after, whole)
+		after = whole
+	} else if hasStatus(t) {
+		copyStatus(before, after)
+	}
+	kept, err := s.replace(by, t, key, after)
+	if err != nil {
+		return err
+	}
+	return copyInto(kept, object)
+}
+
+func patched(t *table, raw []byte, version string, data []byte) (client.Object, error) {
+	// The version is not in the encoding, which is the same for equal objects.
+	withVersion, err := jsonpatch.MergePatch(raw, fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, version))
+	if err != nil {
+		return nil, err
+	}
+	merged, err := jsonpatch.MergePatch(withVersion, data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	after := t.example.DeepCopyObject().(client.Object)
+	if err := json.Unmarshal(merged, after); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
+}
+
+// Update replaces an object, as its status or as the rest of it.
+func (s *Store) Update(by string, object client.Object, status bool) error {
+	key := s.KeyOf(object)
+	t := s.table(key.Kind)
+	before := t.objects[key].object
+	switch {
+	case before == nil:
+		return t.notFound(key)
+	case object.GetUID() != "" && object.GetUID() != before.GetUID():
+		return t.conflict(key, "the UID is another one's")
+	case object.GetResourceVersion() != "" && object.GetResourceVersion() != before.GetResourceVersion():
+		return t.conflict(key, "the object has been modified")
+	}
+	after := object.DeepCopyObject().(client.Object)
+	if status {
+		after = before.DeepCopyObject().(client.Object)
+		copyStatus(object, after)
+	} else if hasStatus(t) {
+		copyStatus(before, after)
+	}
+	kept, err := s.replace(by, t, key, after)
+	if err != nil {
+		return err
+	}
+	return copyInto(kept, object)
+}
+
+// Delete deletes an object, at once where nothing holds it. Grace is that of pods; nil for their own.
+func (s *Store) Delete(by string, key Key, preconditions *metav1.Preconditions, grace *int64) error {
+	t := s.table(key.Kind)
+	before := t.objects[key].object
+	if before == nil {
+		return t.notFound(key)
+	}
+	if p := preconditions; p != nil {
+		if p.UID != nil && *p.UID != before.GetUID() {
+			return t.conflict(key, "the UID is another one's")
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != before.GetResourceVersion() {
+			return t.conflict(key, "the object has been modified")
+		}
+	}
+	after := before.DeepCopyObject().(client.Object)
+	seconds := graceOf(before, grace)
+	if known := before.GetDeletionGracePeriodSeconds(); before.GetDeletionTimestamp() != nil && (known == nil || *known <= seconds) {
+		return nil // is being deleted already
+	}
+	after.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(time.Duration(seconds) * time.Second))))
+	after.SetDeletionGracePeriodSeconds(&seconds)
+	if err := s.admit(by, before, after); err != nil {
+		return err
+	}
+	if gone(after) {
+		return s.remove(by, t, key, before)
+	}
+	after.SetGeneration(before.GetGeneration() + 1)
+	_, err := s.put(t, key, before, after)
+	return err
+}
+
+// graceOf returns for how long the deletion of an object waits for a kubelet.
+func graceOf(object client.Object, asked *int64) int64 {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0
+	}
+	if asked != nil {
+		return *asked
+	}
+	return ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30)
+}
+
+// hasStatus reports whether the status of a kind is written by itself.
+func hasStatus(t *table) bool {
+	return reflect.ValueOf(t.example).Elem().FieldByName("Status").IsValid()
+}
+
+func copyStatus(from, to client.Object) {
+	source := reflect.ValueOf(from.DeepCopyObject()).Elem().FieldByName("Status")
+	if source.IsValid() {
+		reflect.ValueOf(to).Elem().FieldByName("Status").Set(source)
+	}
+}
+
+func clearStatus(object client.Object) {
+	status := reflect.ValueOf(object).Elem().FieldByName("Status")
+	if status.IsValid() {
+		status.SetZero()
+	}
+}
+
+// specDiffers reports whether anything but metadata and status has changed.
+func specDiffers(before, after client.Object) bool {
+	a, b := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
+	for i := range a.NumField() {
+		switch a.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+			continue
+		}
+		if !bytes.Equal(encoded(a.Field(i)), encoded(b.Field(i))) {
+			return true
+		}
+	}
+	return false
+}
+
+func encoded(value reflect.Value) []byte {
+	raw, err := json.Marshal(value.Interface())
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// copyInto fills an object that a caller gave with one of the store.
+func copyInto(from, into client.Object) error {
+	switch target := into.(type) {
+	case *unstructured.Unstructured:
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+		if err != nil {
+			return err
+		}
+		target.Object = content
+	case *metav1.PartialObjectMetadata:
+		kind := target.GroupVersionKind()
+		copied := from.DeepCopyObject().(client.Object)
+		*target = *metadataOf(copied)
+		target.SetGroupVersionKind(kind)
+	default:
+		value := reflect.ValueOf(into).Elem()
+		value.Set(reflect.ValueOf(from.DeepCopyObject()).Elem())
+		into.GetObjectKind().SetGroupVersionKind(from.GetObjectKind().GroupVersionKind())
+	}
+	return nil
+}
+
+// metadataOf returns the metadata of an object, without a copy.
+func metadataOf(object client.Object) *metav1.PartialObjectMetadata {
+	meta := reflect.ValueOf(object).Elem().FieldByName("ObjectMeta").Interface().(metav1.ObjectMeta)
+	return &metav1.PartialObjectMetadata{ObjectMeta: meta}
+}
+
+// HasFinalizer reports whether an object has a finalizer.
+func HasFinalizer(object client.Object, finalizer string) bool {
+	return slices.Contains(object.GetFinalizers(), finalizer)
+}
