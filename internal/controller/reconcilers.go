@@ -17,6 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/stage"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/live"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -49,8 +50,10 @@ type Reconcilers struct {
 	volumes *volume.Reconciler
 }
 
-// NewReconcilers returns the reconcilers of an agent.
+// NewReconcilers returns the reconcilers of an agent. A pass reads a dozen objects and lists from the API server,
+// and would hardly ever end well where a fifth of the reads fail: these are repeated one by one.
 func NewReconcilers(p Parts) *Reconcilers {
+	p.Live, p.Direct = live.Reader{Reader: p.Live}, live.Client{Client: p.Direct}
 	return &Reconcilers{parts: p, volumes: &volume.Reconciler{
 		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
 		Templates: p.Templates, Limits: p.Pods, Version: p.Version,

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/live"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
@@ -207,10 +208,11 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
 func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
-	live, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
 	}
+	reader := live.Watching{WithWatch: direct}
 	events, err := observe.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
 	if err != nil {
 		return nil, nil, err
@@ -220,7 +222,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		return nil, nil, err
 	}
 	stager := stage.New(stage.Config{
-		Client:    live,
+		Client:    reader,
 		Catalogue: stage.Cache{Reader: mgr.GetClient()},
 		Dirs:      dirs,
 		Mounts:    stage.Host{Namespace: host},
@@ -233,5 +235,5 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Boot:      boot,
 		Version:   o.Version,
 	})
-	return stager, live, nil
+	return stager, reader, nil
 }

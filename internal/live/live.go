@@ -1,0 +1,90 @@
+// Package live reads from the API server for those who must not begin again because one of many reads has
+// failed for a moment. It has no cache, and writes nothing that its caller does not write.
+package live
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pauses are the waits before a read is repeated. They are short: what fails for longer is a matter of the
+// caller's own backoff.
+var pauses = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond}
+
+// Reader repeats reads that fail for a moment.
+type Reader struct{ client.Reader }
+
+// Get implements client.Reader.
+func (r Reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return repeat(ctx, func() error { return r.Reader.Get(ctx, key, into, options...) })
+}
+
+// List implements client.Reader.
+func (r Reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return repeat(ctx, func() error { return r.Reader.List(ctx, into, options...) })
+}
+
+// Client repeats reads that fail for a moment, and writes once: whether a write that failed took effect is for
+// its caller to find out.
+type Client struct{ client.Client }
+
+// Get implements client.Reader.
+func (c Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return Reader{c.Client}.Get(ctx, key, into, options...)
+}
+
+// List implements client.Reader.
+func (c Client) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return Reader{c.Client}.List(ctx, into, options...)
+}
+
+// Watching is a Client that watches, too. Watches are not repeated.
+type Watching struct{ client.WithWatch }
+
+// Get implements client.Reader.
+func (w Watching) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return Reader{w.WithWatch}.Get(ctx, key, into, options...)
+}
+
+// List implements client.Reader.
+func (w Watching) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return Reader{w.WithWatch}.List(ctx, into, options...)
+}
+
+func repeat(ctx context.Context, read func() error) error {
+	for _, pause := range pauses {
+		err := read()
+		if err == nil || !isMomentary(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+	return read()
+}
+
+// isMomentary reports whether the same request may succeed a moment later: the API server could not answer it,
+// or could not be reached.
+func isMomentary(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	_, ok := errors.AsType[*url.Error](err)
+	return ok
+}
