@@ -110,7 +110,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	w.Add(&kubernetes.Volumes{World: w})
 	w.Add(&kubernetes.Scheduler{World: w})
 	w.Add(&kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}})
-	trouble := &kubernetes.Trouble{Hangs: 20, Fails: 100}
+	trouble := &kubernetes.Trouble{Hangs: w.Rand.IntN(60), Fails: w.Rand.IntN(300)}
 	var nodes []*kubernetes.Node
 	for _, name := range names {
 		node := &kubernetes.Node{World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Starting: rules.Starting, Ended: rules.Ended}
@@ -118,7 +118,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		w.Add(node)
 	}
 	events := agents.NewEvents(w)
-	faults := &agents.Faults{Refused: 20, Cut: 20}
+	faults := &agents.Faults{Refused: w.Rand.IntN(60), Cut: w.Rand.IntN(60)}
 	begun := 0
 	passes := 0
 	d := &scenario.Disturber{World: w, Nodes: nodes}
@@ -133,7 +133,8 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	}
 	d.Controller = d.Begin()
 	w.Add(&scenario.Paced{World: w, Actor: d, Pause: 10 * time.Second})
-	tenants := &scenario.Tenants{World: w, Nodes: nodes, Claims: 8}
+	tenants := &scenario.Tenants{World: w, Nodes: nodes}
+	tenants.Choose()
 	admins := &scenario.Admins{World: w}
 	people := []world.Actor{
 		&scenario.Paced{World: w, Actor: tenants, Pause: 2 * time.Second}, &scenario.Paced{World: w, Actor: admins, Pause: 10 * time.Second},

@@ -20,8 +20,12 @@ type Tenants struct {
 	World *world.World
 	Nodes []*kubernetes.Node
 
-	// Claims bounds how many claims there are at once. Lives counts those that ever were.
-	Claims, Lives int
+	// Claims bounds how many claims there are at once, and Names how many names they have in each namespace.
+	// Lives counts those that ever were.
+	Claims, Names, Lives int
+
+	// Classes are those that they choose from.
+	Classes []string
 
 	// Leaving says that nobody wants anything new.
 	Leaving bool
@@ -44,10 +48,9 @@ func (t *Tenants) Choices(add func(world.Choice)) {
 func (t *Tenants) namespace() string { return [...]string{"a", "b"}[t.World.Rand.IntN(2)] }
 
 func (t *Tenants) claim() {
-	all := classes()
-	class := all[t.World.Rand.IntN(len(all))].Name
+	class := t.Classes[t.World.Rand.IntN(len(t.Classes))]
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(), Name: fmt.Sprintf("c%d", t.World.Rand.IntN(4))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(), Name: fmt.Sprintf("c%d", t.World.Rand.IntN(t.Names))},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
@@ -60,6 +63,16 @@ func (t *Tenants) claim() {
 	if t.World.Rand.IntN(2) == 0 {
 		t.use(claim)
 	}
+}
+
+// Choose has the tenants of a run use a few classes, claims and names only: runs differ most by that.
+func (t *Tenants) Choose() {
+	all := classes()
+	t.World.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, class := range all[:1+t.World.Rand.IntN(6)] {
+		t.Classes = append(t.Classes, class.Name)
+	}
+	t.Claims, t.Names = 1+t.World.Rand.IntN(12), 1+t.World.Rand.IntN(6)
 }
 
 // use makes a client pod of a claim.

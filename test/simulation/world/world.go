@@ -59,6 +59,9 @@ type timer struct {
 	do  func()
 }
 
+// moment is how long time may pass at once while somebody could do something.
+const moment = 300 * time.Millisecond
+
 // New returns a world whose chance follows from a seed.
 func New(seed uint64, store *Store) *World {
 	return &World{Store: store, Rand: rand.New(rand.NewPCG(seed, seed)), hash: fnv.New64a()}
@@ -133,11 +136,11 @@ func (w *World) step() error {
 		actor.Choices(add)
 	}
 	if next, ok := w.next(); ok {
-		weight := 1
-		if len(choices) == 0 {
-			weight = 1000
+		// What could happen now happens within moments: only a disturbance has anything wait for minutes.
+		if len(choices) > 0 {
+			next = min(next, time.Duration(1+w.Rand.IntN(int(moment))))
 		}
-		add(Choice{What: "time passes", Weight: weight, Do: func() { w.Sleep(next) }})
+		add(Choice{What: "time passes", Do: func() { w.Sleep(next) }})
 	}
 	if len(choices) == 0 {
 		w.Sleep(time.Second)
