@@ -102,7 +102,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	}
 	system := storage.New()
 	rules := invariants.Watch(store, system, func(by string) bool { return len(by) > 10 && by[:10] == "controller" })
-	w.Check = rules.Failed
+	w.Check, w.Heard = rules.Failed, rules.Heard
 	names := []string{"n1", "n2", "n3"}
 	if err := scenario.Populate(store, names); err != nil {
 		return outcome{}, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -175,6 +176,11 @@ func (c *Controller) Kill() {
 // Relist has the agent lose a watch.
 func (c *Controller) Relist() {
 	c.World.Notef("%s lists %s anew", c.Name, c.view.Relist(c.World.Rand.IntN(100)))
+}
+
+// Hold has nothing of a kind reach the agent's cache for a time.
+func (c *Controller) Hold(wait time.Duration) {
+	c.World.Notef("%s hears nothing of %s for %s", c.Name, c.view.Hold(c.World.Rand.IntN(100), wait), wait)
 }
 
 // Idle reports whether the agent has seen everything, and has nothing to do at once.

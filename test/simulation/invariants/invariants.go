@@ -28,11 +28,12 @@ type Invariants struct {
 	failed  error
 	running map[types.UID]types.UID // the pod with effect of each PavVolume
 	owners  map[types.UID]types.UID // the PavVolume of each pod with effect
+	reads   map[string]*reads       // by agent
 }
 
 // Watch begins to watch a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}}
 	store.Hook(i.write)
 	system.Deleting = i.deleting
 	return i
@@ -49,21 +50,33 @@ func (i *Invariants) failf(number int, format string, arguments ...any) {
 
 // write sees every write of the store.
 func (i *Invariants) write(by string, before, after client.Object) error {
-	if !i.IsAgent(by) || before != nil {
+	if !i.IsAgent(by) {
 		return nil
 	}
 	switch o := after.(type) {
 	case *corev1.Pod:
-		i.podIsMade(o)
+		if before == nil {
+			i.podIsMade(by, o)
+		}
 	case *corev1.PersistentVolume:
-		i.pvIsMade(o)
+		if before == nil {
+			i.pvIsMade(by, o)
+		}
+	case *pavv1.PavVolume:
+		if before != nil && world.HasFinalizer(before, pavv1.VolumeFinalizer) && !world.HasFinalizer(o, pavv1.VolumeFinalizer) {
+			i.volumeIsLetGo(by, o)
+		}
+	case *pavv1.PavProvisioner:
+		if before != nil && world.HasFinalizer(before, pavv1.ProvisionerFinalizer) && !world.HasFinalizer(o, pavv1.ProvisionerFinalizer) {
+			i.provisionerIsLetGo(by, o)
+		}
 	}
 	return nil
 }
 
 // podIsMade checks that a pod which deletes storage is made for storage that nobody has, and that a volume has
 // one pod at a time.
-func (i *Invariants) podIsMade(pod *corev1.Pod) {
+func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "PavVolume" {
 		return
@@ -85,33 +98,66 @@ func (i *Invariants) podIsMade(pod *corev1.Pod) {
 		i.failf(1, "pod %s: %v", pod.Name, err)
 		return
 	}
-	if holder := i.holder(volume, script.Handle); holder != "" {
+	if holder := i.holder(by, step("makes deletion pod %s", pod.Name), volume, script.Handle); holder != "" {
 		i.failf(1, "deletion pod %s of PavVolume %s is made for the handle %q, which %s has", pod.Name, volume.Name, script.Handle, holder)
 	}
 }
 
-// holder returns who has the storage of a handle besides a PavVolume that wants to delete it.
-func (i *Invariants) holder(volume *pavv1.PavVolume, handle string) string {
+// holder returns who has the storage of a handle besides a PavVolume that is to delete it, by what the agent was
+// told by the API server before. What has changed since, no agent can know.
+func (i *Invariants) holder(by, step string, volume *pavv1.PavVolume, handle string) string {
 	driver := volume.Spec.Provisioner
-	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
-		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != driver || pv.Spec.CSI.VolumeHandle != handle {
-			continue
+	if own, ok := i.read(by, step, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume); ok {
+		named := own.Spec.CSI != nil && own.Spec.CSI.Driver == driver && own.Spec.CSI.VolumeHandle == handle
+		if named && !isReleased(own) || named && own.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && volume.Status.DeletionAttempt == 0 {
+			return fmt.Sprintf("its PersistentVolume (%s, %s)", own.Status.Phase, own.Spec.PersistentVolumeReclaimPolicy)
 		}
-		if own := pv.Name == volume.Name; !own || !isReleased(pv) {
+	}
+	for _, pv := range list[*corev1.PersistentVolume](i, by, step, "PersistentVolume") {
+		if pv.Name != volume.Name && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver && pv.Spec.CSI.VolumeHandle == handle {
 			return fmt.Sprintf("PersistentVolume %s (%s)", pv.Name, pv.Status.Phase)
 		}
 	}
-	for _, stage := range world.Objects[*pavv1.PavStage](i.store) {
+	for _, stage := range list[*pavv1.PavStage](i, by, step, "PavStage") {
 		if stage.Spec.Provisioner == driver && stage.Spec.VolumeHandle == handle && stage.Status.Phase == pavv1.StageStaged {
 			return "PavStage " + stage.Name
 		}
 	}
-	for _, other := range world.Objects[*pavv1.PavVolume](i.store) {
-		if other.UID != volume.UID && other.Spec.Provisioner == driver && other.Status.Handle == handle && other.Status.Phase != pavv1.VolumePending && other.Status.Phase != "" {
+	for _, other := range list[*pavv1.PavVolume](i, by, step, "PavVolume") {
+		made := other.Status.Phase != pavv1.VolumePending && other.Status.Phase != ""
+		if other.UID != volume.UID && other.Spec.Provisioner == driver && other.Status.Handle == handle && made {
 			return fmt.Sprintf("PavVolume %s (%s)", other.Name, other.Status.Phase)
 		}
 	}
 	return ""
+}
+
+// volumeIsLetGo checks that an agent which forgets a volume has asked what is left of it.
+func (i *Invariants) volumeIsLetGo(by string, volume *pavv1.PavVolume) {
+	if volume.Status.Phase == pavv1.VolumeRetained {
+		return
+	}
+	what := step("forgets PavVolume %s", volume.Name)
+	pv, _ := i.read(by, what, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume)
+	if pv != nil && pv.DeletionTimestamp == nil && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == volume.Spec.Provisioner &&
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		i.failf(4, "%s %s, whose PersistentVolume is there", by, what)
+	}
+}
+
+// provisionerIsLetGo checks that an agent which lets a provisioner go has asked for its volumes and stages.
+func (i *Invariants) provisionerIsLetGo(by string, p *pavv1.PavProvisioner) {
+	what := step("lets PavProvisioner %s go", p.Name)
+	for _, volume := range list[*pavv1.PavVolume](i, by, what, "PavVolume") {
+		if volume.Spec.Provisioner == p.Name && world.HasFinalizer(volume, pavv1.VolumeFinalizer) {
+			i.failf(4, "%s %s, which PavVolume %s needs", by, what, volume.Name)
+		}
+	}
+	for _, stage := range list[*pavv1.PavStage](i, by, what, "PavStage") {
+		if stage.Spec.Provisioner == p.Name && world.HasFinalizer(stage, pavv1.StageFinalizer) {
+			i.failf(4, "%s %s, which PavStage %s needs", by, what, stage.Name)
+		}
+	}
 }
 
 func isReleased(pv *corev1.PersistentVolume) bool {
@@ -123,13 +169,24 @@ func isOver(pod *corev1.Pod) bool {
 }
 
 // pvIsMade checks that a PersistentVolume is made for storage that is there, and that is not being deleted.
-func (i *Invariants) pvIsMade(pv *corev1.PersistentVolume) {
+func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", pv.Name)
 	if volume == nil {
 		i.failf(4, "PersistentVolume %s is made, and no PavVolume is there", pv.Name)
 		return
 	}
+	what := step("makes PersistentVolume %s", pv.Name)
+	ref := volume.Spec.ClaimRef
+	claim, _ := i.read(by, what, world.Key{Kind: "PersistentVolumeClaim", Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
+	if claim == nil || claim.UID != ref.UID || claim.DeletionTimestamp != nil {
+		i.failf(4, "%s %s, and knows that nobody claims it", by, what)
+	}
 	handle := pv.Spec.CSI.VolumeHandle
+	for _, other := range list[*corev1.PersistentVolume](i, by, what, "PersistentVolume") {
+		if other.Spec.CSI != nil && other.Spec.CSI.Driver == pv.Spec.CSI.Driver && other.Spec.CSI.VolumeHandle == handle {
+			i.failf(1, "%s %s for the handle %q, and knows that PersistentVolume %s has it", by, what, handle, other.Name)
+		}
+	}
 	if pv.Spec.StorageClassName != "light" && i.storage.Find(pv.Spec.CSI.Driver, handle) == nil && makes(pv.Spec.CSI.Driver) {
 		i.failf(1, "PersistentVolume %s is made for the handle %q, of which there is no storage", pv.Name, handle)
 	}

@@ -26,14 +26,14 @@ type Disturber struct {
 	// Quiet says that nothing is disturbed any more.
 	Quiet bool
 
-	// Kills and Takeovers count.
-	Kills, Takeovers, Relists, Cuts, Jumps int
+	// Each counts what happened.
+	Kills, Takeovers, Relists, Holds, Cuts, Jumps int
 }
 
 // Choices implements world.Actor.
 func (d *Disturber) Choices(add func(world.Choice)) {
 	if d.Former != nil {
-		add(world.Choice{What: "the former leader ends", Weight: 3, Do: func() {
+		add(world.Choice{What: "the former leader ends", Do: func() {
 			d.Former.Kill()
 			d.Former = nil
 		}})
@@ -45,7 +45,7 @@ func (d *Disturber) Choices(add func(world.Choice)) {
 }
 
 func (d *Disturber) disturb() {
-	switch d.World.Rand.IntN(12) {
+	switch d.World.Rand.IntN(16) {
 	case 0:
 		d.Kills++
 		d.Controller.Kill()
@@ -60,6 +60,9 @@ func (d *Disturber) disturb() {
 	case 2, 3:
 		d.Relists++
 		d.Controller.Relist()
+	case 8, 9, 10, 11:
+		d.Holds++
+		d.Controller.Hold(time.Duration(d.World.Rand.IntN(120)) * time.Second)
 	case 4:
 		d.Jumps++
 		d.World.Sleep(time.Duration(d.World.Rand.IntN(600)) * time.Second)

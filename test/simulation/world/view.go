@@ -45,7 +45,8 @@ type informer struct {
 	metadata bool // only that of the objects is kept
 	selector cache.ByObject
 
-	at       int // how many of the events it has seen
+	at       int       // how many of the events it has seen
+	until    time.Time // nothing arrives before
 	objects  map[Key]client.Object
 	handlers []toolscache.ResourceEventHandler
 }
@@ -121,11 +122,19 @@ func (v *View) Behind() int {
 // Choices adds, for each kind, that the next event arrives.
 func (v *View) Choices(add func(Choice)) {
 	for _, i := range v.informers {
-		if i.at >= len(i.table.events) {
+		if i.at >= len(i.table.events) || time.Now().Before(i.until) {
 			continue
 		}
 		add(Choice{What: v.by + " sees " + i.table.events[i.at].Key.String(), Weight: 4, Do: i.deliver})
 	}
+}
+
+// Hold has nothing of a kind, chosen by number, arrive for a time.
+func (v *View) Hold(number int, wait time.Duration) string {
+	i := v.informers[number%len(v.informers)]
+	i.until = time.Now().Add(wait)
+	v.world.After(wait, func() {})
+	return i.table.kind.Kind
 }
 
 // deliver shows the informer the next event.
@@ -160,6 +169,7 @@ func (v *View) Relist(number int) string {
 		return ""
 	}
 	i := v.informers[number%len(v.informers)]
+	i.until = time.Time{}
 	missed := map[Key]bool{}
 	for _, e := range i.table.events[i.at:] {
 		missed[e.Key] = true

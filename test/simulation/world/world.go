@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Choice is something that may happen next.
@@ -44,6 +46,9 @@ type World struct {
 
 	// Check is called after every step; an error ends the run.
 	Check func() error
+
+	// Heard hears of each call that took effect well.
+	Heard func(*Call)
 
 	actors []Actor
 	timers []timer
@@ -238,13 +243,19 @@ func (w *World) Calls() []*Call { return w.calls }
 
 // Go has a call take effect, and answers it.
 func (w *World) Go(c *Call) error {
-	err := c.do()
+	err := w.Apply(c)
 	w.Answer(c, err)
 	return err
 }
 
 // Apply has a call take effect without an answer.
-func (w *World) Apply(c *Call) error { return c.do() }
+func (w *World) Apply(c *Call) error {
+	err := c.do()
+	if w.Heard != nil && (err == nil || apierrors.IsNotFound(err)) {
+		w.Heard(c)
+	}
+	return err
+}
 
 // Answer answers a call, whether it took effect or not.
 func (w *World) Answer(c *Call, err error) {

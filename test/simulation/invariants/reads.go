@@ -1,0 +1,99 @@
+package invariants
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// recent is how many of an agent's requests lie between a read and a step that rests on it, at most: a pass
+// makes a dozen, and others go on beside it.
+const recent = 150
+
+// reads is what an agent was told by the API server itself.
+type reads struct {
+	requests int
+	objects  map[world.Key]read
+	lists    map[string]read
+}
+
+// read is an answer: an object, or nil, or the objects of a kind.
+type read struct {
+	at      int
+	object  client.Object
+	objects []client.Object
+}
+
+// Heard hears of each request that is answered well, when it is.
+func (i *Invariants) Heard(c *world.Call) {
+	r := i.reads[c.By]
+	if r == nil {
+		r = &reads{objects: map[world.Key]read{}, lists: map[string]read{}}
+		i.reads[c.By] = r
+	}
+	r.requests++
+	switch verb, kind, namespace, name := parse(c); verb {
+	case "get":
+		key := world.Key{Kind: kind, Namespace: namespace, Name: name}
+		r.objects[key] = read{at: r.requests, object: i.store.Find(key)}
+	case "list":
+		r.lists[kind] = read{at: r.requests, objects: i.store.All(kind)}
+	}
+}
+
+// parse returns what a request is, as its text says.
+func parse(c *world.Call) (verb, kind, namespace, name string) {
+	words := strings.Fields(strings.TrimPrefix(c.What, c.By+" "))
+	if len(words) < 2 {
+		return "", "", "", ""
+	}
+	verb, kind = words[0], words[1]
+	if len(words) > 2 {
+		name = words[2]
+		if before, after, found := strings.Cut(name, "/"); found {
+			namespace, name = before, after
+		}
+	}
+	return verb, kind, namespace, name
+}
+
+// read returns what an agent was told of an object a short time ago: nil where there was none. It is a
+// violation if it has not asked.
+func (i *Invariants) read(by, step string, key world.Key) client.Object {
+	r := i.reads[by]
+	if r == nil {
+		i.failf(6, "%s %s without a word of the API server", by, step)
+		return nil
+	}
+	found, asked := r.objects[key]
+	if !asked || r.requests-found.at > recent {
+		i.failf(6, "%s %s, and has not asked the API server for %s", by, step, key)
+	}
+	return found.object
+}
+
+// list returns the objects of a kind that an agent was told of a short time ago.
+func list[T client.Object](i *Invariants, by, step, kind string) []T {
+	r := i.reads[by]
+	if r == nil {
+		i.failf(6, "%s %s without a word of the API server", by, step)
+		return nil
+	}
+	found, asked := r.lists[kind]
+	if !asked || r.requests-found.at > recent {
+		i.failf(6, "%s %s, and has not asked the API server for the list of kind %s", by, step, kind)
+	}
+	all := make([]T, 0, len(found.objects))
+	for _, object := range found.objects {
+		if typed, ok := object.(T); ok {
+			all = append(all, typed)
+		}
+	}
+	return all
+}
+
+// step names a step that cannot be taken back.
+func step(format string, arguments ...any) string { return fmt.Sprintf(format, arguments...) }
