@@ -30,7 +30,7 @@ type API interface {
 // Collector gives pods of the controller agent their /pav, and tells what they left.
 type Collector struct {
 	api  API
-	dirs *pavdir.Directories
+	dirs Directories
 	boot pavdir.Boot
 	log  logr.Logger
 
@@ -39,7 +39,7 @@ type Collector struct {
 }
 
 // New returns a Collector for the directories of a node, whose present start is boot. The logger is for Sweep only.
-func New(api API, dirs *pavdir.Directories, boot pavdir.Boot, log logr.Logger) *Collector {
+func New(api API, dirs Directories, boot pavdir.Boot, log logr.Logger) *Collector {
 	return &Collector{api: api, dirs: dirs, boot: boot, log: log, busy: map[string]bool{}}
 }
 

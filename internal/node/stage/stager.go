@@ -38,7 +38,7 @@ type Stager struct {
 	client    client.WithWatch
 	catalogue Catalogue
 	runner    *workflow.Runner
-	dirs      *pavdir.Directories
+	dirs      Directories
 	mounts    Mounter
 	hub       *Hub
 	events    EventRecorder
@@ -66,7 +66,7 @@ type Config struct {
 	// Client reads from the API server, not from a cache.
 	Client    client.WithWatch
 	Catalogue Catalogue
-	Dirs      *pavdir.Directories
+	Dirs      Directories
 	Mounts    Mounter
 	Hub       *Hub
 	Events    EventRecorder
