@@ -1,0 +1,314 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/collect"
+	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/node/stage"
+)
+
+// Directories are the /pav directories of a node, and the records, as an agent has them.
+type Directories struct {
+	agent *Agent
+}
+
+var (
+	_ stage.Directories   = (*Directories)(nil)
+	_ collect.Directories = (*Directories)(nil)
+	_ csi.Directories     = (*Directories)(nil)
+)
+
+// makeFolder returns a stage's folder, or a pod's, after making it if it is missing.
+func makeFolder(all map[string]*folder, id string) *folder {
+	if all[id] == nil {
+		all[id] = &folder{}
+	}
+	return all[id]
+}
+
+// create makes a folder's /pav, and the mount of it, where they are missing.
+func (f *folder) create() {
+	if f.pav == nil {
+		f.pav = newDirectory()
+	}
+	f.pav.mounted = true
+}
+
+// empty removes all of a stage's folder but the records.
+func (n *Node) empty(stage string) {
+	f := n.stages[stage]
+	if f == nil {
+		return
+	}
+	n.detach(stage)
+	delete(n.places, n.volumeOf(stage))
+	f.discard()
+}
+
+func (f *folder) discard() {
+	f.unmount()
+	if f.pav != nil {
+		f.pav.removed = true
+	}
+	f.pav = nil
+}
+
+// Exists implements stage.Directories.
+func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
+	return ask(ctx, d.agent, "Exists "+stage, func() (bool, error) { return d.agent.node.stages[stage] != nil, nil })
+}
+
+// Stages implements stage.Directories.
+func (d *Directories) Stages(ctx context.Context) ([]string, error) {
+	return ask(ctx, d.agent, "Stages", func() ([]string, error) { return slices.Sorted(maps.Keys(d.agent.node.stages)), nil })
+}
+
+// Prepare implements stage.Directories.
+func (d *Directories) Prepare(ctx context.Context, stage string) error {
+	return d.agent.do(ctx, "Prepare "+stage, d.prepare(stage))
+}
+
+func (d *Directories) prepare(stage string) func() error {
+	return func() error {
+		makeFolder(d.agent.node.stages, stage).create()
+		return nil
+	}
+}
+
+// emptying ends the watch of a stage's /pav, and empties its folder.
+func (d *Directories) emptying(stage string) func() error {
+	return func() error {
+		delete(d.agent.watched, stage)
+		d.agent.node.empty(stage)
+		return nil
+	}
+}
+
+// Renew implements stage.Directories.
+func (d *Directories) Renew(ctx context.Context, stage string) error {
+	return d.agent.do(ctx, "Renew "+stage, d.emptying(stage))
+}
+
+// Reset implements stage.Directories.
+func (d *Directories) Reset(ctx context.Context, stage string) error {
+	return d.agent.do(ctx, "Reset "+stage, d.emptying(stage), d.prepare(stage))
+}
+
+// Remove implements stage.Directories.
+func (d *Directories) Remove(ctx context.Context, stage string) error {
+	stages := d.agent.node.stages
+	return d.agent.do(ctx, "Remove "+stage, d.emptying(stage),
+		func() error {
+			if f := stages[stage]; f != nil {
+				f.targets = nil
+			}
+			return nil
+		},
+		func() error {
+			if f := stages[stage]; f != nil {
+				f.record = nil
+			}
+			return nil
+		},
+		func() error {
+			delete(stages, stage)
+			return nil
+		})
+}
+
+// Record implements stage.Directories.
+func (d *Directories) Record(ctx context.Context, stage string, s pavdir.Stage) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding the record of stage %q: %w", stage, err)
+	}
+	return d.agent.do(ctx, "Record "+stage,
+		func() error {
+			makeFolder(d.agent.node.stages, stage)
+			return nil
+		},
+		func() error {
+			makeFolder(d.agent.node.stages, stage).record = raw
+			return nil
+		})
+}
+
+// Recorded implements stage.Directories.
+func (d *Directories) Recorded(ctx context.Context, stage string) (*pavdir.Stage, error) {
+	return ask(ctx, d.agent, "Recorded "+stage, func() (*pavdir.Stage, error) {
+		f := d.agent.node.stages[stage]
+		if f == nil {
+			return nil, nil
+		}
+		return decode[pavdir.Stage](f.record, filepath.Join(d.agent.node.folderOf(stage), "stage.json"))
+	})
+}
+
+// decode reads a record, which may be none.
+func decode[T any](raw []byte, path string) (*T, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	record := new(T)
+	if err := json.Unmarshal(raw, record); err != nil {
+		return nil, fmt.Errorf("decoding %q: %w: %w", path, pavdir.ErrTorn, err)
+	}
+	return record, nil
+}
+
+// RecordPublication implements stage.Directories.
+func (d *Directories) RecordPublication(ctx context.Context, stage string, p pavdir.Publication) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encoding the record of target %q: %w", p.Target, err)
+	}
+	return d.agent.do(ctx, "RecordPublication "+stage+" "+p.Target, func() error {
+		f := d.agent.node.stages[stage]
+		if f == nil {
+			return fmt.Errorf("creating directory %q: %w", d.agent.node.folderOf(stage), fs.ErrNotExist)
+		}
+		if f.targets == nil {
+			f.targets = map[string][]byte{}
+		}
+		f.targets[p.Target] = raw
+		return nil
+	})
+}
+
+// ForgetPublication implements stage.Directories.
+func (d *Directories) ForgetPublication(ctx context.Context, stage, target string) error {
+	return d.agent.do(ctx, "ForgetPublication "+stage+" "+target, func() error {
+		if f := d.agent.node.stages[stage]; f != nil {
+			delete(f.targets, target)
+		}
+		return nil
+	})
+}
+
+// Publications implements stage.Directories.
+func (d *Directories) Publications(ctx context.Context, stage string) ([]pavdir.Publication, error) {
+	return ask(ctx, d.agent, "Publications "+stage, func() ([]pavdir.Publication, error) {
+		f := d.agent.node.stages[stage]
+		if f == nil {
+			return nil, nil
+		}
+		var all []pavdir.Publication
+		for _, raw := range f.targets {
+			p, err := decode[pavdir.Publication](raw, stage)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *p)
+		}
+		slices.SortFunc(all, func(a, b pavdir.Publication) int { return cmp.Compare(a.Target, b.Target) })
+		return all, nil
+	})
+}
+
+// KubeletHas implements stage.Directories.
+func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
+	if !isName(volumeName) {
+		return nil, fmt.Errorf("looking for the pods of a volume: %q is no name of one", volumeName)
+	}
+	return ask(ctx, d.agent, "KubeletHas "+volumeName, func() ([]string, error) {
+		return slices.Sorted(maps.Keys(d.agent.node.keeps[volumeName])), nil
+	})
+}
+
+// Runs implements stage.Directories.
+func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
+	if !isName(string(uid)) {
+		return false, fmt.Errorf("looking for the containers of a pod: %q is no UID", uid)
+	}
+	return ask(ctx, d.agent, "Runs "+string(uid), func() (bool, error) { return d.agent.node.runs[uid], nil })
+}
+
+// isName says whether a text can be the name of a file.
+func isName(text string) bool {
+	return text != "." && text == filepath.Base(text) && filepath.IsLocal(text)
+}
+
+// errCovered says that /pav is not what can be seen at its place.
+var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
+
+// open returns the /pav of a folder, which may be nil, as far as it can be looked into.
+func (f *folder) open() (*directory, error) {
+	if f == nil || f.pav == nil {
+		return nil, fmt.Errorf("opening /pav: %w", fs.ErrNotExist)
+	}
+	if f.pav.covers > 0 {
+		return nil, errCovered
+	}
+	return f.pav, nil
+}
+
+// read returns the text of a file of at most limit bytes.
+func (p *directory) read(name string, limit int) (string, error) {
+	found, exists := p.files[name]
+	switch {
+	case !exists:
+		return "", fmt.Errorf("reading %q: %w", name, fs.ErrNotExist)
+	case found.directory:
+		return "", fmt.Errorf("reading %q: %w but a directory", name, mount.ErrNotRegular)
+	case len(found.text) > limit:
+		return "", fmt.Errorf("reading %q: %w: over %d bytes", name, mount.ErrTooLarge, limit)
+	}
+	if err := mount.CheckText([]byte(found.text)); err != nil {
+		return "", fmt.Errorf("reading %q: %w", name, err)
+	}
+	return found.text, nil
+}
+
+// Ready implements stage.Directories.
+func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
+	return ask(ctx, d.agent, "Ready "+stage, func() (bool, error) {
+		pav, err := d.agent.node.stages[stage].open()
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		// One that is watched stays so, also where it was removed behind the agent's back.
+		if d.agent.watched[stage] == nil {
+			d.agent.watched[stage] = pav
+		}
+		_, ready := pav.files["ready"]
+		return ready, nil
+	})
+}
+
+// PodError implements stage.Directories.
+func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
+	const limit = 4 << 10
+	text, err := ask(ctx, d.agent, "PodError "+stage, func() (string, error) {
+		pav, err := d.agent.node.stages[stage].open()
+		if err != nil || pav.files["error"].written.Before(began) {
+			return "", err
+		}
+		return pav.read("error", limit)
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return "(/pav/error cannot be read: " + err.Error() + ")"
+	default:
+		return strings.TrimSpace(text)
+	}
+}

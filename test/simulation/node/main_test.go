@@ -1,0 +1,370 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/collect"
+	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/test/ownmounts"
+)
+
+func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
+
+// directories is what an agent has of a node's folders.
+type directories interface {
+	stage.Directories
+	collect.Directories
+	csi.Directories
+}
+
+// mounts is what an agent has of a node's mounts.
+type mounts interface {
+	stage.Mounter
+	stage.Prober
+	stage.Fencer
+}
+
+// others is what pods do, and what happens to a node.
+type others interface {
+	pods
+	KubeletKeeps(uid types.UID, volumeName string, keeps bool)
+	Tear(id string)
+	SomebodyMounts(path, name string)
+}
+
+// pods is what pods do.
+type pods interface {
+	PodWrites(pav, name, text string) error
+	PodMakes(pav, name string) error
+	PodRemoves(pav, name string) error
+	PodUnmounts(pav string) error
+	PodCovers(pav string) error
+}
+
+// side is a node, real or simulated, and what it has answered.
+type side struct {
+	directories
+	mounts mounts
+	others
+	t       *testing.T
+	ctx     context.Context
+	kubelet string
+	answers []string
+
+	podMounts func(pav string, v Volume) (becomes func(Health), err error)
+	reboot    func()
+	sees      func(target string) string
+	woken     func() []string
+}
+
+// sentinels are the errors that callers decide on.
+var sentinels = map[string]error{
+	"ErrNoVolume": pavdir.ErrNoVolume, "ErrTorn": pavdir.ErrTorn, "ErrLost": pavdir.ErrLost, "ErrVolumeID": pavdir.ErrVolumeID,
+	"ErrEscapes": mount.ErrEscapes, "ErrNotRegular": mount.ErrNotRegular, "ErrTooLarge": mount.ErrTooLarge, "ErrNotUTF8": mount.ErrNotUTF8,
+	"ErrControlCharacter": mount.ErrControlCharacter, "ErrNotVolume": mount.ErrNotVolume, "ErrOccupied": mount.ErrOccupied,
+	"ErrMismatch": mount.ErrMismatch, "ErrNotMounted": mount.ErrNotMounted, "ErrBusyMount": mount.ErrBusyMount, "ErrHangs": mount.ErrHangs,
+	"ErrDead": mount.ErrDead, "ErrNotExist": fs.ErrNotExist, "Canceled": context.Canceled,
+}
+
+// say notes an answer. Of an error counts only what callers decide on.
+func (s *side) say(call string, answer any, err error) {
+	var known []string
+	for name, sentinel := range sentinels {
+		if errors.Is(err, sentinel) {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(known)
+	if err != nil {
+		answer = fmt.Sprintf("error %s", known)
+	}
+	s.answers = append(s.answers, fmt.Sprintf("%s: %+v", call, answer))
+}
+
+// do notes whether a call succeeds, and must the same of what is no call of an agent.
+func (s *side) do(call string, err error) { s.say(call, "done", err) }
+
+func (s *side) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("after %q: %v", s.answers, err)
+	}
+}
+
+// mount has a pod mount a volume.
+func (s *side) mount(pav string, v Volume) (becomes func(Health)) {
+	s.t.Helper()
+	becomes, err := s.podMounts(pav, v)
+	s.must(err)
+	return becomes
+}
+
+// target returns where kubelet asks for a volume of a pod, whose folder it makes.
+func (s *side) target(pod string) string {
+	path := filepath.Join(s.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
+	s.must(os.MkdirAll(path, 0o750))
+	return path + "/mount"
+}
+
+// onBoth runs a script on a real node and on a simulated one, which must answer the same.
+func onBoth(t *testing.T, script func(s *side)) {
+	t.Helper()
+	var all [2][]string
+	kubelet := t.TempDir()
+	for i, make := range []func(*testing.T, string) *side{newReal, newSimulated} {
+		s := make(t, kubelet)
+		s.t, s.ctx, s.kubelet = t, t.Context(), kubelet
+		script(s)
+		all[i] = s.answers
+	}
+	if len(all[0]) == 0 {
+		t.Error("nothing was asked")
+	}
+	if diff := cmp.Diff(all[0], all[1]); diff != "" {
+		t.Errorf("answers (-real +simulated):\n%s", diff)
+	}
+}
+
+func newSimulated(_ *testing.T, kubelet string) *side {
+	n := New("node", kubelet)
+	var woken []string
+	wake := func(stage string) { woken = append(woken, stage) }
+	a := n.Open(Gate{}, wake)
+	s := &side{directories: a.Directories(), mounts: a.Mounts(), others: n}
+	s.podMounts = func(pav string, v Volume) (func(Health), error) {
+		m, err := n.PodMounts(pav, v)
+		return m.Becomes, err
+	}
+	s.reboot = func() {
+		n.Reboot(false)
+		a = n.Open(Gate{}, wake)
+		s.directories, s.mounts = a.Directories(), a.Mounts()
+	}
+	s.sees = func(target string) string {
+		all := n.Targets()
+		i := slices.IndexFunc(all, func(t Target) bool { return t.Path == target })
+		if i < 0 {
+			return "nothing"
+		}
+		return fmt.Sprintf("%s, %d layers, read-only %t", all[i].Sees, all[i].Layers, all[i].ReadOnly)
+	}
+	s.woken = func() []string {
+		all := woken
+		woken = nil
+		return all
+	}
+	return s
+}
+
+// reality is a real node.
+type reality struct {
+	t       *testing.T
+	kubelet string
+	dirs    *pavdir.Directories
+	wakes   chan string
+}
+
+func newReal(t *testing.T, kubelet string) *side {
+	t.Helper()
+	r := &reality{t: t, kubelet: kubelet, wakes: make(chan string, 100)}
+	r.must(unix.Mount("kubelet", kubelet, "tmpfs", 0, "mode=755"))
+	r.must(unix.Mount("", kubelet, "", unix.MS_SHARED, ""))
+	r.must(os.Mkdir(kubelet+"/plugins", 0o755))
+	namespace, err := mount.Open("/proc/self/ns/mnt")
+	r.must(err)
+	r.dirs, err = pavdir.New(namespace, kubelet, func(stage string) { r.wakes <- stage })
+	r.must(err)
+	t.Cleanup(func() {
+		r.must(errors.Join(r.dirs.Close(), namespace.Close()))
+		r.unmountAll()
+		r.must(unix.Unmount(kubelet, unix.MNT_DETACH))
+	})
+	return &side{
+		directories: r.dirs, mounts: stage.Host{Namespace: namespace}, others: r,
+		podMounts: r.podMounts, reboot: r.unmountAll, sees: r.sees, woken: r.woken,
+	}
+}
+
+func (r *reality) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// unmountAll is what a reboot is to mounts.
+func (r *reality) unmountAll() {
+	all, err := mount.Mounts(r.kubelet)
+	r.must(err)
+	for _, m := range slices.Backward(all) {
+		if m.Point != r.kubelet {
+			_ = unix.Unmount(m.Point, unix.MNT_DETACH) // It may have gone with another.
+		}
+	}
+}
+
+func (r *reality) folder(id string) string {
+	kind := "stages"
+	if volumeID.MatchString(id) {
+		kind = "pods"
+	}
+	return filepath.Join(r.kubelet, "plugins", pavv1.Driver, kind, id)
+}
+
+func (r *reality) pav(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return r.folder(name) + "/pav"
+}
+
+func (r *reality) PodWrites(pav, name, text string) error {
+	file := filepath.Join(r.pav(pav), name)
+	if r.pav(pav) != filepath.Dir(file) {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+func (r *reality) PodMakes(pav, name string) error {
+	return os.MkdirAll(filepath.Join(r.pav(pav), name), 0o755)
+}
+
+func (r *reality) PodRemoves(pav, name string) error {
+	return os.RemoveAll(filepath.Join(r.pav(pav), name))
+}
+
+// nameFile is in a file system that a pod mounts, and tells what it is.
+const nameFile = ".name"
+
+func (r *reality) podMounts(pav string, v Volume) (func(Health), error) {
+	path := r.pav(pav) + "/volume"
+	switch {
+	case v.Mode == mount.Block:
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			return nil, err
+		}
+		return func(Health) {}, unix.Mount(r.loopDevice(v), path, "", unix.MS_BIND, "")
+	case v.Daemon:
+		_ = unix.Mkdir(path, 0o755)
+		fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		r.must(err)
+		err = unix.Mount("test", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd))
+		return func(Health) { r.must(unix.Close(fd)) }, err
+	default:
+		_ = unix.Mkdir(path, 0o755)
+		if err := unix.Mount("test", path, "tmpfs", 0, "mode=755"); err != nil {
+			return nil, err
+		}
+		return func(Health) {}, os.WriteFile(path+"/"+nameFile, []byte(v.Name), 0o644)
+	}
+}
+
+func (r *reality) loopDevice(v Volume) string {
+	file := r.t.TempDir() + "/device"
+	r.must(os.WriteFile(file, nil, 0o600))
+	r.must(os.Truncate(file, v.Bytes))
+	options := []string{"--find", "--show", file}
+	if v.ReadOnly {
+		options = append(options, "--read-only")
+	}
+	out, err := exec.CommandContext(r.t.Context(), "losetup", options...).CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("making a loop device: %v: %s", err, out)
+	}
+	device := strings.TrimSpace(string(out))
+	r.t.Cleanup(func() {
+		if out, err := exec.CommandContext(context.WithoutCancel(r.t.Context()), "losetup", "--detach", device).CombinedOutput(); err != nil {
+			r.t.Errorf("taking a loop device away: %v: %s", err, out)
+		}
+	})
+	return device
+}
+
+func (r *reality) PodUnmounts(pav string) error {
+	return unix.Unmount(r.pav(pav)+"/volume", unix.MNT_DETACH)
+}
+
+func (r *reality) PodCovers(pav string) error {
+	return unix.Mount("cover", r.pav(pav), "tmpfs", 0, "mode=755")
+}
+
+func (r *reality) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
+	path := filepath.Join(r.kubelet, "pods", string(uid), "volumes/kubernetes.io~csi", volumeName)
+	if keeps {
+		r.must(os.MkdirAll(path, 0o750))
+	} else {
+		r.must(os.Remove(path))
+	}
+}
+
+func (r *reality) Tear(id string) {
+	for _, name := range []string{"stage.json", "pod.json"} {
+		file := filepath.Join(r.folder(id), name)
+		if info, err := os.Stat(file); err == nil {
+			r.must(os.Truncate(file, info.Size()/2))
+		}
+	}
+}
+
+func (r *reality) SomebodyMounts(path, name string) {
+	r.must(os.MkdirAll(path, 0o750))
+	r.must(unix.Mount("test", path, "tmpfs", 0, "mode=755"))
+	r.must(os.WriteFile(path+"/"+nameFile, []byte(name), 0o644))
+}
+
+func (r *reality) sees(target string) string {
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+		return "nothing"
+	}
+	all, err := mount.At(target)
+	r.must(err)
+	name, err := os.ReadFile(target + "/" + nameFile)
+	if err != nil {
+		name = []byte(Disk)
+	}
+	return fmt.Sprintf("%s, %d layers, read-only %t", name, len(all), len(all) > 0 && all[len(all)-1].Options.ReadOnly)
+}
+
+// woken returns for which stages somebody was woken. The kernel tells of files in the order in which they appear, so
+// that nothing can come any more once it has told of one that came later.
+func (r *reality) woken() []string {
+	const last = "last"
+	r.must(r.dirs.Prepare(r.t.Context(), last))
+	_, err := r.dirs.Ready(r.t.Context(), last)
+	r.must(err)
+	r.must(r.PodWrites(last, "ready", ""))
+	var all []string
+	for {
+		select {
+		case stage := <-r.wakes:
+			if stage == last {
+				r.must(r.dirs.Remove(r.t.Context(), last))
+				return all
+			}
+			all = append(all, stage)
+		case <-time.After(time.Minute):
+			r.t.Fatal("nobody was woken")
+		}
+	}
+}

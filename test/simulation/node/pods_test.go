@@ -1,0 +1,83 @@
+package node
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/albertofaria/pav/internal/node/pavdir"
+)
+
+// id is one that kubelet could give to an inline volume.
+var id = "csi-" + strings.Repeat("0a", 32)
+
+func (s *side) lookPod() {
+	pod, exists, err := s.Pod(s.ctx, id)
+	s.say("Pod", text(pod), err)
+	s.say("exists", exists, nil)
+	ids, err := s.Pods(s.ctx)
+	s.say("Pods", text(ids), err)
+	for _, name := range []string{"handle", "error"} {
+		content, err := s.ReadPod(s.ctx, id, name, 10)
+		s.say("ReadPod", content, err)
+	}
+}
+
+func TestAPodWithAPavOfItsOwn(t *testing.T) {
+	pod := pavdir.Pod{Namespace: "ns", Name: "pod", UID: "uid", Boot: pavdir.Boot{BootID: "boot"}}
+	onBoth(t, func(s *side) {
+		target := s.target("pod")
+		s.lookPod()
+		for range 2 {
+			s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+		}
+		other := pod
+		other.UID = "other"
+		s.do("PublishPod of another pod", s.PublishPod(s.ctx, id, other, target))
+		s.lookPod()
+		for _, content := range []string{"handle\n", "0123456789", "0123456789x", "\xff", "\x00"} {
+			s.must(s.PodWrites(target, "handle", content))
+			s.lookPod()
+		}
+		s.must(s.PodMakes(id, "error"))
+		s.lookPod()
+		inUse, err := s.RemovePod(s.ctx, id)
+		s.say("RemovePod", inUse, err)
+		s.reboot()
+		s.lookPod()
+		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+		s.lookPod()
+		s.must(s.PodWrites(target, "handle", "h"))
+		s.must(s.PodCovers(target))
+		s.lookPod()
+		stage, err := s.Unpublish(s.ctx, target)
+		s.say("Unpublish", stage, err)
+		s.lookPod()
+		inUse, err = s.RemovePod(s.ctx, id)
+		s.say("RemovePod", inUse, err)
+		s.lookPod()
+		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+		s.Tear(id)
+		s.lookPod()
+		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+		for range 2 {
+			s.do("UnpublishPod", s.UnpublishPod(s.ctx, id, target))
+			s.lookPod()
+		}
+		s.say("the target", s.sees(target), nil)
+	})
+}
+
+func TestOtherIDs(t *testing.T) {
+	onBoth(t, func(s *side) {
+		for _, other := range []string{"", "../stages/s", id + "0"} {
+			s.do("PublishPod", s.PublishPod(s.ctx, other, pavdir.Pod{}, "/target"))
+			s.do("UnpublishPod", s.UnpublishPod(s.ctx, other, "/target"))
+			_, _, err := s.Pod(s.ctx, other)
+			s.do("Pod", err)
+			_, err = s.ReadPod(s.ctx, other, "handle", 10)
+			s.do("ReadPod", err)
+			_, err = s.RemovePod(s.ctx, other)
+			s.do("RemovePod", err)
+		}
+	})
+}
