@@ -83,8 +83,10 @@ func TestAttach_ChecksDevices(t *testing.T) {
 		s.attach(pavdir.Attachment{Mode: mount.Block, Capacity: mib})
 		s.lookAttached()
 		client := s.target("client")
+		noDev := true // which does not count for a device
 		bind := func(mode corev1.PersistentVolumeMode) {
-			s.do("Bind", s.mounts.Bind(s.ctx, stage.Binding{Source: s.Volume("s"), Target: client, Mode: mode, Options: mount.BindOptions{NoDev: true}}))
+			s.do("Bind", s.mounts.Bind(s.ctx, stage.Binding{Source: s.Volume("s"), Target: client, Mode: mode, Options: mount.BindOptions{NoDev: noDev}}))
+			noDev = !noDev
 			mounted, err := s.mounts.Mounted(s.ctx, client)
 			s.say("Mounted", mounted, err)
 		}
