@@ -122,7 +122,7 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 # The integration tests run beside the first end-to-end tests, one after another, which mostly wait.
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit compile test-integration+test-e2e test-conformance
+	@test/parts/run test packages verify lint test-unit test-simulation compile test-integration+test-e2e test-conformance
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing
@@ -156,6 +156,16 @@ test-unit: packages ## Run the unit tests, those on real mounts, and those of th
 	cd test/cluster && go test ./...
 	cd test/conformance && go test . ./report ./internal/... ./populator/...
 
+# The same seeds each time: what a change breaks is its own.
+.PHONY: test-simulation
+test-simulation: ## Simulate a cluster's bad days for a minute
+	go test -count=1 ./test/simulation/node
+	go test -count=1 -timeout 30m ./test/simulation -during 60s
+
+.PHONY: simulate
+simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 SEED=7, or ARGS="-seed 7 -seeds 1 -history"
+	go test -count=1 -timeout 24h -v ./test/simulation $(or $(ARGS),-seed $(or $(SEED),1) -seeds $(or $(SEEDS),100)) | grep -v '^ *\(=== \|--- PASS: .*/\)'
+
 .PHONY: test-integration
 test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and etcd
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
@@ -180,7 +190,7 @@ conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernet
 ##@ Check at length
 
 # Each is a part of test-long, and can be run by itself.
-LONG := long-unit long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-conformance
+LONG := long-unit long-simulation long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-conformance
 $(LONG): export PAV_LONG := 1
 .PHONY: $(LONG)
 
@@ -190,6 +200,9 @@ test-long: ## Run what takes hours, part by part: the same command resumes an in
 
 long-unit: packages ## Run the unit tests with all of their repeats
 	go test -count=1 -timeout 3h ./cmd/... ./internal/...
+
+long-simulation: ## Simulate a cluster's bad days for an hour, from other seeds each time
+	go test -count=1 -timeout 3h ./test/simulation -during 1h -seed $(PAV_SEED)
 
 long-templates: packages ## Compare templates made at random with real Jinja2 and Bash
 	$(MAKE) fuzz-jinja SEED=$(PAV_SEED)

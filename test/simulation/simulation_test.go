@@ -6,7 +6,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +34,8 @@ import (
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seeds     = flag.Int("seeds", 20, "how many seeds, from the first on")
-	steps     = flag.Int("steps", 5000, "how many steps are disturbed, in each run")
-	twice     = flag.Bool("twice", false, "run each seed twice, and compare the histories")
+	during    = flag.Duration("during", 0, "take seeds for as long as this, instead of so many")
+	steps     = flag.Int("steps", 3000, "how many steps are disturbed, in each run")
 	history   = flag.Bool("history", false, "print the history of each run")
 )
 
@@ -45,39 +47,70 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// outcome is what came of one run.
+// outcome is what came of one run, or of many.
 type outcome struct {
-	hash         uint64
-	lives, steps int
-	passes       int
+	hash                       uint64
+	runs, lives, steps, passes int
+	counts                     map[string]int // of disturbances
 }
 
+func (o *outcome) add(other outcome) {
+	o.runs++
+	o.lives += other.lives
+	o.steps += other.steps
+	o.passes += other.passes
+	for what, count := range other.counts {
+		o.counts[what] += count
+	}
+}
+
+func (o outcome) String() string {
+	text := fmt.Sprintf("%d runs: %d lives of volumes, %d steps, %d passes", o.runs, o.lives, o.steps, o.passes)
+	for _, what := range slices.Sorted(maps.Keys(o.counts)) {
+		text += fmt.Sprintf(", %d %s", o.counts[what], what)
+	}
+	return text
+}
+
+// Runs from seeds, in which all that must be true is true.
 func TestSimulation(t *testing.T) {
 	began := time.Now()
-	var all outcome
-	for n := range *seeds {
-		seed := *firstSeed + uint64(n)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			var first outcome
-			if *twice {
-				synctest.Test(t, func(t *testing.T) { first, _ = run(t.Context(), seed, *steps) })
-			}
-			synctest.Test(t, func(t *testing.T) {
-				o, err := run(t.Context(), seed, *steps)
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-				}
-				if *twice && o.hash != first.hash {
-					t.Errorf("seed %d: two runs had different histories, of %d and %d steps", seed, first.steps, o.steps)
-				}
-				all.lives += o.lives
-				all.steps += o.steps
-				all.passes += o.passes
-			})
-		})
+	all := outcome{counts: map[string]int{}}
+	wanted := func(n int) bool {
+		if *during > 0 {
+			return time.Since(began) < *during
+		}
+		return n < *seeds
 	}
-	seconds := time.Since(began).Seconds()
-	t.Logf("%d lives in %d steps and %d passes, %.0f passes a second", all.lives, all.steps, all.passes, float64(all.passes)/seconds)
+	for n := 0; wanted(n); n++ {
+		all.add(simulate(t, *firstSeed+uint64(n), *steps))
+	}
+	t.Logf("%s; %.0f passes a second", all, float64(all.passes)/time.Since(began).Seconds())
+}
+
+// The same seed has the same history.
+func TestSameSeed(t *testing.T) {
+	for n := range uint64(min(*seeds, 5)) {
+		seed := *firstSeed + n
+		first, second := simulate(t, seed, *steps), simulate(t, seed, *steps)
+		if first.hash != second.hash {
+			t.Errorf("seed %d: two runs had different histories, of %d and %d steps", seed, first.steps, second.steps)
+		}
+	}
+}
+
+// simulate runs one seed as a test of its own.
+func simulate(t *testing.T, seed uint64, steps int) (o outcome) {
+	t.Helper()
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var err error
+			if o, err = run(t.Context(), seed, steps); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		})
+	})
+	return o
 }
 
 func newStore() *world.Store {
@@ -157,7 +190,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		}
 		d.Controller.Kill()
 		synctest.Wait()
-		return outcome{hash: w.Hash(), lives: tenants.Lives, steps: w.Steps, passes: passes}, err
+		return outcome{hash: w.Hash(), lives: tenants.Lives, steps: w.Steps, passes: passes, counts: w.Counts}, err
 	}
 	if err := w.Run(steps, nil); err != nil {
 		return finish(err)

@@ -124,9 +124,11 @@ func (c *Controller) goOn(call *world.Call) {
 	switch {
 	case c.World.Chance(c.Faults.Refused):
 		c.World.Notef("refused")
+		c.World.Counts["requests refused"]++
 		c.World.Answer(call, refusal(c.World))
 	case c.World.Chance(c.Faults.Cut):
 		c.World.Notef("cut")
+		c.World.Counts["answers cut"]++
 		if err := c.World.Apply(call); err == nil && !call.Writes {
 			c.World.Answer(call, nil)
 			return
@@ -165,6 +167,7 @@ func (c *Controller) Kill() {
 	for _, call := range c.World.Calls() {
 		if call.By == c.Name && call.Writes && c.World.Rand.IntN(2) == 0 {
 			c.World.Notef("in its last moment: %s", call.What)
+			c.World.Counts["last writes of agents"]++
 			_ = c.World.Apply(call)
 		}
 	}

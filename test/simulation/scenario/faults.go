@@ -25,9 +25,6 @@ type Disturber struct {
 
 	// Quiet says that nothing is disturbed any more.
 	Quiet bool
-
-	// Each counts what happened.
-	Kills, Takeovers, Relists, Holds, Cuts, Jumps int
 }
 
 // Choices implements world.Actor.
@@ -47,24 +44,24 @@ func (d *Disturber) Choices(add func(world.Choice)) {
 func (d *Disturber) disturb() {
 	switch d.World.Rand.IntN(16) {
 	case 0:
-		d.Kills++
+		d.World.Counts["agents killed"]++
 		d.Controller.Kill()
 		d.Controller = d.Begin()
 	case 1:
 		if d.Former == nil {
-			d.Takeovers++
+			d.World.Counts["leaders replaced"]++
 			d.Former, d.Controller = d.Controller, nil
 			d.World.Sleep(15 * time.Second)
 			d.Controller = d.Begin()
 		}
 	case 2, 3:
-		d.Relists++
+		d.World.Counts["lists anew"]++
 		d.Controller.Relist()
 	case 8, 9, 10, 11:
-		d.Holds++
+		d.World.Counts["caches held"]++
 		d.Controller.Hold(time.Duration(d.World.Rand.IntN(120)) * time.Second)
 	case 4:
-		d.Jumps++
+		d.World.Counts["minutes passed"]++
 		d.World.Sleep(time.Duration(d.World.Rand.IntN(600)) * time.Second)
 	case 5:
 		node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]
@@ -84,7 +81,7 @@ func (d *Disturber) lose(node *kubernetes.Node) {
 	found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
 	switch {
 	case node.Up:
-		d.Cuts++
+		d.World.Counts["nodes without power"]++
 		node.Cut()
 	case found != nil && d.World.Rand.IntN(2) == 0:
 		_ = d.World.Store.Delete(people, d.World.Store.KeyOf(found), nil, nil)

@@ -47,6 +47,9 @@ type World struct {
 	// Check is called after every step; an error ends the run.
 	Check func() error
 
+	// Counts says how often each kind of disturbance came.
+	Counts map[string]int
+
 	// Heard hears of each call that took effect well.
 	Heard func(*Call)
 
@@ -69,7 +72,7 @@ const moment = 300 * time.Millisecond
 
 // New returns a world whose chance follows from a seed.
 func New(seed uint64, store *Store) *World {
-	return &World{Store: store, Rand: rand.New(rand.NewPCG(seed, seed)), hash: fnv.New64a()}
+	return &World{Counts: map[string]int{}, Store: store, Rand: rand.New(rand.NewPCG(seed, seed)), hash: fnv.New64a()}
 }
 
 // Add adds an actor.
