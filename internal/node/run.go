@@ -153,9 +153,9 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(pavv1.AddToScheme(scheme))
-	ours, err := labels.Parse(pavv1.NodeLabel + "=" + workflow.Hash(o.NodeName))
+	caching, err := CacheOptions(o.NodeName)
 	if err != nil {
-		return nil, fmt.Errorf("selecting the node's pods: %w", err)
+		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 log.V(1),
@@ -167,15 +167,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: longestOutage},
 		// An agent that begins while the API server is away must not ask it which kinds there are.
 		MapperProvider: newMapper,
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:              {Label: ours},
-				&pavv1.PavStage{}:          {Label: ours},
-				&corev1.PersistentVolume{}: {Transform: stage.TrimVolume},
-				&storagev1.CSIDriver{}:     {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
-			},
-		},
+		Cache:          caching,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the node agent: %w", err)
@@ -184,6 +176,23 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		err = mgr.Add(observe.Profiling(o.ProfilingAddress))
 	}
 	return mgr, err
+}
+
+// CacheOptions keep of the cluster what is of the node, and of all PersistentVolumes what finds them.
+func CacheOptions(nodeName string) (cache.Options, error) {
+	ours, err := labels.Parse(pavv1.NodeLabel + "=" + workflow.Hash(nodeName))
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting the node's pods: %w", err)
+	}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:              {Label: ours},
+			&pavv1.PavStage{}:          {Label: ours},
+			&corev1.PersistentVolume{}: {Transform: stage.TrimVolume},
+			&storagev1.CSIDriver{}:     {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
+		},
+	}, nil
 }
 
 // longestOutage is how long the API server may be away before an agent that has just begun gives up. It never

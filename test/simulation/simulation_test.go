@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -135,7 +136,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	}
 	system := storage.New()
 	rules := invariants.Watch(store, system, func(by string) bool { return len(by) > 10 && by[:10] == "controller" })
-	w.Check, w.Heard = rules.Failed, rules.Heard
+	w.Heard = rules.Heard
 	names := []string{"n1", "n2", "n3"}
 	if err := scenario.Populate(store, names); err != nil {
 		return outcome{}, err
@@ -143,18 +144,19 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	w.Add(&kubernetes.Volumes{World: w})
 	w.Add(&kubernetes.Scheduler{World: w})
 	w.Add(&kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}})
-	trouble := &kubernetes.Trouble{Hangs: w.Rand.IntN(60), Fails: w.Rand.IntN(300)}
-	var nodes []*kubernetes.Node
-	for _, name := range names {
-		node := &kubernetes.Node{World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Starting: rules.Starting, Ended: rules.Ended}
-		nodes = append(nodes, node)
-		w.Add(node)
-	}
+	trouble := &kubernetes.Trouble{Hangs: w.Rand.IntN(60), Fails: w.Rand.IntN(300), Dies: w.Rand.IntN(4)}
 	events := agents.NewEvents(w)
 	faults := &agents.Faults{Refused: w.Rand.IntN(60), Cut: w.Rand.IntN(60)}
 	begun := 0
 	passes := 0
-	d := &scenario.Disturber{World: w, Nodes: nodes}
+	d := &scenario.Disturber{World: w, OnNodes: map[*kubernetes.Node]*agents.Node{}}
+	for _, name := range names {
+		node := kubernetes.NewNode(w, name, system, trouble)
+		node.Starting, node.Ended = rules.Starting, rules.Ended
+		node.Drivers = func(driver string) (csi.NodeServer, context.Context) { return d.Driver(node, driver) }
+		d.Nodes = append(d.Nodes, node)
+		w.Add(node)
+	}
 	d.Begin = func() *agents.Controller {
 		begun++
 		c := &agents.Controller{Name: fmt.Sprintf("controller-%d", begun), World: w, Faults: faults, Events: events}
@@ -164,7 +166,27 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		w.Add(c)
 		return c
 	}
+	d.BeginOn = func(node *kubernetes.Node) *agents.Node {
+		begun++
+		n := &agents.Node{
+			Name: fmt.Sprintf("agent-%d", begun), On: node.Name, World: w, Faults: faults, Events: events, Machine: node.Machine,
+			Linked: func() bool { return node.Linked },
+		}
+		if err := n.Start(ctx, shared); err != nil {
+			panic(err)
+		}
+		w.Add(n)
+		return n
+	}
 	d.Controller = d.Begin()
+	for _, node := range d.Nodes {
+		d.OnNodes[node] = d.BeginOn(node)
+	}
+	nodes := d.Nodes
+	w.Check = func() error {
+		rules.Clients(nodes)
+		return rules.Failed()
+	}
 	w.Add(&scenario.Paced{World: w, Actor: d, Pause: 10 * time.Second})
 	tenants := &scenario.Tenants{World: w, Nodes: nodes}
 	tenants.Choose()
@@ -189,6 +211,11 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 			d.Former.Kill()
 		}
 		d.Controller.Kill()
+		for _, node := range d.Nodes {
+			if agent := d.OnNodes[node]; agent != nil {
+				agent.Kill()
+			}
+		}
 		synctest.Wait()
 		return outcome{hash: w.Hash(), lives: tenants.Lives, steps: w.Steps, passes: passes, counts: w.Counts}, err
 	}
@@ -224,5 +251,5 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	if err := rest(10 * time.Minute); err != nil {
 		return finish(err)
 	}
-	return finish(rules.Left(events.All()))
+	return finish(rules.Left(events.All(), nodes))
 }

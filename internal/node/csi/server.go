@@ -16,11 +16,11 @@ import (
 )
 
 // Services adds the services of one driver to its gRPC server.
-type Services func(*grpc.Server)
+type Services func(grpc.ServiceRegistrar)
 
 // ForProvisioner returns the services of a PavProvisioner's driver.
 func ForProvisioner(name, nodeID, version string, stager Stager, topology Topology) Services {
-	return func(server *grpc.Server) {
+	return func(server grpc.ServiceRegistrar) {
 		csi.RegisterIdentityServer(server, &identity{driver: name, version: version, constrained: len(topology.Keys) > 0})
 		csi.RegisterNodeServer(server, &node{driver: name, nodeID: nodeID, stager: stager, topology: topology})
 	}
@@ -29,7 +29,7 @@ func ForProvisioner(name, nodeID, version string, stager Stager, topology Topolo
 // ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read
 // from the API server, not from a cache. The waker wakes those who wait for a pod to give /pav back.
 func ForPav(nodeID, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
-	return func(server *grpc.Server) {
+	return func(server grpc.ServiceRegistrar) {
 		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
 		csi.RegisterNodeServer(server, &pavNode{nodeID: nodeID, client: reader, dirs: dirs, collector: collector, waker: waker, foreign: newForeignPods()})
 	}

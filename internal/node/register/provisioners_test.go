@@ -222,7 +222,7 @@ func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	called := make(chan struct{})
-	must(t, r.Register("driver", func(server *grpc.Server) {
+	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
 		csiapi.RegisterIdentityServer(server, &waiting{called: called})
 	}))
 	ended := make(chan error, 1)
@@ -242,7 +242,7 @@ func TestUnregistering_LetsCallsEnd(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	called, release := make(chan struct{}), make(chan struct{})
-	must(t, r.Register("driver", func(server *grpc.Server) {
+	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
 		csiapi.RegisterIdentityServer(server, &slow{called: called, release: release})
 	}))
 	ended := make(chan error, 1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -114,32 +115,34 @@ func (c *Controller) Choices(add func(world.Choice)) {
 	}
 	for _, call := range c.World.Calls() {
 		if call.By == c.Name {
-			add(world.Choice{What: call.What, Weight: 6, Do: func() { c.goOn(call) }})
+			add(world.Choice{What: call.What, Weight: 6, Do: func() { goOn(c.World, c.Faults, call) }})
 		}
 	}
 }
 
 // goOn lets a request go on, or has something happen to it.
-func (c *Controller) goOn(call *world.Call) {
+func goOn(w *world.World, faults *Faults, call *world.Call) {
 	switch {
-	case c.World.Chance(c.Faults.Refused):
-		c.World.Notef("refused")
-		c.World.Counts["requests refused"]++
-		c.World.Answer(call, refusal(c.World))
-	case c.World.Chance(c.Faults.Cut):
-		c.World.Notef("cut")
-		c.World.Counts["answers cut"]++
-		if err := c.World.Apply(call); err == nil && !call.Writes {
-			c.World.Answer(call, nil)
+	case w.Chance(faults.Refused):
+		w.Notef("refused")
+		w.Counts["requests refused"]++
+		w.Answer(call, refusal(w))
+	case w.Chance(faults.Cut):
+		w.Notef("cut")
+		w.Counts["answers cut"]++
+		if err := w.Apply(call); err == nil && !call.Writes {
+			w.Answer(call, nil)
 			return
 		}
-		c.World.Answer(call, errCut)
+		w.Answer(call, errCut)
 	default:
-		if err := c.World.Go(call); err != nil {
-			c.World.Notef("%s", reasonOf(err))
+		if err := w.Go(call); err != nil {
+			w.Notef("%s", reasonOf(err))
 		}
 	}
 }
+
+var errAway = &url.Error{Op: "Get", URL: "https://api", Err: errors.New("dial tcp: connect: no route to host")}
 
 var errCut = errors.New("http2: client connection lost")
 
@@ -152,7 +155,7 @@ func refusal(w *world.World) error {
 	case 2:
 		return apierrors.NewServerTimeout(schema.GroupResource{Resource: "things"}, "get", 1)
 	}
-	return errors.New("dial tcp: connect: connection refused")
+	return errAway
 }
 
 func reasonOf(err error) string {

@@ -15,6 +15,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
@@ -93,8 +94,13 @@ func (i *Invariants) expects(claim *corev1.PersistentVolumeClaim) bool {
 
 // Left returns what is left once everybody has deleted what is theirs: storage that no record names and of which
 // nobody was told, and records of nothing. Told returns all warnings.
-func (i *Invariants) Left(told []string) error {
+func (i *Invariants) Left(told []string, nodes []*kubernetes.Node) error {
 	var problems []error
+	for _, node := range nodes {
+		for _, what := range node.Machine.Left() {
+			problems = append(problems, fmt.Errorf("on node %s is left: %s", node.Name, what))
+		}
+	}
 	for _, pod := range world.Objects[*corev1.Pod](i.store) {
 		problems = append(problems, fmt.Errorf("pod %s/%s is left", pod.Namespace, pod.Name))
 	}

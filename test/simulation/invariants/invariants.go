@@ -13,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -199,6 +200,22 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 
 // makes reports whether a driver has creation pods.
 func makes(driver string) bool { return !strings.HasPrefix(driver, "light") }
+
+// Clients checks that all clients see their volumes, and that a volume of one node has clients on one.
+func (i *Invariants) Clients(nodes []*kubernetes.Node) {
+	at := map[string]string{}
+	for _, node := range nodes {
+		for _, c := range node.Clients() {
+			if c.Sees != c.Volume {
+				i.failf(3, "client %s on %s, whose volume is %s, sees %q", c.Pod, node.Name, c.Volume, c.Sees)
+			}
+			if other := at[c.Volume]; other != "" && other != node.Name {
+				i.failf(2, "the volume %s, which one node may have, has clients on %s and %s", c.Volume, other, node.Name)
+			}
+			at[c.Volume] = node.Name
+		}
+	}
+}
 
 // Starting hears of each container before it starts.
 func (i *Invariants) Starting(pod *corev1.Pod) {

@@ -1,10 +1,14 @@
 package kubernetes
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,14 +16,16 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
+	"github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
 // Trouble is how often, of a thousand times, something goes wrong with a pod.
 type Trouble struct {
-	// Hangs: a container never starts. Fails: it ends with a failure, before or after its effect.
-	Hangs, Fails int
+	// Hangs: a container never starts. Fails: it ends with a failure, before or after its effect. Dies: a daemon that
+	// serves a volume ends, at each step.
+	Hangs, Fails, Dies int
 }
 
 // Node is a node with its kubelet, its containers, and what PaV's node agent does for them.
@@ -36,19 +42,32 @@ type Node struct {
 	Starting func(pod *corev1.Pod)
 	Ended    func(pod types.UID)
 
+	// Machine is the node itself, and Drivers returns a driver's Node service as long as the agent that serves it
+	// lives, and its life.
+	Machine *node.Node
+	Drivers func(driver string) (csi.NodeServer, context.Context)
+
 	containers []*container
-	mounts     map[string]mounted // by name of stage
+	devices    map[string]*device // by driver and handle
+	targets    map[string]*target // by pod and volume
 }
 
 // container is that of a pod: what really is, not what is told.
 type container struct {
 	pod    *corev1.Pod // as it was when it started
 	script storage.Script
-	files  map[string]string
+	volume *node.Mount // that it has mounted for others
 
 	hangs, effective, ended, failed bool
 	wants                           bool // to end: a client's
-	lost                            bool // with its files, as the node lost its power
+}
+
+// NewNode returns a node that is up.
+func NewNode(w *world.World, name string, system *storage.System, trouble *Trouble) *Node {
+	return &Node{
+		World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Machine: node.New(name, KubeletDir),
+		devices: map[string]*device{}, targets: map[string]*target{},
+	}
 }
 
 // Choices implements world.Actor.
@@ -72,6 +91,10 @@ func (n *Node) Choices(add func(world.Choice)) {
 	}
 	n.forget(add)
 	n.unstages(add)
+	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
+		t := n.targets[key]
+		n.hear(&t.operation, t.pv+" of "+t.namespace+"/"+t.name, add)
+	}
 }
 
 // runs adds what a container may do by itself.
@@ -84,6 +107,12 @@ func (n *Node) runs(c *container, add func(world.Choice)) {
 		add(world.Choice{What: "takes effect: " + name, Weight: 2, Do: func() { n.effect(c) }})
 		return
 	}
+	if c.script.Serves() {
+		if n.World.Chance(n.Trouble.Dies) {
+			add(world.Choice{What: "dies: " + name, Do: func() { n.end(c, true) }})
+		}
+		return
+	}
 	add(world.Choice{What: "ends: " + name, Weight: 2, Do: func() { n.end(c, n.World.Chance(n.Trouble.Fails)) }})
 }
 
@@ -93,17 +122,35 @@ func (n *Node) effect(c *container) {
 		return
 	}
 	c.effective = true
-	owner := metav1.GetControllerOf(c.pod)
-	files, err := n.Storage.Run(c.pod.Annotations[driverAnnotation], c.script, owner.UID)
-	if err != nil {
-		n.end(c, true)
-		return
+	pav := (&target{uid: string(c.pod.UID), pv: workflow.PavVolume}).path()
+	driver := c.pod.Annotations[driverAnnotation]
+	var err error
+	switch c.script.Verb {
+	case storage.Stage:
+		if c.volume, err = n.Machine.PodMounts(pav, node.Volume{Name: driver + "/" + c.script.Handle, Daemon: c.script.Serves()}); err == nil && c.script.Serves() {
+			err = n.Machine.PodMakes(pav, "ready")
+		}
+	case storage.Unstage:
+		_ = n.Machine.PodUnmounts(pav) // it may be gone with its daemon
+	default:
+		var files map[string]string
+		files, err = n.Storage.Run(driver, c.script, metav1.GetControllerOf(c.pod).UID)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			err = errors.Join(err, n.Machine.PodWrites(pav, name, files[name]))
+		}
 	}
-	c.files = files
+	if err != nil {
+		n.World.Notef("%v", err)
+		n.end(c, true)
+	}
 }
 
 func (n *Node) end(c *container, failed bool) {
 	c.ended, c.failed = true, failed
+	n.Machine.Runs(c.pod.UID, false)
+	if c.volume != nil && c.script.Serves() {
+		c.volume.Becomes(node.Dead)
+	}
 	if n.Ended != nil {
 		n.Ended(c.pod.UID)
 	}
@@ -148,24 +195,53 @@ func (n *Node) kubelet(pod *corev1.Pod) (string, func()) {
 }
 
 func (n *Node) starts(pod *corev1.Pod) (string, func()) {
-	if ready, what, do := n.stage(pod); !ready {
-		return what, do
+	targets, ok := n.targetsOf(pod)
+	if !ok {
+		return "", nil
 	}
-	return "starts", func() {
-		c := &container{pod: pod, hangs: n.World.Chance(n.Trouble.Hangs)}
-		if pod.Labels[pavv1.WorkflowLabel] != "" {
-			script, err := storage.Parse(pod.Spec.Containers[0].Args)
-			if err != nil {
-				panic(err)
-			}
-			c.script = script
+	waits := false
+	for _, t := range targets {
+		what, do, done := n.publish(t)
+		if do != nil {
+			return what, do
 		}
-		n.containers = append(n.containers, c)
-		if c.hangs {
-			return
+		waits = waits || !done
+	}
+	if waits {
+		return "", nil
+	}
+	return "starts", func() { n.start(pod) }
+}
+
+func (n *Node) start(pod *corev1.Pod) {
+	c := &container{pod: pod}
+	if pod.Labels[pavv1.WorkflowLabel] != "" {
+		c.hangs = n.World.Chance(n.Trouble.Hangs)
+		script, err := storage.Parse(pod.Spec.Containers[0].Args)
+		if err != nil {
+			panic(err) // the templates are the simulation's own
 		}
-		if n.Starting != nil {
-			n.Starting(pod)
+		c.script = script
+	}
+	n.containers = append(n.containers, c)
+	if !c.hangs {
+		n.begin(c)
+	}
+}
+
+func (n *Node) begin(c *container) {
+	n.Machine.Runs(c.pod.UID, true)
+	if n.Starting != nil {
+		n.Starting(c.pod)
+	}
+}
+
+// Recover has the containers start that hang.
+func (n *Node) Recover() {
+	for _, c := range n.containers {
+		if c.hangs && !c.ended {
+			c.hangs = false
+			n.begin(c)
 		}
 	}
 }
@@ -175,18 +251,8 @@ func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 	if !isOver(pod) {
 		return "tells end of", change(n.World, pod, func(p *corev1.Pod) { tellEnd(p, c) })
 	}
-	if c != nil && isControllers(pod) && pod.Annotations[pavv1.ResultAnnotation] == "" {
-		return "tells the result of", change(n.World, pod, func(p *corev1.Pod) {
-			result := workflow.Result{Handle: c.files["handle"], Capacity: c.files["capacity"]}
-			if c.lost {
-				result = workflow.Result{Unreadable: map[string]string{"handle": "lost", "capacity": "lost", "error": "lost"}}
-			}
-			value, err := result.Encode()
-			if err != nil {
-				panic(err)
-			}
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, pavv1.ResultAnnotation, value)
-		})
+	if what, do, done := n.unpublish(string(pod.UID)); !done {
+		return what, do
 	}
 	if pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > 0 {
 		return "lets go of", func() {
@@ -194,10 +260,6 @@ func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 		}
 	}
 	return "", nil
-}
-
-func isControllers(pod *corev1.Pod) bool {
-	return pod.Labels[pavv1.WorkflowLabel] != "" && pod.Labels[pavv1.StageLabel] == ""
 }
 
 func tellEnd(p *corev1.Pod, c *container) {
@@ -215,11 +277,10 @@ func tellEnd(p *corev1.Pod, c *container) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "sim://1", State: corev1.ContainerState{Terminated: ended}}}
 }
 
-// forget has containers go whose pods are gone.
+// forget has containers and volumes go whose pods are gone.
 func (n *Node) forget(add func(world.Choice)) {
 	for _, c := range slices.Clone(n.containers) {
-		pod := world.Object[*corev1.Pod](n.World.Store, c.pod.Namespace, c.pod.Name)
-		if pod != nil && pod.UID == c.pod.UID {
+		if n.knows(c.pod.Namespace, c.pod.Name, c.pod.UID) {
 			continue
 		}
 		add(world.Choice{What: "kubelet on " + n.Name + " forgets " + c.pod.Namespace + "/" + c.pod.Name, Do: func() {
@@ -229,17 +290,44 @@ func (n *Node) forget(add func(world.Choice)) {
 			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c })
 		}})
 	}
+	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
+		t := n.targets[key]
+		if t == nil || n.knows(t.namespace, t.name, uidOf(t)) || slices.ContainsFunc(n.containers, func(c *container) bool { return c.pod.UID == uidOf(t) }) {
+			continue
+		}
+		if what, do, done := n.unpublish(t.uid); !done && do != nil {
+			add(world.Choice{What: fmt.Sprintf("kubelet on %s %s %s/%s, which is gone", n.Name, what, t.namespace, t.name), Do: do})
+		}
+	}
 }
 
-// Cut takes the node's power: all that runs on it ends, without a word.
+func (n *Node) knows(namespace, name string, uid types.UID) bool {
+	pod := world.Object[*corev1.Pod](n.World.Store, namespace, name)
+	return pod != nil && pod.UID == uid && pod.Spec.NodeName == n.Name
+}
+
+func uidOf(t *target) types.UID { return types.UID(t.uid) }
+
+// Cut takes the node's power: all that runs on it ends, without a word, and its mounts go. What kubelet and the
+// agent have on disk stays, so that kubelet knows of volumes, but not how they are.
 func (n *Node) Cut() {
-	for _, c := range n.containers {
+	for _, c := range slices.Clone(n.containers) {
 		if !c.ended && !c.hangs {
 			n.end(c, true)
 		}
-		c.ended, c.failed, c.lost = true, true, true
+		c.ended, c.failed = true, true
+		if c.script.Verb == "" {
+			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c }) // is started again
+		}
 	}
-	n.mounts, n.Up = nil, false
+	n.Machine.Reboot(false)
+	for _, d := range n.devices {
+		d.staged, d.operation = uncertain, operation{}
+	}
+	for _, t := range n.targets {
+		t.published, t.operation = uncertain, operation{}
+	}
+	n.Up = false
 }
 
 // LetEnd has the clients of a pod's name end well.
@@ -251,13 +339,38 @@ func (n *Node) LetEnd(pod types.UID) {
 	}
 }
 
-// Clients returns the pods of clients that run here.
-func (n *Node) Clients() []*corev1.Pod {
-	var pods []*corev1.Pod
+// Client is a volume that a client has on a node.
+type Client struct {
+	// Pod is its namespace and name, Volume the driver and handle, and Sees what is mounted for it; empty for nothing.
+	Pod, Volume, Sees string
+}
+
+// Clients returns what the clients that run here have.
+func (n *Node) Clients() []Client {
+	var clients []Client
 	for _, c := range n.containers {
-		if !c.ended && c.script.Verb == "" {
-			pods = append(pods, c.pod)
+		if c.ended || c.script.Verb != "" {
+			continue
+		}
+		for _, volume := range c.pod.Spec.Volumes {
+			if t := n.claimed(c.pod, volume); t != nil {
+				sees, _ := n.Machine.Mounted(t.path())
+				clients = append(clients, Client{Pod: t.namespace + "/" + t.name, Volume: t.device.driver + "/" + t.device.handle, Sees: sees})
+			}
 		}
 	}
-	return pods
+	return clients
+}
+
+// claimed returns the target of a pod's volume that is a claim's.
+func (n *Node) claimed(pod *corev1.Pod, volume corev1.Volume) *target {
+	if volume.PersistentVolumeClaim == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
+		if t := n.targets[key]; t.uid == string(pod.UID) && t.device != nil {
+			return t
+		}
+	}
+	return nil
 }

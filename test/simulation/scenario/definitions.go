@@ -22,32 +22,34 @@ spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
-  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 	"named": `
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}", "write-handle") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
-  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}
+  volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
 	"planned": `
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {capacity: 1Gi, handle: "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}", podTemplate: ` +
 		pod("create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
-  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
+  volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
 	"validated": `
 spec:
   provisioningModes: [Dynamic, Static]
   volumeValidation: {podTemplate: ` + pod("validate") + `}
   volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
-  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}`,
 	"light": `
 spec:
   provisioningModes: [Dynamic]
   volumeCreation: {capacity: 1Gi}
-  volumeStaging: {podTemplate: ` + pod("stage") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 }
 
 // provisioners are the names of the definitions, in order.
@@ -99,6 +101,9 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	}
 	if v := p.Spec.VolumeValidation; v != nil && v.PodTemplate != nil {
 		all = append(all, v.PodTemplate)
+	}
+	if u := p.Spec.VolumeUnstaging; u != nil && u.PodTemplate != nil {
+		all = append(all, u.PodTemplate)
 	}
 	if d := p.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
 		all = append(all, d.PodTemplate)

@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,8 +22,12 @@ type Disturber struct {
 	// Controller is the one that leads; Former one that has lost its lease and does not know it yet, or nil.
 	Controller, Former *agents.Controller
 
-	// Begin starts another controller agent.
-	Begin func() *agents.Controller
+	// Begin starts another controller agent, and BeginOn another agent of a node.
+	Begin   func() *agents.Controller
+	BeginOn func(node *kubernetes.Node) *agents.Node
+
+	// OnNodes are the agents of the nodes that are up.
+	OnNodes map[*kubernetes.Node]*agents.Node
 
 	// Quiet says that nothing is disturbed any more.
 	Quiet bool
@@ -63,6 +69,16 @@ func (d *Disturber) disturb() {
 	case 4:
 		d.World.Counts["minutes passed"]++
 		d.World.Sleep(time.Duration(d.World.Rand.IntN(600)) * time.Second)
+	case 12, 13:
+		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
+			d.World.Counts["node agents killed"]++
+			d.OnNodes[node].Kill()
+			d.OnNodes[node] = d.BeginOn(node)
+		}
+	case 14:
+		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
+			d.OnNodes[node].Relist()
+		}
 	case 5:
 		node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]
 		node.Linked = !node.Linked
@@ -82,6 +98,8 @@ func (d *Disturber) lose(node *kubernetes.Node) {
 	switch {
 	case node.Up:
 		d.World.Counts["nodes without power"]++
+		d.OnNodes[node].Kill()
+		delete(d.OnNodes, node)
 		node.Cut()
 	case found != nil && d.World.Rand.IntN(2) == 0:
 		_ = d.World.Store.Delete(people, d.World.Store.KeyOf(found), nil, nil)
@@ -91,12 +109,23 @@ func (d *Disturber) lose(node *kubernetes.Node) {
 }
 
 func (d *Disturber) restore(node *kubernetes.Node) {
-	node.Up = true
+	if !node.Up {
+		node.Up = true
+		d.OnNodes[node] = d.BeginOn(node)
+	}
 	if world.Object[*corev1.Node](d.World.Store, "", node.Name) == nil {
 		if err := d.World.Store.Create(people, NewNode(node.Name)); err != nil {
 			panic(err)
 		}
 	}
+}
+
+// Driver returns the Node service of a driver on a node, if its agent is up.
+func (d *Disturber) Driver(node *kubernetes.Node, driver string) (csi.NodeServer, context.Context) {
+	if agent := d.OnNodes[node]; agent != nil {
+		return agent.Driver(driver)
+	}
+	return nil, nil //nolint:nilnil // there is no driver, and so no life
 }
 
 // Calm mends everything that is broken.
@@ -109,6 +138,7 @@ func (d *Disturber) Calm() {
 	for _, node := range d.Nodes {
 		d.restore(node)
 		node.Linked = true
+		node.Recover()
 		found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
 		_ = world.Change(d.World.Store, people, found, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 	}

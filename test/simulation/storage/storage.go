@@ -69,7 +69,15 @@ const (
 	Create   = "create"
 	Delete   = "delete"
 	Validate = "validate"
+	Stage    = "stage"
+	Unstage  = "unstage"
 )
+
+// Serve is the word for a script that serves a volume for as long as it runs.
+const Serve = "serve"
+
+// Serves reports whether the script serves a volume for as long as it runs.
+func (s Script) Serves() bool { return s.Verb == Stage && slices.Contains(s.Words, Serve) }
 
 // WriteHandle is the word for a script that writes the handle to /pav/handle.
 const WriteHandle = "write-handle"

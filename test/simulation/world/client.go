@@ -25,7 +25,7 @@ type Client struct {
 	Life context.Context //nolint:containedctx // the agent's, not a call's
 }
 
-var _ client.Client = (*Client)(nil)
+var _ client.WithWatch = (*Client)(nil)
 
 // Get implements client.Reader.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {

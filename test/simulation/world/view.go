@@ -82,15 +82,23 @@ func (v *View) of(example runtime.Object) *informer {
 	return i
 }
 
+// follows reports whether an event is about an object that the informer has, or is to have.
+func (i *informer) follows(e Event) bool {
+	_, seen := i.objects[e.Key]
+	return seen || e.After != nil && i.selects(e.After)
+}
+
+func (i *informer) selects(object client.Object) bool {
+	if s := i.selector.Label; s != nil && !s.Matches(labels.Set(object.GetLabels())) {
+		return false
+	}
+	s := i.selector.Field
+	return s == nil || s.Matches(fields.Set{metav1.ObjectNameField: object.GetName()})
+}
+
 // see returns what the informer keeps of an object, or nil if it is none of those that it follows.
 func (i *informer) see(object client.Object) client.Object {
-	if object == nil {
-		return nil
-	}
-	if s := i.selector.Label; s != nil && !s.Matches(labels.Set(object.GetLabels())) {
-		return nil
-	}
-	if s := i.selector.Field; s != nil && !s.Matches(fields.Set{metav1.ObjectNameField: object.GetName()}) {
+	if object == nil || !i.selects(object) {
 		return nil
 	}
 	kept := object.DeepCopyObject().(client.Object)
@@ -122,6 +130,9 @@ func (v *View) Behind() int {
 // Choices adds, for each kind, that the next event arrives.
 func (v *View) Choices(add func(Choice)) {
 	for _, i := range v.informers {
+		for i.at < len(i.table.events) && !i.follows(i.table.events[i.at]) {
+			i.at++
+		}
 		if i.at >= len(i.table.events) || time.Now().Before(i.until) {
 			continue
 		}

@@ -220,6 +220,9 @@ type Call struct {
 	done  bool
 }
 
+// NewCall returns a call that is no request to the API server.
+func NewCall(by, what string, do func() error) *Call { return &Call{By: by, What: what, do: do} }
+
 // Ask parks the goroutine of an agent until the world lets its call go on. It returns the context's error where
 // that ends first; whether the call has an effect nobody knows then.
 func (w *World) Ask(ctx context.Context, c *Call) error {

@@ -1,0 +1,163 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/live"
+	"github.com/albertofaria/pav/internal/node"
+	"github.com/albertofaria/pav/internal/node/collect"
+	pavcsi "github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/stage"
+	simnode "github.com/albertofaria/pav/test/simulation/node"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Node is a process of the node agent.
+type Node struct {
+	// Name is that of the process, and On that of its node.
+	Name, On string
+
+	World  *world.World
+	Faults *Faults
+	Events *Events
+
+	// Machine is the node, as the agent sees it.
+	Machine *simnode.Node
+
+	// Linked reports whether the node reaches the API server.
+	Linked func() bool
+
+	view    *world.View
+	agent   *simnode.Agent
+	drivers map[string]csi.NodeServer
+	serve   func(driver string) csi.NodeServer
+	life    context.Context //nolint:containedctx // the process's, not a call's
+	end     context.CancelFunc
+}
+
+// Start starts the agent.
+func (n *Node) Start(ctx context.Context, shared *Shared) error {
+	n.life, n.end = context.WithCancel(ctx)
+	caching, err := node.CacheOptions(n.On)
+	if err != nil {
+		return err
+	}
+	n.view = world.NewView(n.World, n.Name, caching)
+	client := &world.Client{World: n.World, By: n.Name, Life: n.life}
+	mgr := world.NewManager(n.view, client)
+	hub := stage.NewHub()
+	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, hub.Wake)
+	reader := live.Watching{WithWatch: client}
+	stager := stage.New(stage.Config{
+		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Hub: hub,
+		Events: n.Events, Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
+	})
+	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
+		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+	})
+	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), logr.Discard())
+	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, hub))}
+	n.serve = func(driver string) csi.NodeServer {
+		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))
+	}
+	if err := stage.IndexVolumes(n.life, n.view); err != nil {
+		return err
+	}
+	if err := mgr.Add(keeper); err != nil {
+		return err
+	}
+	if err := stage.WatchPods(n.life, mgr, hub, stager, keeper); err != nil {
+		return err
+	}
+	if err := stage.WatchRetries(n.life, mgr, hub, keeper); err != nil {
+		return err
+	}
+	if err := mgr.Start(n.life); err != nil {
+		return err
+	}
+	n.World.Settle()
+	return nil
+}
+
+// registrar takes the Node service of a driver.
+type registrar struct{ node csi.NodeServer }
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r *registrar) RegisterService(_ *grpc.ServiceDesc, service any) {
+	if server, ok := service.(csi.NodeServer); ok {
+		r.node = server
+	}
+}
+
+func serverOf(services pavcsi.Services) csi.NodeServer {
+	r := &registrar{}
+	services(r)
+	return r.node
+}
+
+// Driver returns the Node service of a driver, whose calls end with the agent.
+func (n *Node) Driver(name string) (csi.NodeServer, context.Context) {
+	if n.drivers[name] == nil {
+		n.drivers[name] = n.serve(name)
+	}
+	return n.drivers[name], n.life
+}
+
+// effects are the operations on the node that something may happen before. Others only look.
+var effects = []string{
+	"Prepare", "Remove", "Renew", "Reset", "Attach ", "Detach", "Record ", "RecordPublication", "ForgetPublication", "Bind", "Unmount",
+	"Publish", "Unpublish", "RemovePod", "Fence",
+}
+
+// pause parks an operation on the node until the world lets it go on.
+func (n *Node) pause(ctx context.Context, operation string) error {
+	if !slices.ContainsFunc(effects, func(effect string) bool { return strings.HasPrefix(operation, effect) }) {
+		return nil
+	}
+	return n.World.Ask(ctx, world.NewCall(n.Name, fmt.Sprintf("%s does %s", n.Name, operation), func() error { return n.life.Err() }))
+}
+
+// Choices implements world.Actor.
+func (n *Node) Choices(add func(world.Choice)) {
+	if n.Linked() {
+		n.view.Choices(add)
+	}
+	for _, call := range n.World.Calls() {
+		if call.By == n.Name {
+			add(world.Choice{What: call.What, Weight: 6, Do: func() { n.goOn(call) }})
+		}
+	}
+}
+
+func (n *Node) goOn(call *world.Call) {
+	local := strings.HasPrefix(call.What, n.Name+" does ")
+	switch {
+	case local:
+		_ = n.World.Go(call) // its end is the agent's
+	case !n.Linked():
+		n.World.Answer(call, errAway)
+	default:
+		goOn(n.World, n.Faults, call)
+	}
+}
+
+// Kill ends the agent at once.
+func (n *Node) Kill() {
+	n.World.Notef("%s ends", n.Name)
+	n.agent.Close()
+	n.end()
+	n.World.Remove(n)
+	n.World.Settle()
+}
+
+// Relist has the agent lose a watch.
+func (n *Node) Relist() { n.view.Relist(n.World.Rand.IntN(100)) }

@@ -1,0 +1,313 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Kubelet's times: how long it waits for a driver, and before it calls again after a failure.
+const (
+	callTimeout  = 2 * time.Minute
+	firstBackoff = 500 * time.Millisecond
+	mostBackoff  = 2*time.Minute + 2*time.Second
+)
+
+// certainty is what kubelet knows of a volume.
+type certainty int
+
+const (
+	no certainty = iota
+	uncertain
+	yes
+)
+
+// device is a volume on its node, as kubelet knows it.
+type device struct {
+	driver, handle string
+	staged         certainty
+	operation
+}
+
+// target is a volume of a pod, as kubelet knows it.
+type target struct {
+	device    *device // nil for an inline volume
+	namespace string
+	name, uid string
+	pv        string // or the name of the inline volume
+	published certainty
+	operation
+}
+
+// operation is what goes on about a device or a target: one call at a time, and a pause after a failure.
+type operation struct {
+	attempt *attempt // nil where no call goes on
+	pause   time.Duration
+	due     time.Time
+}
+
+// attempt is one call.
+type attempt struct {
+	outcome func(err error)
+
+	mu    sync.Mutex
+	ended bool
+	err   error
+}
+
+func (t *target) path() string {
+	return fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~csi/%s/mount", KubeletDir, t.uid, t.pv)
+}
+
+// KubeletDir is kubelet's folder on the nodes.
+const KubeletDir = "/var/lib/kubelet"
+
+func (d *device) path() string {
+	return fmt.Sprintf("%s/plugins/kubernetes.io/csi/%s/%x/globalmount", KubeletDir, d.driver, sha256.Sum256([]byte(d.handle)))
+}
+
+// call has kubelet call a driver, unless a call goes on or it is too early for another.
+func (n *Node) call(o *operation, what string, driver string, call func(context.Context, csi.NodeServer) error, outcome func(error)) (string, func()) {
+	if o.attempt != nil || time.Now().Before(o.due) {
+		return "", nil
+	}
+	server, life := n.Drivers(driver)
+	if server == nil {
+		return "", nil
+	}
+	return what, func() {
+		a := &attempt{outcome: outcome}
+		o.attempt = a
+		go func() {
+			ctx, cancel := context.WithTimeout(life, callTimeout)
+			defer cancel()
+			err := call(ctx, server)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.ended, a.err = true, err
+		}()
+	}
+}
+
+// hear adds that kubelet hears of the end of a call.
+func (n *Node) hear(o *operation, about string, add func(world.Choice)) {
+	a := o.attempt
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		return
+	}
+	add(world.Choice{What: fmt.Sprintf("kubelet on %s hears about %s: %s", n.Name, about, status.Code(a.err)), Weight: 4, Do: func() {
+		o.attempt = nil
+		if a.err == nil {
+			o.pause = 0
+		} else {
+			o.pause = min(max(2*o.pause, firstBackoff), mostBackoff)
+			n.World.After(o.pause, func() {})
+		}
+		o.due = time.Now().Add(o.pause)
+		a.outcome(a.err)
+	}})
+}
+
+// settled returns what kubelet knows after a call: after an error that is not final, it knows nothing.
+func settled(success, failure certainty, err error) certainty {
+	switch status.Code(err) {
+	case codes.OK:
+		return success
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return uncertain
+	default:
+		return failure
+	}
+}
+
+// publish returns what kubelet is to do next until a volume is published for its pod, and nothing once it is.
+func (n *Node) publish(t *target) (what string, do func(), done bool) {
+	if t.published == yes {
+		return "", nil, true
+	}
+	if t.attempt != nil {
+		return "", nil, false
+	}
+	if t.device != nil && t.device.staged != yes {
+		what, do = n.stage(t.device)
+		return what, do, false
+	}
+	driver, id := pavv1.Driver, inlineID(t)
+	if t.device != nil {
+		driver, id = t.device.driver, t.device.handle
+	}
+	request := &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: t.path(), VolumeCapability: capability(), VolumeContext: map[string]string{
+			"csi.storage.k8s.io/pod.name": t.name, "csi.storage.k8s.io/pod.namespace": t.namespace,
+			"csi.storage.k8s.io/pod.uid": t.uid, "csi.storage.k8s.io/ephemeral": fmt.Sprint(t.device == nil),
+		},
+	}
+	if t.device != nil {
+		request.StagingTargetPath = t.device.path()
+	}
+	what, do = n.call(&t.operation, "publishes "+t.pv+" for", driver, func(ctx context.Context, server csi.NodeServer) error {
+		_, err := server.NodePublishVolume(ctx, request)
+		return err
+	}, func(err error) { t.published = settled(yes, no, err) })
+	begin := do
+	if begin == nil {
+		return "", nil, false
+	}
+	return what, func() {
+		if t.published == no {
+			t.published = uncertain
+		}
+		n.Machine.KubeletKeeps(uidOf(t), t.pv, true)
+		begin()
+	}, false
+}
+
+func (n *Node) stage(d *device) (string, func()) {
+	what, do := n.call(&d.operation, "stages "+d.handle+" for", d.driver, func(ctx context.Context, server csi.NodeServer) error {
+		_, err := server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path(), VolumeCapability: capability()})
+		return err
+	}, func(err error) { d.staged = settled(yes, no, err) })
+	if do == nil {
+		return "", nil
+	}
+	return what, func() {
+		d.staged = uncertain
+		do()
+	}
+}
+
+func capability() *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
+	}
+}
+
+func inlineID(t *target) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(t.uid+t.pv))) }
+
+// unpublish returns what kubelet is to do next until a pod has no volume any more, and reports whether it has none.
+func (n *Node) unpublish(uid string) (what string, do func(), done bool) {
+	done = true
+	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
+		t := n.targets[key]
+		if t.uid != uid {
+			continue
+		}
+		if t.published == no && t.attempt == nil {
+			n.Machine.KubeletKeeps(uidOf(t), t.pv, false)
+			delete(n.targets, key)
+			continue
+		}
+		done = false
+		driver, id := pavv1.Driver, inlineID(t)
+		if t.device != nil {
+			driver, id = t.device.driver, t.device.handle
+		}
+		if what, do = n.call(&t.operation, "unpublishes "+t.pv+" of", driver, func(ctx context.Context, server csi.NodeServer) error {
+			_, err := server.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: t.path()})
+			return err
+		}, func(err error) {
+			if err == nil {
+				t.published = no
+			}
+		}); do != nil {
+			return what, do, false
+		}
+	}
+	return "", nil, done
+}
+
+// unstages adds the ends of devices that no pod needs.
+func (n *Node) unstages(add func(world.Choice)) {
+	for _, key := range slices.Sorted(maps.Keys(n.devices)) {
+		d := n.devices[key]
+		n.hear(&d.operation, d.handle, add)
+		if d.attempt != nil || n.needed(d) {
+			continue
+		}
+		if d.staged == no {
+			delete(n.devices, key)
+			continue
+		}
+		what, do := n.call(&d.operation, "unstages "+d.handle, d.driver, func(ctx context.Context, server csi.NodeServer) error {
+			_, err := server.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path()})
+			return err
+		}, func(err error) {
+			if err == nil {
+				d.staged = no
+			}
+		})
+		if do != nil {
+			add(world.Choice{What: "kubelet on " + n.Name + " " + what, Weight: 3, Do: do})
+		}
+	}
+}
+
+// needed reports whether a pod has a device, or is to get it.
+func (n *Node) needed(d *device) bool {
+	for _, t := range n.targets {
+		if t.device == d {
+			return true
+		}
+	}
+	return false
+}
+
+// targetsOf returns the volumes of a pod, of which kubelet knows from now on; ok is false as long as one is not known.
+func (n *Node) targetsOf(pod *corev1.Pod) (targets []*target, ok bool) {
+	for _, volume := range pod.Spec.Volumes {
+		found, ok := n.targetOf(pod, volume)
+		if !ok {
+			return nil, false
+		}
+		if found != nil {
+			targets = append(targets, found)
+		}
+	}
+	return targets, true
+}
+
+func (n *Node) targetOf(pod *corev1.Pod, volume corev1.Volume) (*target, bool) {
+	t := &target{namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), pv: volume.Name}
+	switch {
+	case volume.CSI != nil && volume.CSI.Driver == pavv1.Driver:
+	case volume.PersistentVolumeClaim != nil:
+		claim := world.Object[*corev1.PersistentVolumeClaim](n.World.Store, pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		if claim == nil || claim.Status.Phase != corev1.ClaimBound {
+			return nil, false
+		}
+		pv := world.Object[*corev1.PersistentVolume](n.World.Store, "", claim.Spec.VolumeName)
+		if pv == nil || pv.Spec.CSI == nil || !isFor(pv, claim) {
+			return nil, false
+		}
+		key := pv.Spec.CSI.Driver + "/" + pv.Spec.CSI.VolumeHandle
+		if n.devices[key] == nil {
+			n.devices[key] = &device{driver: pv.Spec.CSI.Driver, handle: pv.Spec.CSI.VolumeHandle}
+		}
+		t.device, t.pv = n.devices[key], pv.Name
+	default:
+		return nil, true
+	}
+	key := t.uid + "/" + t.pv
+	if n.targets[key] == nil {
+		n.targets[key] = t
+	}
+	return n.targets[key], true
+}
