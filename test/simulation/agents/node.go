@@ -46,13 +46,14 @@ type Node struct {
 
 // Start starts the agent.
 func (n *Node) Start(ctx context.Context, shared *Shared) error {
-	n.life, n.end = context.WithCancel(ctx)
+	ctx, n.end = context.WithCancel(ctx)
+	n.life = ctx
 	caching, err := node.CacheOptions(n.On)
 	if err != nil {
 		return err
 	}
 	n.view = world.NewView(n.World, n.Name, caching)
-	client := &world.Client{World: n.World, By: n.Name, Life: n.life}
+	client := &world.Client{World: n.World, By: n.Name, Life: ctx}
 	mgr := world.NewManager(n.view, client)
 	hub := stage.NewHub()
 	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, hub.Wake)
@@ -69,19 +70,19 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	n.serve = func(driver string) csi.NodeServer {
 		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))
 	}
-	if err := stage.IndexVolumes(n.life, n.view); err != nil {
+	if err := stage.IndexVolumes(ctx, n.view); err != nil {
 		return err
 	}
 	if err := mgr.Add(keeper); err != nil {
 		return err
 	}
-	if err := stage.WatchPods(n.life, mgr, hub, stager, keeper); err != nil {
+	if err := stage.WatchPods(ctx, mgr, hub, stager, keeper); err != nil {
 		return err
 	}
-	if err := stage.WatchRetries(n.life, mgr, hub, keeper); err != nil {
+	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
 		return err
 	}
-	if err := mgr.Start(n.life); err != nil {
+	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
 	n.World.Settle()

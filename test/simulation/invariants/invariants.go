@@ -108,14 +108,14 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 // told by the API server before. What has changed since, no agent can know.
 func (i *Invariants) holder(by, step string, volume *pavv1.PavVolume, handle string) string {
 	driver := volume.Spec.Provisioner
-	if own, ok := i.read(by, step, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume); ok {
-		named := own.Spec.CSI != nil && own.Spec.CSI.Driver == driver && own.Spec.CSI.VolumeHandle == handle
-		if named && !isReleased(own) || named && own.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && volume.Status.DeletionAttempt == 0 {
+	if own, ok := i.read(by, step, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume); ok && isOf(own, driver, handle) {
+		kept := own.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && volume.Status.DeletionAttempt == 0
+		if kept || !isReleased(own) {
 			return fmt.Sprintf("its PersistentVolume (%s, %s)", own.Status.Phase, own.Spec.PersistentVolumeReclaimPolicy)
 		}
 	}
 	for _, pv := range list[*corev1.PersistentVolume](i, by, step, "PersistentVolume") {
-		if pv.Name != volume.Name && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver && pv.Spec.CSI.VolumeHandle == handle {
+		if pv.Name != volume.Name && isOf(pv, driver, handle) {
 			return fmt.Sprintf("PersistentVolume %s (%s)", pv.Name, pv.Status.Phase)
 		}
 	}
@@ -125,12 +125,21 @@ func (i *Invariants) holder(by, step string, volume *pavv1.PavVolume, handle str
 		}
 	}
 	for _, other := range list[*pavv1.PavVolume](i, by, step, "PavVolume") {
-		made := other.Status.Phase != pavv1.VolumePending && other.Status.Phase != ""
-		if other.UID != volume.UID && other.Spec.Provisioner == driver && other.Status.Handle == handle && made {
+		if other.UID != volume.UID && other.Spec.Provisioner == driver && other.Status.Handle == handle && isMade(other) {
 			return fmt.Sprintf("PavVolume %s (%s)", other.Name, other.Status.Phase)
 		}
 	}
 	return ""
+}
+
+// isOf reports whether a PersistentVolume stands for the storage of a handle.
+func isOf(pv *corev1.PersistentVolume, driver, handle string) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver && pv.Spec.CSI.VolumeHandle == handle
+}
+
+// isMade reports whether a volume is no more in the making.
+func isMade(v *pavv1.PavVolume) bool {
+	return v.Status.Phase != "" && v.Status.Phase != pavv1.VolumePending
 }
 
 // volumeIsLetGo checks that an agent which forgets a volume has asked what is left of it.
@@ -184,7 +193,7 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	}
 	handle := pv.Spec.CSI.VolumeHandle
 	for _, other := range list[*corev1.PersistentVolume](i, by, what, "PersistentVolume") {
-		if other.Spec.CSI != nil && other.Spec.CSI.Driver == pv.Spec.CSI.Driver && other.Spec.CSI.VolumeHandle == handle {
+		if isOf(other, pv.Spec.CSI.Driver, handle) {
 			i.failf(1, "%s %s for the handle %q, and knows that PersistentVolume %s has it", by, what, handle, other.Name)
 		}
 	}
@@ -238,15 +247,12 @@ func (i *Invariants) Ended(pod types.UID) {
 // deleting sees every volume before it is deleted.
 func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
-		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != driver || pv.Spec.CSI.VolumeHandle != v.Handle {
-			continue
-		}
-		if pv.Annotations[protocol.ProvisionedBy] == driver && !isReleased(pv) {
+		if isOf(pv, driver, v.Handle) && pv.Annotations[protocol.ProvisionedBy] == driver && !isReleased(pv) {
 			i.failf(1, "the storage of the handle %q is deleted, which PersistentVolume %s (%s) has", v.Handle, pv.Name, pv.Status.Phase)
 		}
 	}
 	for _, other := range world.Objects[*pavv1.PavVolume](i.store) {
-		if other.UID == v.By && other.UID != by && other.Spec.Provisioner == driver && other.Status.Handle == v.Handle && other.Status.Phase != "" && other.Status.Phase != pavv1.VolumePending {
+		if other.UID == v.By && other.UID != by && other.Spec.Provisioner == driver && other.Status.Handle == v.Handle && isMade(other) {
 			i.failf(1, "the storage of the handle %q, which PavVolume %s (%s) made, is deleted for another", v.Handle, other.Name, other.Status.Phase)
 		}
 	}
