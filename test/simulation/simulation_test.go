@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,7 +136,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		w.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	}
 	system := storage.New()
-	rules := invariants.Watch(store, system, func(by string) bool { return len(by) > 10 && by[:10] == "controller" })
+	rules := invariants.Watch(store, system, func(by string) bool { return strings.HasPrefix(by, "controller-") || strings.HasPrefix(by, "agent-") })
 	w.Heard = rules.Heard
 	names := []string{"n1", "n2", "n3"}
 	if err := scenario.Populate(store, names); err != nil {

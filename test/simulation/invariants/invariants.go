@@ -56,7 +56,9 @@ func (i *Invariants) write(by string, before, after client.Object) error {
 	}
 	switch o := after.(type) {
 	case *corev1.Pod:
-		if before == nil {
+		if before == nil && o.Labels[pavv1.StageLabel] != "" {
+			i.stagePodIsMade(by, o)
+		} else if before == nil {
 			i.podIsMade(by, o)
 		}
 	case *corev1.PersistentVolume:
@@ -101,6 +103,24 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 	if holder := i.holder(by, step("makes deletion pod %s", pod.Name), volume, script.Handle); holder != "" {
 		i.failf(1, "deletion pod %s of PavVolume %s is made for the handle %q, which %s has", pod.Name, volume.Name, script.Handle, holder)
+	}
+}
+
+// stagePodIsMade checks that a staging pod is made only for a volume that is its claim's, by what the agent was
+// told after the stage was written: before that, the storage may have been deleted.
+func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
+	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
+	if pod.Labels[pavv1.WorkflowLabel] != pavv1.WorkflowStaging || stage == nil || stage.Status.Restaging {
+		return
+	}
+	what := step("makes staging pod %s", pod.Name)
+	key := world.Key{Kind: "PersistentVolume", Name: stage.Spec.VolumeName}
+	pv, _ := i.read(by, what, key).(*corev1.PersistentVolume)
+	if pv == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != stage.Spec.ClaimRef.UID {
+		i.failf(3, "%s %s, and knows that PersistentVolume %s is not its claim's any more", by, what, stage.Spec.VolumeName)
+	}
+	if r := i.reads[by]; r != nil && r.objects[key].at < r.written[stage.Name] {
+		i.failf(6, "%s %s, and has not asked for PersistentVolume %s since it wrote PavStage %s", by, what, stage.Spec.VolumeName, stage.Name)
 	}
 }
 

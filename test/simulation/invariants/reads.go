@@ -18,6 +18,7 @@ type reads struct {
 	requests int
 	objects  map[world.Key]read
 	lists    map[string]read
+	written  map[string]int // when it wrote each PavStage
 }
 
 // read is an answer: an object, or nil, or the objects of a kind.
@@ -31,7 +32,7 @@ type read struct {
 func (i *Invariants) Heard(c *world.Call) {
 	r := i.reads[c.By]
 	if r == nil {
-		r = &reads{objects: map[world.Key]read{}, lists: map[string]read{}}
+		r = &reads{objects: map[world.Key]read{}, lists: map[string]read{}, written: map[string]int{}}
 		i.reads[c.By] = r
 	}
 	r.requests++
@@ -39,6 +40,10 @@ func (i *Invariants) Heard(c *world.Call) {
 	case "get":
 		key := world.Key{Kind: kind, Namespace: namespace, Name: name}
 		r.objects[key] = read{at: r.requests, object: i.store.Find(key)}
+	case "create":
+		if kind == "PavStage" {
+			r.written[name] = r.requests
+		}
 	case "list":
 		r.lists[kind] = read{at: r.requests, objects: i.store.All(kind)}
 	}

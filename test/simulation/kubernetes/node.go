@@ -236,10 +236,10 @@ func (n *Node) begin(c *container) {
 	}
 }
 
-// Recover has the containers start that hang.
+// Recover has the containers start that hang and that nobody could start on another node.
 func (n *Node) Recover() {
 	for _, c := range n.containers {
-		if c.hangs && !c.ended {
+		if c.hangs && !c.ended && c.pod.Labels[pavv1.StageLabel] != "" {
 			c.hangs = false
 			n.begin(c)
 		}
