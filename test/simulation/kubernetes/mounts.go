@@ -246,17 +246,33 @@ func (n *Node) unstages(add func(world.Choice)) {
 			delete(n.devices, key)
 			continue
 		}
-		what, do := n.call(&d.operation, "unstages "+d.handle, d.driver, func(ctx context.Context, server csi.NodeServer) error {
-			_, err := server.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path()})
-			return err
-		}, func(err error) {
-			if err == nil {
-				d.staged = no
-			}
-		})
-		if do != nil {
+		if what, do := n.unstage(d); do != nil {
 			add(world.Choice{What: "kubelet on " + n.Name + " " + what, Weight: 3, Do: do})
 		}
+	}
+}
+
+func (n *Node) unstage(d *device) (string, func()) {
+	return n.call(&d.operation, "unstages "+d.handle, d.driver, func(ctx context.Context, server csi.NodeServer) error {
+		_, err := server.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path()})
+		return err
+	}, func(err error) {
+		if err == nil {
+			d.staged = no
+		}
+	})
+}
+
+// Confuse has kubelet unstage a volume that its clients have, as after a restart in which it took them for gone: it
+// sees no mount at the staging path that would tell it otherwise.
+func (n *Node) Confuse() {
+	keys := slices.Sorted(maps.Keys(n.devices))
+	if len(keys) == 0 {
+		return
+	}
+	if what, do := n.unstage(n.devices[keys[n.World.Rand.IntN(len(keys))]]); do != nil {
+		n.World.Notef("kubelet on %s is confused, and %s", n.Name, what)
+		do()
 	}
 }
 

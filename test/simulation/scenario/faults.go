@@ -75,6 +75,9 @@ func (d *Disturber) disturb() {
 			d.OnNodes[node].Kill()
 			d.OnNodes[node] = d.BeginOn(node)
 		}
+	case 15:
+		d.World.Counts["kubelets confused"]++
+		d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Confuse()
 	case 14:
 		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
 			d.OnNodes[node].Relist()
