@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -127,6 +128,11 @@ func newStore() *world.Store {
 	return store
 }
 
+// pause returns how long somebody rests between two deeds in a run: from a hundredth of a time to all of it.
+func pause(w *world.World, most time.Duration) time.Duration {
+	return time.Duration(float64(most) * math.Pow(0.01, w.Rand.Float64()))
+}
+
 // run simulates one world from a seed.
 func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	store := newStore()
@@ -188,12 +194,12 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		rules.Clients(nodes)
 		return rules.Failed()
 	}
-	w.Add(&scenario.Paced{World: w, Actor: d, Pause: 10 * time.Second})
+	w.Add(&scenario.Paced{World: w, Actor: d, Pause: pause(w, 20*time.Second)})
 	tenants := &scenario.Tenants{World: w, Nodes: nodes}
 	tenants.Choose()
 	admins := &scenario.Admins{World: w}
 	people := []world.Actor{
-		&scenario.Paced{World: w, Actor: tenants, Pause: 2 * time.Second}, &scenario.Paced{World: w, Actor: admins, Pause: 10 * time.Second},
+		&scenario.Paced{World: w, Actor: tenants, Pause: pause(w, 4*time.Second)}, &scenario.Paced{World: w, Actor: admins, Pause: pause(w, 20*time.Second)},
 	}
 	come := func() {
 		for _, p := range people {
