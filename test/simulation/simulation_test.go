@@ -192,6 +192,9 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	nodes := d.Nodes
 	w.Check = func() error {
 		rules.Clients(nodes)
+		if dropped := events.Dropped(); len(dropped) > 0 {
+			return fmt.Errorf("invariant 5: nobody sees this event any more: %s", dropped[0])
+		}
 		return rules.Failed()
 	}
 	w.Add(&scenario.Paced{World: w, Actor: d, Pause: pause(w, 20*time.Second)})

@@ -4,16 +4,13 @@ package agents
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -213,66 +210,3 @@ func (c *Controller) Passes() int {
 
 // Places returns the counts of its queue of pods.
 func (c *Controller) Places() map[string]queue.Counts { return c.reconcilers.PodCounts() }
-
-// Events counts the events that agents give.
-type Events struct {
-	World *world.World
-
-	// Of counts them by object.
-	Of map[string]int
-
-	// Told are the texts of warnings, by object.
-	Told map[string][]string
-}
-
-// NewEvents returns a recorder that has heard nothing.
-func NewEvents(w *world.World) *Events {
-	return &Events{World: w, Of: map[string]int{}, Told: map[string][]string{}}
-}
-
-// Event implements record.EventRecorder.
-func (e *Events) Event(object runtime.Object, kind, reason, message string) {
-	name := describe(object)
-	e.Of[name]++
-	if kind == corev1.EventTypeWarning {
-		e.Told[name] = append(e.Told[name], reason+": "+message)
-	}
-}
-
-// Eventf implements record.EventRecorder.
-func (e *Events) Eventf(object runtime.Object, kind, reason, format string, arguments ...any) {
-	e.Event(object, kind, reason, fmt.Sprintf(format, arguments...))
-}
-
-// AnnotatedEventf implements record.EventRecorder.
-func (e *Events) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
-	e.Eventf(object, kind, reason, format, arguments...)
-}
-
-func describe(object runtime.Object) string {
-	if ref, ok := object.(*corev1.ObjectReference); ok {
-		return ref.Kind + " " + ref.Namespace + "/" + ref.Name
-	}
-	accessor, ok := object.(interface {
-		GetNamespace() string
-		GetName() string
-	})
-	if !ok {
-		return fmt.Sprintf("%T", object)
-	}
-	return fmt.Sprintf("%T %s/%s", object, accessor.GetNamespace(), accessor.GetName())
-}
-
-// Warnings returns the warnings that a claim got.
-func (e *Events) Warnings(claim *corev1.PersistentVolumeClaim) []string {
-	return append(e.Told[describe(claim)], e.Told["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
-}
-
-// All returns all warnings.
-func (e *Events) All() []string {
-	var all []string
-	for _, texts := range e.Told {
-		all = append(all, texts...)
-	}
-	return all
-}

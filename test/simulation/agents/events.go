@@ -1,0 +1,110 @@
+package agents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// Of each object, an agent's recorder lets through a burst of events, then one in a while, and drops the others: so
+// client-go says.
+const (
+	burst  = 25
+	refill = 5 * time.Minute
+)
+
+// Events are those that agents give.
+type Events struct {
+	World *world.World
+
+	told    map[string][]string // warnings by object
+	budgets map[string]*budget
+	dropped []string
+}
+
+// budget is what is left of an object's.
+type budget struct {
+	left  float64
+	since time.Time
+}
+
+// NewEvents returns a recorder that has heard nothing.
+func NewEvents(w *world.World) *Events {
+	return &Events{World: w, told: map[string][]string{}, budgets: map[string]*budget{}}
+}
+
+// Event implements record.EventRecorder.
+func (e *Events) Event(object runtime.Object, kind, reason, message string) {
+	name := describe(object)
+	if !e.spend(name) {
+		e.dropped = append(e.dropped, fmt.Sprintf("%s: %s: %s", name, reason, message))
+		e.World.Counts["events beyond the budget"]++
+		return
+	}
+	if kind == corev1.EventTypeWarning {
+		e.told[name] = append(e.told[name], reason+": "+message)
+	}
+}
+
+func (e *Events) spend(name string) bool {
+	now := time.Now()
+	b := e.budgets[name]
+	if b == nil {
+		b = &budget{left: burst, since: now}
+		e.budgets[name] = b
+	}
+	b.left = min(burst, b.left+now.Sub(b.since).Seconds()/refill.Seconds())
+	b.since = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// Eventf implements record.EventRecorder.
+func (e *Events) Eventf(object runtime.Object, kind, reason, format string, arguments ...any) {
+	e.Event(object, kind, reason, fmt.Sprintf(format, arguments...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (e *Events) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
+	e.Eventf(object, kind, reason, format, arguments...)
+}
+
+func describe(object runtime.Object) string {
+	if ref, ok := object.(*corev1.ObjectReference); ok {
+		return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+	}
+	accessor, ok := object.(interface {
+		GetNamespace() string
+		GetName() string
+	})
+	if !ok {
+		return fmt.Sprintf("%T", object)
+	}
+	return fmt.Sprintf("%T %s/%s", object, accessor.GetNamespace(), accessor.GetName())
+}
+
+// Warnings returns the warnings that a claim got.
+func (e *Events) Warnings(claim *corev1.PersistentVolumeClaim) []string {
+	return append(e.told[describe(claim)], e.told["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
+}
+
+// All returns all warnings.
+func (e *Events) All() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(e.told)) {
+		all = append(all, e.told[name]...)
+	}
+	return all
+}
+
+// Dropped returns the events that nobody will see.
+func (e *Events) Dropped() []string { return e.dropped }
