@@ -3,7 +3,6 @@ package workflow
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -196,9 +195,6 @@ func ran(s *corev1.ContainerStatus) bool {
 // container that was waiting, such as for the pod's volumes, the kubelet says in the end that it could not be
 // located, and knows no ID of it. Where Kubernetes' garbage collector ended the pod, the kubelet said nothing.
 func NeverRan(pod *corev1.Pod) bool {
-	collected := func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC"
-	}
 	unlocated := false
 	for status := range containers(pod) {
 		s := *status
@@ -209,7 +205,19 @@ func NeverRan(pod *corev1.Pod) bool {
 			return false
 		}
 	}
-	return pod.Status.Phase == corev1.PodFailed && (unlocated || !slices.ContainsFunc(pod.Status.Conditions, collected))
+	_, collected := Collected(pod)
+	return pod.Status.Phase == corev1.PodFailed && (unlocated || !collected)
+}
+
+// Collected reports whether Kubernetes' garbage collector ended a pod because there was no node of its name, or one
+// that is out of service, and when. A node of that name may be there again: its kubelet need not have heard of the pod.
+func Collected(pod *corev1.Pod) (at time.Time, collected bool) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC" {
+			return c.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // ReadyToStart returns the status of the condition that says that the sandbox and the volumes of a pod are

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,30 @@ func TestSimulation(t *testing.T) {
 		all.add(simulate(t, *firstSeed+uint64(n), *steps))
 	}
 	t.Logf("%s; %.0f passes a second", all, float64(all.passes)/time.Since(began).Seconds())
+}
+
+// Runs from seeds that found something once.
+func TestFormerFailures(t *testing.T) {
+	raw, err := os.ReadFile("testdata/seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for line := range strings.Lines(string(raw)) {
+		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if first == "" || first == "#" {
+			continue
+		}
+		seed, err := strconv.ParseUint(first, 10, 64)
+		if err != nil {
+			t.Fatalf("testdata/seeds: %v", err)
+		}
+		simulate(t, seed, *steps)
+		ran++
+	}
+	if ran == 0 {
+		t.Error("testdata/seeds has no seeds")
+	}
 }
 
 // The same seed has the same history.

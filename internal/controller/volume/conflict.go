@@ -162,7 +162,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if !watches.NodeGone(node) {
+	if !watches.NodeGone(node) && untoldFor(r.now(), pod) < longPatience {
 		return retry.ErrStale
 	}
 	return nil

@@ -268,6 +268,10 @@ func decideUntold(now time.Time, pod *corev1.Pod, condition string) decision {
 	if within(now, endOf(pod), 2*reportPatience) {
 		return again(reportPatience)
 	}
-	return waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
+	d := waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
 		pod.Spec.NodeName, pod.Namespace, pod.Name), true)
+	if untold := untoldFor(now, pod); untold > 0 {
+		d.after = max(longPatience-untold, reportPatience)
+	}
+	return d
 }

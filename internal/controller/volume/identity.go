@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,11 +90,22 @@ func (o observed) chosen() (string, knowledge) {
 		return handleOf(result, o.volume.Name)
 	case neverBound(pod), workflow.NeverRan(pod) && !o.nodeGone:
 		return o.volume.Name, handleKnown
-	case o.nodeGone && !within(o.now, endOf(pod), reportPatience):
+	case o.nodeGone && !within(o.now, endOf(pod), reportPatience), untoldFor(o.now, pod) >= longPatience:
 		return "", handleUnknown
 	default:
 		return "", handleUntold
 	}
+}
+
+// untoldFor returns for how long the node of a pod that Kubernetes' garbage collector ended has said nothing of it:
+// no time for other pods. If there is a node of that name again, its agent would have told long before longPatience,
+// or knows nothing of the pod.
+func untoldFor(now time.Time, pod *corev1.Pod) time.Duration {
+	at, collected := workflow.Collected(pod)
+	if !collected {
+		return 0
+	}
+	return now.Sub(at)
 }
 
 func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {

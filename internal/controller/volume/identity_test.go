@@ -38,11 +38,14 @@ func neverMounted(pod *corev1.Pod) {
 	}}}
 }
 
-// collected is what Kubernetes' garbage collector says of a pod that it ends.
-func collected(pod *corev1.Pod) {
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC",
-	})
+// collected is what Kubernetes' garbage collector says of a pod that it ended so long ago.
+func collected(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", LastTransitionTime: ago(seconds),
+		})
+	}
 }
 
 // unidentified is a revert as earlier versions recorded it.
@@ -75,7 +78,8 @@ func TestIdentity(t *testing.T) {
 		"a pod that no kubelet started":            {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
 		"one whose /pav was never mounted":         {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
 		"also where nobody wants the volume":       {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
-		"one that Kubernetes took for gone":        {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }, collected), untold: true},
+		"one that Kubernetes took for gone":        {state: at(creating).pod(99, collected(99)), untold: true},
+		"and of which no node ever tells":          {state: at(creating).pod(999, collected(601)), never: true},
 		"but not where its node is gone":           {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
 		"what is reverted, by the pod that failed": {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
 		"what is reverted, when it is recorded":    {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observed) { o.volume.Status.Handle = "y" }), want: "y"},
@@ -156,6 +160,8 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"a revert waits for what the pod left":       {state: failedCreation(7), want: stepDone, after: 5 * time.Second},
 		"and says so":                                {state: failedCreation(60), want: stepWait, message: "to tell what pod pav-pods/pod left in /pav"},
 		"what nobody will tell is not reverted":      {state: failedCreation(60).with(nodeGone), want: stepAbandon},
+		"a node that is back may tell yet":           {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to tell what pod"},
+		"but not for ever":                           {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
 		"nor where nobody wants it":                  {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
 		"the definition's own handle is known":       {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
 		"where nothing deletes, nothing is reverted": {state: failedCreation(60).with(nodeGone).with(func(o *observed) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -42,7 +43,7 @@ func NewEvents(w *world.World) *Events {
 // Event implements record.EventRecorder.
 func (e *Events) Event(object runtime.Object, kind, reason, message string) {
 	name := describe(object)
-	if !e.spend(name) {
+	if !e.spend(name + " " + uidOf(object)) {
 		e.dropped = append(e.dropped, fmt.Sprintf("%s: %s: %s", name, reason, message))
 		e.World.Counts["events beyond the budget"]++
 		return
@@ -76,6 +77,17 @@ func (e *Events) Eventf(object runtime.Object, kind, reason, format string, argu
 // AnnotatedEventf implements record.EventRecorder.
 func (e *Events) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
 	e.Eventf(object, kind, reason, format, arguments...)
+}
+
+// uidOf returns the UID of what an event is about: another object of the same name has a budget of its own.
+func uidOf(object runtime.Object) string {
+	switch o := object.(type) {
+	case *corev1.ObjectReference:
+		return string(o.UID)
+	case interface{ GetUID() types.UID }:
+		return string(o.GetUID())
+	}
+	return ""
 }
 
 func describe(object runtime.Object) string {
