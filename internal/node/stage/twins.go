@@ -128,10 +128,14 @@ func (t *task) outlived(context.Context) error {
 	return fmt.Errorf("%w: %w: %q, of which pods of this node still have it; delete them first", ErrBusy, errOutlived, t.stage.Spec.VolumeName)
 }
 
-// tellClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged.
+// tellClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged, unless that
+// was told a short time ago: kubelet repeats its call.
 func (s *Stager) tellClaimOf(volume *corev1.PersistentVolume, reason error) {
 	ref := volume.Spec.ClaimRef
 	if ref == nil {
+		return
+	}
+	if due, _ := s.repeats.Due(string(ref.UID), reason.Error(), s.now()); !due {
 		return
 	}
 	s.events.Event(claimNamed(ref.Namespace, ref.Name, ref.UID), corev1.EventTypeWarning, "FailedMount", observe.Clip(reason.Error(), observe.MaxNote))

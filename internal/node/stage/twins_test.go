@@ -79,6 +79,22 @@ func TestRefuseTwin_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
 	}
 }
 
+// The claims' budget of events is for what is new.
+func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
+	n := newNode(t)
+	v := n.staged(t)
+	a := n.withVolumes(v, "pv", "new")
+	a.volumes["pv"].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "claim-uid"}
+	for range 30 {
+		if err := n.stager.refuseTwins(t.Context(), v, []string{"pv", "new"}); !errors.Is(err, ErrRefused) {
+			t.Fatalf("got %v, want ErrRefused", err)
+		}
+	}
+	if told := len(n.events); told != 1 {
+		t.Errorf("the claim got %d events, want 1", told)
+	}
+}
+
 // Kubelet, to which both persistent volumes are one volume, asks only for the target of the new one.
 func TestPublish_OfASuccessor_StagesItAnew(t *testing.T) {
 	n := newNode(t)
