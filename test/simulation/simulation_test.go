@@ -40,6 +40,7 @@ var (
 	seeds     = flag.Int("seeds", 20, "how many seeds, from the first on")
 	during    = flag.Duration("during", 0, "take seeds for as long as this, instead of so many")
 	steps     = flag.Int("steps", 3000, "how many steps are disturbed, in each run")
+	without   = flag.String("without", "", "what does not happen, of "+strings.Join(optional, ", "))
 	history   = flag.Bool("history", false, "print the history of each run")
 )
 
@@ -76,6 +77,15 @@ func (o outcome) String() string {
 	return text
 }
 
+// asked returns the settings that the flags ask for.
+func asked() settings {
+	s := settings{steps: *steps}
+	if *without != "" {
+		s.without = strings.Split(*without, ",")
+	}
+	return s
+}
+
 // Runs from seeds, in which all that must be true is true.
 func TestSimulation(t *testing.T) {
 	began := time.Now()
@@ -87,7 +97,7 @@ func TestSimulation(t *testing.T) {
 		return n < *seeds
 	}
 	for n := 0; wanted(n); n++ {
-		all.add(simulate(t, *firstSeed+uint64(n), *steps))
+		all.add(simulate(t, *firstSeed+uint64(n), asked()))
 	}
 	t.Logf("%s; %.0f passes a second", all, float64(all.passes)/time.Since(began).Seconds())
 }
@@ -108,7 +118,7 @@ func TestFormerFailures(t *testing.T) {
 		if err != nil {
 			t.Fatalf("testdata/seeds: %v", err)
 		}
-		simulate(t, seed, *steps)
+		simulate(t, seed, settings{steps: 3000})
 		ran++
 	}
 	if ran == 0 {
@@ -120,25 +130,11 @@ func TestFormerFailures(t *testing.T) {
 func TestSameSeed(t *testing.T) {
 	for n := range uint64(min(*seeds, 5)) {
 		seed := *firstSeed + n
-		first, second := simulate(t, seed, *steps), simulate(t, seed, *steps)
+		first, second := simulate(t, seed, asked()), simulate(t, seed, asked())
 		if first.hash != second.hash {
 			t.Errorf("seed %d: two runs had different histories, of %d and %d steps", seed, first.steps, second.steps)
 		}
 	}
-}
-
-// simulate runs one seed as a test of its own.
-func simulate(t *testing.T, seed uint64, steps int) (o outcome) {
-	t.Helper()
-	t.Run(fmt.Sprint(seed), func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var err error
-			if o, err = run(t.Context(), seed, steps); err != nil {
-				t.Errorf("seed %d: %v", seed, err)
-			}
-		})
-	})
-	return o
 }
 
 func newStore() *world.Store {
@@ -159,7 +155,7 @@ func pause(w *world.World, most time.Duration) time.Duration {
 }
 
 // run simulates one world from a seed.
-func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
+func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	store := newStore()
 	store.Name = uint32(seed)
 	w := world.New(seed, store)
@@ -176,9 +172,9 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 	w.Add(&kubernetes.Volumes{World: w})
 	w.Add(&kubernetes.Scheduler{World: w})
 	w.Add(&kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}})
-	trouble := &kubernetes.Trouble{Hangs: w.Rand.IntN(60), Fails: w.Rand.IntN(300), Dies: w.Rand.IntN(4)}
+	trouble := &kubernetes.Trouble{Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4))}
 	events := agents.NewEvents(w)
-	faults := &agents.Faults{Refused: w.Rand.IntN(60), Cut: w.Rand.IntN(60)}
+	faults := &agents.Faults{Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60))}
 	begun := 0
 	passes := 0
 	d := &scenario.Disturber{World: w, OnNodes: map[*kubernetes.Node]*agents.Node{}}
@@ -222,12 +218,16 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		}
 		return rules.Failed()
 	}
-	w.Add(&scenario.Paced{World: w, Actor: d, Pause: pause(w, 20*time.Second)})
+	disturber := &scenario.Paced{World: w, Actor: d, Pause: pause(w, 20*time.Second)}
+	if s.has("disturbances") {
+		w.Add(disturber)
+	}
 	tenants := &scenario.Tenants{World: w, Nodes: nodes}
 	tenants.Choose()
 	admins := &scenario.Admins{World: w}
-	people := []world.Actor{
-		&scenario.Paced{World: w, Actor: tenants, Pause: pause(w, 4*time.Second)}, &scenario.Paced{World: w, Actor: admins, Pause: pause(w, 20*time.Second)},
+	people := []world.Actor{&scenario.Paced{World: w, Actor: tenants, Pause: pause(w, 4*time.Second)}}
+	if administrators := (&scenario.Paced{World: w, Actor: admins, Pause: pause(w, 20*time.Second)}); s.has("administrators") {
+		people = append(people, administrators)
 	}
 	come := func() {
 		for _, p := range people {
@@ -254,7 +254,7 @@ func run(ctx context.Context, seed uint64, steps int) (outcome, error) {
 		synctest.Wait()
 		return outcome{hash: w.Hash(), lives: tenants.Lives, steps: w.Steps, passes: passes, counts: w.Counts}, err
 	}
-	if err := w.Run(steps, nil); err != nil {
+	if err := w.Run(s.steps, nil); err != nil {
 		return finish(err)
 	}
 

@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// settings are what a run depends on besides its seed.
+type settings struct {
+	// steps is how many are disturbed.
+	steps int
+
+	// without names what does not happen.
+	without []string
+}
+
+// optional is what a run can do without.
+var optional = []string{"refused", "cut", "hangs", "fails", "dies", "disturbances", "administrators"}
+
+func (s settings) has(what string) bool { return !slices.Contains(s.without, what) }
+
+// perMille returns a frequency, or none where that is left out.
+func (s settings) perMille(what string, often int) int {
+	if !s.has(what) {
+		return 0
+	}
+	return often
+}
+
+// command is what repeats a run.
+func (s settings) command(seed uint64) string {
+	text := fmt.Sprintf(`make simulate ARGS="-run TestSimulation -seed %d -seeds 1 -steps %d -history`, seed, s.steps)
+	if len(s.without) > 0 {
+		text += " -without " + strings.Join(s.without, ",")
+	}
+	return text + `"`
+}
+
+// shrink returns the settings of a shorter run of a seed with fewer kinds of trouble that fails alike, and how.
+func shrink(t *testing.T, seed uint64, s settings, failure error) (settings, error) {
+	t.Helper()
+	fails := func(tried settings) error {
+		var err error
+		synctest.Test(t, func(t *testing.T) { _, err = run(t.Context(), seed, tried) })
+		if err == nil || likeness(err) != likeness(failure) {
+			return nil
+		}
+		return err
+	}
+	for _, what := range optional {
+		tried := settings{steps: s.steps, without: append(slices.Clone(s.without), what)}
+		if err := fails(tried); err != nil {
+			s, failure = tried, err
+		}
+	}
+	for part := s.steps / 2; part > 0; part /= 2 {
+		tried := settings{steps: s.steps - part, without: s.without}
+		if err := fails(tried); err != nil {
+			s, failure = tried, err
+		}
+	}
+	return s, failure
+}
+
+// likeness is what two failures have in common that are alike: the invariant, or the first words.
+func likeness(err error) string {
+	words := strings.Fields(err.Error())
+	return strings.Join(words[:min(len(words), 2)], " ")
+}
+
+// simulate runs one seed as a test of its own. A run that fails is shrunk.
+func simulate(t *testing.T, seed uint64, s settings) (o outcome) {
+	t.Helper()
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		var err error
+		synctest.Test(t, func(t *testing.T) { o, err = run(t.Context(), seed, s) })
+		if err == nil {
+			return
+		}
+		t.Errorf("seed %d: %v", seed, err)
+		shorter, failure := shrink(t, seed, s, err)
+		t.Logf("shorter: %v\n%s", failure, shorter.command(seed))
+	})
+	return o
+}
