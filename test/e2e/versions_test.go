@@ -158,6 +158,9 @@ func deploy(t *testing.T, yaml, strategy string) {
 	if edited == yaml {
 		t.Fatal("the DaemonSet has no updateStrategy of the known form")
 	}
+	if err := deleteWebhooks(ctx, yaml); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := kubectl(ctx, edited, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +178,22 @@ func deploy(t *testing.T, yaml, strategy string) {
 	if err := poll(ctx, definitionsAreJudged); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// deleteWebhooks does what the documentation says of a rollback: the webhooks are deleted first where the version
+// does not have all of them. The agents own a part of each, so that applying others would leave it in force.
+func deleteWebhooks(ctx context.Context, yaml string) error {
+	names, err := kubectl(ctx, "", "get", "validatingwebhookconfiguration", "pav-provisioners", "--ignore-not-found", "-o", "jsonpath={.webhooks[*].name}")
+	if err != nil {
+		return err
+	}
+	for name := range strings.FieldsSeq(names) {
+		if !strings.Contains(yaml, "- name: "+name+"\n") {
+			_, err := kubectl(ctx, "", "delete", "validatingwebhookconfiguration", "pav-provisioners")
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteOthers does what the documentation says of a rollback: the cluster's admission rules that a version
