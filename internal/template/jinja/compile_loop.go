@@ -249,7 +249,13 @@ func (l *loopCode) source(r *run, items py.Value) (py.Iterator, error) {
 	if err != nil || l.keep == nil {
 		return source, err
 	}
-	return l.keep(r, source), nil
+	if l.unit == nil {
+		return l.keep(r, source), nil
+	}
+	// The test stands where the loop stands, outside of what each call of a recursive loop has of its own.
+	outside := *r
+	outside.frame = r.frame.outer
+	return l.keep(&outside, source), nil
 }
 
 // one executes the body for item.
