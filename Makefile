@@ -119,10 +119,10 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 
 ##@ Check
 
-# The integration tests run beside the first end-to-end tests, one after another, which mostly wait.
+# What runs side by side mostly waits: the integration tests, and the end-to-end tests on two clusters.
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit test-simulation compile test-integration+test-e2e test-conformance
+	@test/parts/run test packages verify lint test-unit test-simulation compile test-integration+test-e2e+test-e2e-alone test-conformance
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing
@@ -174,9 +174,17 @@ test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go) go.mod go.sum
 	go test -c -o $@ ./test/e2e
 
+# Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one.
+ALONE := ^Test(APIServerAway|Agents|Controller(Restarted|Stopped)|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|LeaderMoves|Load_|NewProvisioner|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|UnreliableAPIServer|VolumeInUse)
+E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
+
 .PHONY: test-e2e
-test-e2e: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) ## Run the end-to-end tests on a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar
+test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(ALONE)'
+
+.PHONY: test-e2e-alone
+test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)'
 
 # The driver whose volumes are shared by all nodes; test-long has the other two.
 .PHONY: test-conformance
@@ -214,7 +222,6 @@ long-node: $(CLUSTER) ## End the node agent after each of its effects, and make 
 long-controller: $(CLUSTER) ## Run the other integration tests with all of their repeats
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -skip TestNode_ ./test/integration/...
 
-E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsGoOn$$
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
 LOADED := ^Test(Load_|NodeAgentsRolledOut|TenClients)
