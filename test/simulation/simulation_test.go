@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,7 @@ var shared = agents.NewShared()
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	debug.SetGCPercent(400) // each run makes much and keeps little
 	os.Exit(m.Run())
 }
 
@@ -169,9 +171,11 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	if err := scenario.Populate(store, names); err != nil {
 		return outcome{}, err
 	}
-	w.Add(&kubernetes.Volumes{World: w})
-	w.Add(&kubernetes.Scheduler{World: w})
-	w.Add(&kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}})
+	for _, part := range []world.Actor{
+		&kubernetes.Volumes{World: w}, &kubernetes.Scheduler{World: w}, &kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}},
+	} {
+		w.Add(&world.OfStore{Store: store, Actor: part})
+	}
 	trouble := &kubernetes.Trouble{Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4))}
 	events := agents.NewEvents(w)
 	faults := &agents.Faults{Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60))}

@@ -169,9 +169,13 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 }
 
 // tellLeft gives an event about storage that may be left to everybody who may look for it, the
-// PavProvisioner first: claim and PavVolume may be gone by then.
+// PavProvisioner first: claim and PavVolume may be gone by then. What it precedes may fail and be tried again
+// for as long as the cache is behind: it is told once in a while.
 func (r *Reconciler) tellLeft(o observed, text string) {
 	text = observe.Clip(text, observe.MaxNote)
+	if due, _ := r.left.Due(o.volume.Name, text, r.now()); !due {
+		return
+	}
 	if o.provisioner != nil {
 		r.Events.Event(o.provisioner, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	}

@@ -69,6 +69,7 @@ type Reconciler struct {
 	written   written
 	wishes    wishes
 	repeats   observe.Repeats
+	left      observe.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
 	rejections workqueue.TypedRateLimiter[string]
 	now        func() time.Time
@@ -280,6 +281,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.written.forget(volume)
 	r.wishes.forget(volume)
 	r.repeats.Forget(volume)
+	r.left.Forget(volume)
 	r.rejections.Forget(volume)
 	pods, err := r.podsOf(ctx, volume)
 	if err != nil {

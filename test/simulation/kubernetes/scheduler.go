@@ -45,9 +45,8 @@ func (s *Scheduler) schedule(pod *corev1.Pod) (string, func()) {
 		if class == nil || !waits(class) || claim.Annotations[protocol.SelectedNode] != "" || len(nodes) == 0 {
 			return "", nil
 		}
-		node := nodes[s.World.Rand.IntN(len(nodes))]
 		return "chooses a node for the claim of", change(s.World, claim, func(c *corev1.PersistentVolumeClaim) {
-			metav1.SetMetaDataAnnotation(&c.ObjectMeta, protocol.SelectedNode, node)
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, protocol.SelectedNode, nodes[s.World.Rand.IntN(len(nodes))])
 		})
 	}
 	if len(nodes) == 0 {
@@ -61,9 +60,8 @@ func (s *Scheduler) schedule(pod *corev1.Pod) (string, func()) {
 			}}
 		})
 	}
-	node := nodes[s.World.Rand.IntN(len(nodes))]
 	return "binds", change(s.World, pod, func(p *corev1.Pod) {
-		p.Spec.NodeName = node
+		p.Spec.NodeName = nodes[s.World.Rand.IntN(len(nodes))]
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now())}}
 	})
 }

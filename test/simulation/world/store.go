@@ -219,7 +219,7 @@ func (s *Store) put(t *table, key Key, before, after client.Object) (client.Obje
 	if before != nil && bytes.Equal(raw, t.objects[key].raw) {
 		return before, nil // a write that changes nothing is none
 	}
-	kept := t.example.DeepCopyObject().(client.Object)
+	kept := shallow(t.example)
 	if err := json.Unmarshal(raw, kept); err != nil {
 		return nil, err
 	}

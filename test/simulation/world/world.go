@@ -33,6 +33,27 @@ type Actor interface {
 	Choices(add func(Choice))
 }
 
+// OfStore is an actor whose choices follow from the store alone: it is asked again when that has changed.
+type OfStore struct {
+	Store *Store
+	Actor Actor
+
+	asked bool
+	at    int // the store's writes
+	found []Choice
+}
+
+// Choices implements Actor.
+func (o *OfStore) Choices(add func(Choice)) {
+	if !o.asked || o.at != o.Store.Writes {
+		o.asked, o.at, o.found = true, o.Store.Writes, o.found[:0]
+		o.Actor.Choices(func(c Choice) { o.found = append(o.found, c) })
+	}
+	for _, c := range o.found {
+		add(c)
+	}
+}
+
 // World is one run. But for the methods that say so, it is used by the goroutine that runs it only.
 type World struct {
 	Store *Store
@@ -54,6 +75,7 @@ type World struct {
 	Heard func(*Call)
 
 	actors []Actor
+	found  []Choice // of the last step: kept for its room
 	timers []timer
 	hash   hash.Hash64
 
@@ -133,8 +155,7 @@ func (w *World) Settle() {
 func (w *World) step() error {
 	w.Steps++
 	w.elapse()
-	var choices []Choice
-	total := 0
+	choices, total := w.found[:0], 0
 	add := func(c Choice) {
 		c.Weight = max(c.Weight, 1)
 		total += c.Weight
@@ -150,6 +171,7 @@ func (w *World) step() error {
 		}
 		add(Choice{What: "time passes", Do: func() { w.Sleep(next) }})
 	}
+	w.found = choices
 	if len(choices) == 0 {
 		w.Sleep(time.Second)
 		return w.check()

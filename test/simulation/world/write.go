@@ -1,7 +1,6 @@
 package world
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,18 +34,19 @@ func (s *Store) Patch(by string, object client.Object, patch client.Patch, statu
 	if before == nil {
 		return t.notFound(key)
 	}
-	after, err := patched(t, t.objects[key].raw, before.GetResourceVersion(), data)
+	after, err := patched(t, t.objects[key].raw, data)
 	if err != nil {
 		return err
 	}
 	if after.GetUID() != before.GetUID() {
 		return t.conflict(key, "the UID is another one's")
 	}
-	if version := after.GetResourceVersion(); version != before.GetResourceVersion() {
+	// The version is not in the encoding, which is the same for equal objects: the patch's is all there is.
+	if version := after.GetResourceVersion(); version != "" && version != before.GetResourceVersion() {
 		return t.conflict(key, "the object has been modified")
 	}
 	if status {
-		whole := before.DeepCopyObject().(client.Object)
+		whole := shallow(before)
 		copyStatus(after, whole)
 		after = whole
 	} else if hasStatus(t) {
@@ -58,17 +59,12 @@ func (s *Store) Patch(by string, object client.Object, patch client.Patch, statu
 	return copyInto(kept, object)
 }
 
-func patched(t *table, raw []byte, version string, data []byte) (client.Object, error) {
-	// The version is not in the encoding, which is the same for equal objects.
-	withVersion, err := jsonpatch.MergePatch(raw, fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, version))
-	if err != nil {
-		return nil, err
-	}
-	merged, err := jsonpatch.MergePatch(withVersion, data)
+func patched(t *table, raw, data []byte) (client.Object, error) {
+	merged, err := jsonpatch.MergePatch(raw, data)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	after := t.example.DeepCopyObject().(client.Object)
+	after := shallow(t.example)
 	if err := json.Unmarshal(merged, after); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -88,9 +84,9 @@ func (s *Store) Update(by string, object client.Object, status bool) error {
 	case object.GetResourceVersion() != "" && object.GetResourceVersion() != before.GetResourceVersion():
 		return t.conflict(key, "the object has been modified")
 	}
-	after := object.DeepCopyObject().(client.Object)
+	after := shallow(object)
 	if status {
-		after = before.DeepCopyObject().(client.Object)
+		after = shallow(before)
 		copyStatus(object, after)
 	} else if hasStatus(t) {
 		copyStatus(before, after)
@@ -117,7 +113,7 @@ func (s *Store) Delete(by string, key Key, preconditions *metav1.Preconditions, 
 			return t.conflict(key, "the object has been modified")
 		}
 	}
-	after := before.DeepCopyObject().(client.Object)
+	after := shallow(before)
 	seconds := graceOf(before, grace)
 	if known := before.GetDeletionGracePeriodSeconds(); before.GetDeletionTimestamp() != nil && (known == nil || *known <= seconds) {
 		return nil // is being deleted already
@@ -152,8 +148,16 @@ func hasStatus(t *table) bool {
 	return reflect.ValueOf(t.example).Elem().FieldByName("Status").IsValid()
 }
 
+// shallow returns a copy of an object whose metadata can be set; what it points to is shared.
+func shallow(object client.Object) client.Object {
+	made := reflect.New(reflect.TypeOf(object).Elem())
+	made.Elem().Set(reflect.ValueOf(object).Elem())
+	return made.Interface().(client.Object)
+}
+
+// copyStatus sets the status of an object that is to be stored; what it points to is shared.
 func copyStatus(from, to client.Object) {
-	source := reflect.ValueOf(from.DeepCopyObject()).Elem().FieldByName("Status")
+	source := reflect.ValueOf(from).Elem().FieldByName("Status")
 	if source.IsValid() {
 		reflect.ValueOf(to).Elem().FieldByName("Status").Set(source)
 	}
@@ -174,19 +178,11 @@ func specDiffers(before, after client.Object) bool {
 		case "TypeMeta", "ObjectMeta", "Status":
 			continue
 		}
-		if !bytes.Equal(encoded(a.Field(i)), encoded(b.Field(i))) {
+		if !equality.Semantic.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
 			return true
 		}
 	}
 	return false
-}
-
-func encoded(value reflect.Value) []byte {
-	raw, err := json.Marshal(value.Interface())
-	if err != nil {
-		panic(err)
-	}
-	return raw
 }
 
 // copyInto fills an object that a caller gave with one of the store.
