@@ -175,12 +175,15 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 	go test -c -o $@ ./test/e2e
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one.
-ALONE := ^Test(APIServerAway|Agents|Controller(Restarted|Stopped)|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|LeaderMoves|Load_|NewProvisioner|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|UnreliableAPIServer|VolumeInUse)
+ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_|NewProvisioner|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
+# What the simulation and the integration tests hold, too, is left to test-long.
+SOAK := ^TestSoak$$
+CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(ALONE)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(ALONE)|$(CRASHED)'
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
@@ -198,7 +201,7 @@ conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernet
 ##@ Check at length
 
 # Each is a part of test-long, and can be run by itself.
-LONG := long-unit long-simulation long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-conformance
+LONG := long-unit long-simulation long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
 $(LONG): export PAV_LONG := 1
 .PHONY: $(LONG)
 
@@ -223,7 +226,6 @@ long-controller: $(CLUSTER) ## Run the other integration tests with all of their
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -skip TestNode_ ./test/integration/...
 
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsGoOn$$
-CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
 LOADED := ^Test(Load_|NodeAgentsRolledOut|TenClients)
 
 long-disturbed: $(E2E) ## Disturb the agents 100 times
@@ -236,7 +238,10 @@ long-loaded: $(E2E) ## Make 500 claims at once, roll out the node agents ten tim
 	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(LOADED)'
 
 long-e2e: $(E2E) ## Run the other end-to-end tests with all of their repeats
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(DISTURBED)|$(CRASHED)|$(LOADED)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(DISTURBED)|$(CRASHED)|$(LOADED)'
+
+long-soak: $(E2E) ## Let volumes come and go for an hour while requests fail, agents die and a node is rebooted
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(SOAK)'
 
 long-conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run the short specs of Kubernetes' storage suite with all drivers
 	env -u FOCUS -u FAILED -u RECORD SHORT=1 test/conformance/run

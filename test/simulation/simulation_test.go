@@ -178,7 +178,7 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	}
 	trouble := &kubernetes.Trouble{Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4))}
 	events := agents.NewEvents(w)
-	faults := &agents.Faults{Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60))}
+	faults := &agents.Faults{Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60)), Killed: s.perMille("killed", w.Rand.IntN(10))}
 	begun := 0
 	passes := 0
 	d := &scenario.Disturber{World: w, OnNodes: map[*kubernetes.Node]*agents.Node{}}
@@ -192,6 +192,7 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	d.Begin = func() *agents.Controller {
 		begun++
 		c := &agents.Controller{Name: fmt.Sprintf("controller-%d", begun), World: w, Faults: faults, Events: events}
+		c.Dies = func() { d.Dies(c) }
 		if err := c.Start(ctx, shared, queue.Limits{Overall: 10, PerProvisioner: 4}, 3); err != nil {
 			panic(err)
 		}
@@ -204,6 +205,7 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 			Name: fmt.Sprintf("agent-%d", begun), On: node.Name, World: w, Faults: faults, Events: events, Machine: node.Machine,
 			Linked: func() bool { return node.Linked },
 		}
+		n.Dies = func() { d.DiesOn(node) }
 		if err := n.Start(ctx, shared); err != nil {
 			panic(err)
 		}
@@ -228,7 +230,7 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	}
 	tenants := &scenario.Tenants{World: w, Nodes: nodes}
 	tenants.Choose()
-	admins := &scenario.Admins{World: w}
+	admins := &scenario.Admins{World: w, Storage: system}
 	people := []world.Actor{&scenario.Paced{World: w, Actor: tenants, Pause: pause(w, 4*time.Second)}}
 	if administrators := (&scenario.Paced{World: w, Actor: admins, Pause: pause(w, 20*time.Second)}); s.has("administrators") {
 		people = append(people, administrators)

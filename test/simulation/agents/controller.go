@@ -27,8 +27,9 @@ import (
 
 // Faults are how often, of a thousand times, something happens to a request of an agent.
 type Faults struct {
-	// Refused requests have no effect, and Cut ones have it although their answer is an error.
-	Refused, Cut int
+	// Refused requests have no effect, and Cut ones have it although their answer is an error. Killed are agents whose
+	// request had its effect, and who never hear of it.
+	Refused, Cut, Killed int
 }
 
 // Controller is a process of the controller agent that leads.
@@ -40,6 +41,9 @@ type Controller struct {
 
 	// Stalled says that nothing of it goes on.
 	Stalled bool
+
+	// Dies has it end, and another one begin.
+	Dies func()
 
 	view        *world.View
 	mu          sync.Mutex
@@ -112,14 +116,19 @@ func (c *Controller) Choices(add func(world.Choice)) {
 	}
 	for _, call := range c.World.Calls() {
 		if call.By == c.Name {
-			add(world.Choice{What: call.What, Weight: 6, Do: func() { goOn(c.World, c.Faults, call) }})
+			add(world.Choice{What: call.What, Weight: 6, Do: func() { goOn(c.World, c.Faults, call, c.Dies) }})
 		}
 	}
 }
 
-// goOn lets a request go on, or has something happen to it.
-func goOn(w *world.World, faults *Faults, call *world.Call) {
+// goOn lets a request go on, or has something happen to it, or to the agent.
+func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 	switch {
+	case call.Writes && w.Chance(faults.Killed):
+		if err := w.Apply(call); err == nil {
+			w.Counts["agents killed after: "+kindOf(call)]++
+		}
+		dies()
 	case w.Chance(faults.Refused):
 		w.Notef("refused")
 		w.Counts["requests refused"]++
@@ -137,6 +146,12 @@ func goOn(w *world.World, faults *Faults, call *world.Call) {
 			w.Notef("%s", reasonOf(err))
 		}
 	}
+}
+
+// kindOf returns what a request does, without the name of the object.
+func kindOf(call *world.Call) string {
+	words := strings.Fields(strings.TrimPrefix(call.What, call.By+" "))
+	return strings.Join(words[:max(len(words)-1, 1)], " ")
 }
 
 var errAway = &url.Error{Op: "Get", URL: "https://api", Err: errors.New("dial tcp: connect: no route to host")}

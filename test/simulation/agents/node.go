@@ -33,6 +33,9 @@ type Node struct {
 	// Machine is the node, as the agent sees it.
 	Machine *simnode.Node
 
+	// Dies has it end, and another one begin.
+	Dies func()
+
 	// Linked reports whether the node reaches the API server.
 	Linked func() bool
 
@@ -142,13 +145,22 @@ func (n *Node) Choices(add func(world.Choice)) {
 func (n *Node) goOn(call *world.Call) {
 	local := strings.HasPrefix(call.What, n.Name+" does ")
 	switch {
+	case local && n.World.Chance(n.Faults.Killed):
+		n.World.Counts["agents killed before: "+operationOf(call)]++
+		n.Dies()
 	case local:
 		_ = n.World.Go(call) // its end is the agent's
 	case !n.Linked():
 		n.World.Answer(call, errAway)
 	default:
-		goOn(n.World, n.Faults, call)
+		goOn(n.World, n.Faults, call, n.Dies)
 	}
+}
+
+// operationOf returns what is done to a node, without what it is done to.
+func operationOf(call *world.Call) string {
+	operation, _, _ := strings.Cut(strings.TrimPrefix(call.What, call.By+" does "), " ")
+	return operation
 }
 
 // Kill ends the agent at once.

@@ -266,6 +266,9 @@ func (i *Invariants) Ended(pod types.UID) {
 
 // deleting sees every volume before it is deleted.
 func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
+	if v.By == "" {
+		i.failf(1, "the storage of the handle %q of %s, which an administrator has, is deleted", v.Handle, driver)
+	}
 	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
 		if isOf(pv, driver, v.Handle) && pv.Annotations[protocol.ProvisionedBy] == driver && !isReleased(pv) {
 			i.failf(1, "the storage of the handle %q is deleted, which PersistentVolume %s (%s) has", v.Handle, pv.Name, pv.Status.Phase)

@@ -45,6 +45,13 @@ spec:
   volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}`,
+	"private": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {scope: Pod, podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
+  volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
 	"light": `
 spec:
   provisioningModes: [Dynamic]
@@ -53,7 +60,7 @@ spec:
 }
 
 // provisioners are the names of the definitions, in order.
-var provisioners = []string{"light", "named", "plain", "planned", "validated"}
+var provisioners = []string{"light", "named", "plain", "planned", "private", "validated"}
 
 // pod returns the template of a pod whose container has these arguments.
 func pod(arguments ...string) string {

@@ -47,12 +47,28 @@ func (d *Disturber) Choices(add func(world.Choice)) {
 	add(world.Choice{What: "something is disturbed", Do: d.disturb})
 }
 
+// Dies has a controller agent end, and another one lead where it did.
+func (d *Disturber) Dies(c *agents.Controller) {
+	c.Kill()
+	switch c {
+	case d.Former:
+		d.Former = nil
+	case d.Controller:
+		d.Controller = d.Begin()
+	}
+}
+
+// DiesOn has the agent of a node end, and another one begin.
+func (d *Disturber) DiesOn(node *kubernetes.Node) {
+	d.OnNodes[node].Kill()
+	d.OnNodes[node] = d.BeginOn(node)
+}
+
 func (d *Disturber) disturb() {
 	switch d.World.Rand.IntN(16) {
 	case 0:
 		d.World.Counts["agents killed"]++
-		d.Controller.Kill()
-		d.Controller = d.Begin()
+		d.Dies(d.Controller)
 	case 1:
 		if d.Former == nil {
 			d.World.Counts["leaders replaced"]++
@@ -72,8 +88,7 @@ func (d *Disturber) disturb() {
 	case 12, 13:
 		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
 			d.World.Counts["node agents killed"]++
-			d.OnNodes[node].Kill()
-			d.OnNodes[node] = d.BeginOn(node)
+			d.DiesOn(node)
 		}
 	case 15:
 		d.World.Counts["kubelets confused"]++

@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
@@ -72,6 +73,9 @@ func (t *Tenants) Choose() {
 	for _, class := range all[:1+t.World.Rand.IntN(6)] {
 		t.Classes = append(t.Classes, class.Name)
 	}
+	if t.World.Rand.IntN(2) == 0 {
+		t.Classes = append(t.Classes, static)
+	}
 	t.Claims, t.Names = 1+t.World.Rand.IntN(12), 1+t.World.Rand.IntN(6)
 }
 
@@ -129,9 +133,13 @@ func (t *Tenants) end(pod *corev1.Pod) {
 	}
 }
 
+// static is the class of what administrators have themselves, and offer.
+const static = "static"
+
 // Admins run the cluster: they change policies and definitions, take volumes over, and clear up.
 type Admins struct {
-	World *world.World
+	World   *world.World
+	Storage *storage.System
 
 	// Leaving says that what is retained is thrown away.
 	Leaving bool
@@ -144,6 +152,9 @@ func (a *Admins) Choices(add func(world.Choice)) {
 	pvs := world.Objects[*corev1.PersistentVolume](a.World.Store)
 	if len(pvs) > 0 {
 		add(world.Choice{What: "an administrator does something to a PersistentVolume", Do: func() { a.reclaim(pvs[a.World.Rand.IntN(len(pvs))]) }})
+	}
+	if !a.Leaving {
+		add(world.Choice{What: "an administrator offers a volume", Do: a.offer})
 	}
 	volumes := world.Objects[*pavv1.PavVolume](a.World.Store)
 	if len(volumes) > 0 {
@@ -174,6 +185,23 @@ func (a *Admins) policy(pv *corev1.PersistentVolume, policy corev1.PersistentVol
 	_ = world.Change(a.World.Store, people, pv, func(p *corev1.PersistentVolume) { p.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
+// offer makes a static PersistentVolume of storage that an administrator has. Nobody but administrators deletes that.
+func (a *Admins) offer() {
+	with := []string{"plain", "planned", "private", "validated"}
+	number := a.World.Rand.IntN(6)
+	driver, handle := with[number%len(with)], fmt.Sprintf("own%d", number)
+	a.Storage.Make(driver, handle, "")
+	_ = a.World.Store.Create(people, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: handle},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			VolumeMode: new(corev1.PersistentVolumeFilesystem), StorageClassName: static,
+			PersistentVolumeReclaimPolicy: [...]corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete}[a.World.Rand.IntN(2)],
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
+		},
+	})
+}
+
 // adopt makes a static PersistentVolume of the storage of another one.
 func (a *Admins) adopt(pv *corev1.PersistentVolume) {
 	if pv.Spec.CSI == nil {
@@ -182,7 +210,7 @@ func (a *Admins) adopt(pv *corev1.PersistentVolume) {
 	_ = a.World.Store.Create(people, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("static%d", a.World.Rand.IntN(5))},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: pv.Spec.Capacity, AccessModes: pv.Spec.AccessModes, VolumeMode: pv.Spec.VolumeMode, StorageClassName: "static",
+			Capacity: pv.Spec.Capacity, AccessModes: pv.Spec.AccessModes, VolumeMode: pv.Spec.VolumeMode, StorageClassName: "taken",
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: pv.Spec.CSI.Driver, VolumeHandle: pv.Spec.CSI.VolumeHandle}},
 		},
 	})

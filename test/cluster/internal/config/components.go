@@ -40,9 +40,10 @@ func (n Node) Component(name string) control.Component {
 	}
 }
 
-// Environment is that of everything that a node starts.
+// Environment is that of everything that a node starts. A sixth of the API server's time was garbage collection;
+// there is more memory than time.
 func (n Node) Environment() []string {
-	return []string{"PATH=" + n.Bin + ":" + SystemPath, "HOME=/root", "TMPDIR=/tmp", "LANG=C.UTF-8"}
+	return []string{"PATH=" + n.Bin + ":" + SystemPath, "HOME=/root", "TMPDIR=/tmp", "LANG=C.UTF-8", "GOGC=300"}
 }
 
 // SystemPath finds programs of the machine whatever the caller's PATH is.
