@@ -15,6 +15,10 @@ type settings struct {
 
 	// without names what does not happen.
 	without []string
+
+	// broken is a driver of which no pod ever starts, and classes are those that claims have; empty for none and all.
+	broken  string
+	classes []string
 }
 
 // optional is what a run can do without.

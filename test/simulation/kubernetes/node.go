@@ -26,6 +26,9 @@ type Trouble struct {
 	// Hangs: a container never starts. Fails: it ends with a failure, before or after its effect. Dies: a daemon that
 	// serves a volume ends, at each step.
 	Hangs, Fails, Dies int
+
+	// Broken is a driver of which no container ever starts.
+	Broken string
 }
 
 // Node is a node with its kubelet, its containers, and what PaV's node agent does for them.
@@ -216,7 +219,7 @@ func (n *Node) starts(pod *corev1.Pod) (string, func()) {
 func (n *Node) start(pod *corev1.Pod) {
 	c := &container{pod: pod}
 	if pod.Labels[pavv1.WorkflowLabel] != "" {
-		c.hangs = n.World.Chance(n.Trouble.Hangs)
+		c.hangs = n.World.Chance(n.Trouble.Hangs) || n.Trouble.Broken != "" && pod.Annotations[driverAnnotation] == n.Trouble.Broken
 		script, err := storage.Parse(pod.Spec.Containers[0].Args)
 		if err != nil {
 			panic(err) // the templates are the simulation's own

@@ -66,15 +66,18 @@ func (t *Tenants) claim() {
 	}
 }
 
-// Choose has the tenants of a run use a few classes, claims and names only: runs differ most by that.
+// Choose has the tenants of a run use a few claims and names only, and a few classes unless they have some already:
+// runs differ most by that.
 func (t *Tenants) Choose() {
-	all := classes()
-	t.World.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, class := range all[:1+t.World.Rand.IntN(6)] {
-		t.Classes = append(t.Classes, class.Name)
-	}
-	if t.World.Rand.IntN(2) == 0 {
-		t.Classes = append(t.Classes, static)
+	if len(t.Classes) == 0 {
+		all := classes()
+		t.World.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, class := range all[:1+t.World.Rand.IntN(6)] {
+			t.Classes = append(t.Classes, class.Name)
+		}
+		if t.World.Rand.IntN(2) == 0 {
+			t.Classes = append(t.Classes, static)
+		}
 	}
 	t.Claims, t.Names = 1+t.World.Rand.IntN(12), 1+t.World.Rand.IntN(6)
 }

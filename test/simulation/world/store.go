@@ -39,6 +39,7 @@ func (k Key) compare(other Key) int {
 // Event is a change of an object. Before is nil for one that has come, and After for one that has gone.
 type Event struct {
 	Key           Key
+	At            time.Time
 	Before, After client.Object
 }
 
@@ -231,7 +232,7 @@ func (s *Store) put(t *table, key Key, before, after client.Object) (client.Obje
 		t.sorted = slices.Insert(t.sorted, at, key)
 	}
 	t.objects[key] = stored{object: kept, raw: raw}
-	t.events = append(t.events, Event{Key: key, Before: before, After: kept})
+	t.events = append(t.events, Event{Key: key, At: time.Now(), Before: before, After: kept})
 	return kept, nil
 }
 
@@ -299,7 +300,7 @@ func (s *Store) remove(by string, t *table, key Key, object client.Object) error
 	delete(t.objects, key)
 	at, _ := slices.BinarySearchFunc(t.sorted, key, Key.compare)
 	t.sorted = slices.Delete(t.sorted, at, at+1)
-	t.events = append(t.events, Event{Key: key, Before: object})
+	t.events = append(t.events, Event{Key: key, At: time.Now(), Before: object})
 	return nil
 }
 

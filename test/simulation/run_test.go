@@ -1,0 +1,261 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/test/simulation/agents"
+	"github.com/albertofaria/pav/test/simulation/invariants"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/scenario"
+	"github.com/albertofaria/pav/test/simulation/storage"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+func newStore() *world.Store {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
+		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
+		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{})
+	store.Hook(kubernetes.Admit)
+	return store
+}
+
+// pause returns how long somebody rests between two deeds in a run: from a hundredth of a time to all of it.
+func pause(w *world.World, most time.Duration) time.Duration {
+	return time.Duration(float64(most) * math.Pow(0.01, w.Rand.Float64()))
+}
+
+// simulated is one world, with all who live in it.
+type simulated struct {
+	*world.World
+
+	settings settings
+	rules    *invariants.Invariants
+	system   *storage.System
+	events   *agents.Events
+	faults   *agents.Faults
+	trouble  *kubernetes.Trouble
+
+	disturber *scenario.Disturber
+	tenants   *scenario.Tenants
+	admins    *scenario.Admins
+	people    []world.Actor
+	agents    int // that ever began
+}
+
+// run simulates one world from a seed.
+func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
+	w, err := newWorld(ctx, seed, s)
+	if err != nil {
+		return outcome{}, err
+	}
+	err = w.live()
+	return w.end(), err
+}
+
+// newWorld returns a world in which nothing has happened yet.
+func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) {
+	store := newStore()
+	store.Name = uint32(seed)
+	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New()}
+	if *history {
+		w.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
+	}
+	w.rules = invariants.Watch(store, w.system, func(by string) bool { return strings.HasPrefix(by, "controller-") || strings.HasPrefix(by, "agent-") })
+	w.Heard = w.rules.Heard
+	names := []string{"n1", "n2", "n3"}
+	if err := scenario.Populate(store, names); err != nil {
+		return nil, err
+	}
+	for _, part := range []world.Actor{
+		&kubernetes.Volumes{World: w.World}, &kubernetes.Scheduler{World: w.World},
+		&kubernetes.Collector{World: w.World, Kinds: []string{"Pod", "PavStage", "CSIDriver"}},
+	} {
+		w.Add(&world.OfStore{Store: store, Actor: part})
+	}
+	w.trouble = &kubernetes.Trouble{
+		Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4)), Broken: s.broken,
+	}
+	w.faults = &agents.Faults{
+		Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60)), Killed: s.perMille("killed", w.Rand.IntN(10)),
+	}
+	w.events = agents.NewEvents(w.World)
+	w.addNodes(ctx, names)
+	w.addPeople()
+	return w, nil
+}
+
+// addNodes adds the nodes, the agents, and who disturbs them.
+func (w *simulated) addNodes(ctx context.Context, names []string) {
+	d := &scenario.Disturber{World: w.World, OnNodes: map[*kubernetes.Node]*agents.Node{}}
+	d.Begin = func() *agents.Controller { return w.begin(ctx) }
+	d.BeginOn = func(node *kubernetes.Node) *agents.Node { return w.beginOn(ctx, node) }
+	w.disturber = d
+	for _, name := range names {
+		node := kubernetes.NewNode(w.World, name, w.system, w.trouble)
+		node.Starting, node.Ended = w.rules.Starting, w.rules.Ended
+		node.Drivers = func(driver string) (csi.NodeServer, context.Context) { return d.Driver(node, driver) }
+		d.Nodes = append(d.Nodes, node)
+		w.Add(node)
+	}
+	d.Controller = d.Begin()
+	for _, node := range d.Nodes {
+		d.OnNodes[node] = d.BeginOn(node)
+	}
+	w.Check = func() error {
+		w.rules.Clients(d.Nodes)
+		if dropped := w.events.Dropped(); len(dropped) > 0 {
+			return fmt.Errorf("invariant 5: nobody sees this event any more: %s", dropped[0])
+		}
+		return w.rules.Failed()
+	}
+	if w.settings.has("disturbances") {
+		w.Add(&scenario.Paced{World: w.World, Actor: d, Pause: pause(w.World, 20*time.Second)})
+	}
+}
+
+// begin starts a controller agent.
+func (w *simulated) begin(ctx context.Context) *agents.Controller {
+	w.agents++
+	c := &agents.Controller{Name: fmt.Sprintf("controller-%d", w.agents), World: w.World, Faults: w.faults, Events: w.events}
+	c.Dies = func() { w.disturber.Dies(c) }
+	if err := c.Start(ctx, shared, queue.Limits{Overall: 10, PerProvisioner: 4}, 3); err != nil {
+		panic(err)
+	}
+	w.Add(c)
+	return c
+}
+
+// beginOn starts an agent of a node.
+func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.Node {
+	w.agents++
+	n := &agents.Node{
+		Name: fmt.Sprintf("agent-%d", w.agents), On: node.Name, World: w.World, Faults: w.faults, Events: w.events, Machine: node.Machine,
+		Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) },
+	}
+	if err := n.Start(ctx, shared); err != nil {
+		panic(err)
+	}
+	w.Add(n)
+	return n
+}
+
+// addPeople adds tenants and administrators.
+func (w *simulated) addPeople() {
+	w.tenants = &scenario.Tenants{World: w.World, Nodes: w.disturber.Nodes, Classes: w.settings.classes}
+	w.tenants.Choose()
+	w.admins = &scenario.Admins{World: w.World, Storage: w.system}
+	w.people = []world.Actor{&scenario.Paced{World: w.World, Actor: w.tenants, Pause: pause(w.World, 4*time.Second)}}
+	if administrators := (&scenario.Paced{World: w.World, Actor: w.admins, Pause: pause(w.World, 20*time.Second)}); w.settings.has("administrators") {
+		w.people = append(w.people, administrators)
+	}
+	w.come()
+}
+
+func (w *simulated) come() {
+	for _, p := range w.people {
+		w.Add(p)
+	}
+}
+
+func (w *simulated) leave() {
+	for _, p := range w.people {
+		w.Remove(p)
+	}
+}
+
+// rest lets the world go on for a time.
+func (w *simulated) rest(wait time.Duration) error {
+	until := time.Now().Add(wait)
+	return w.Run(1_000_000, func() bool { return time.Now().After(until) })
+}
+
+// live lets people and disturbances come, then stops all faults, and at last has everybody leave.
+func (w *simulated) live() error {
+	if err := w.Run(w.settings.steps, nil); err != nil {
+		return err
+	}
+
+	// Faults stop: all comes to rest.
+	w.Notef("calm")
+	w.disturber.Calm()
+	w.admins.Restore()
+	w.leave()
+	*w.faults, *w.trouble = agents.Faults{}, kubernetes.Trouble{}
+	if err := w.rest(30 * time.Minute); err != nil {
+		return err
+	}
+	if err := w.rules.Settled(w.events.Warnings); err != nil {
+		return err
+	}
+
+	// Everybody leaves, and nothing stays.
+	w.Notef("leaving")
+	w.tenants.Leaving, w.admins.Leaving = true, true
+	w.come()
+	if err := w.rest(60 * time.Minute); err != nil {
+		return err
+	}
+	w.leave()
+	if err := w.rest(10 * time.Minute); err != nil {
+		return err
+	}
+	return w.rules.Left(w.events.All(), w.disturber.Nodes)
+}
+
+// end ends all agents, and returns what came of the run.
+func (w *simulated) end() outcome {
+	d := w.disturber
+	if d.Former != nil {
+		d.Former.Kill()
+	}
+	o := outcome{lives: w.tenants.Lives, steps: w.Steps, passes: d.Controller.Passes(), counts: w.Counts, bound: w.bound()}
+	d.Controller.Kill()
+	for _, node := range d.Nodes {
+		if agent := d.OnNodes[node]; agent != nil {
+			agent.Kill()
+		}
+	}
+	synctest.Wait()
+	o.hash = w.Hash()
+	return o
+}
+
+// bound returns how long each claim waited that was bound, by its class.
+func (w *simulated) bound() map[string][]time.Duration {
+	made, bound := map[types.UID]time.Time{}, map[string][]time.Duration{}
+	for _, e := range w.Store.Events("PersistentVolumeClaim") {
+		claim, ok := e.After.(*corev1.PersistentVolumeClaim)
+		if !ok {
+			continue
+		}
+		if e.Before == nil {
+			made[claim.UID] = e.At
+		}
+		if at, waits := made[claim.UID]; waits && claim.Status.Phase == corev1.ClaimBound {
+			delete(made, claim.UID)
+			bound[*claim.Spec.StorageClassName] = append(bound[*claim.Spec.StorageClassName], e.At.Sub(at))
+		}
+	}
+	return bound
+}
