@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/seed"
 )
 
@@ -115,6 +116,7 @@ func (s *soak) work(t *testing.T, namespace string, chosen uint64) (finish func(
 				remove(t, &corev1.PersistentVolume{ObjectMeta: objectMeta("", w.name())})
 			}
 		}
+		s.forgetVolumes(t, "node2")
 	})
 	return finish
 }
@@ -151,6 +153,28 @@ func (s *soak) reboot(t *testing.T, node string) {
 	t.Cleanup(func() { onCluster(t, "node", "start", node) }) // In case the reboot is left half done.
 	onCluster(t, "node", "reboot", node)
 	within(t, soakWithin, "all agents are ready after the reboot", func(ctx context.Context) error { return agentsReady(ctx, "") })
+}
+
+// forgetVolumes removes what kubelet has of volumes that it forgot when its node was rebooted, once nothing is mounted
+// there: it would keep their empty folders for ever.
+func (s *soak) forgetVolumes(t *testing.T, node string) {
+	t.Helper()
+	eventually(t, "no volume is staged any more", func(ctx context.Context) error {
+		stages := &pavv1.PavStageList{}
+		if err := kube.List(ctx, stages); err != nil {
+			return err
+		}
+		if n := len(stages.Items); n > 0 {
+			return fmt.Errorf("there are %d PavStages", n)
+		}
+		return nil
+	})
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	const folders = kubeletCSI + "/soak-* " + kubeletCSI + "/volumeDevices/{pvc-*,static-*,staging/*,publish/*}"
+	if _, err := onNode(ctx, node, "bash", "-c", "rm -rf --one-file-system "+folders); err != nil {
+		t.Error(err)
+	}
 }
 
 // renewCertificate takes the webhook's certificate away, as if it had ended, and waits for another.
