@@ -184,10 +184,20 @@ func (w *simulated) leave() {
 	}
 }
 
-// rest lets the world go on for a time.
+// rest lets the world go on for a time, or until there is nothing that people have made.
 func (w *simulated) rest(wait time.Duration) error {
 	until := time.Now().Add(wait)
-	return w.Run(1_000_000, func() bool { return time.Now().After(until) })
+	return w.Run(1_000_000, func() bool { return time.Now().After(until) || w.empty() })
+}
+
+// empty reports whether nothing is there of claims, their clients and their volumes.
+func (w *simulated) empty() bool {
+	for _, kind := range []string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"} {
+		if w.Store.Len(kind) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // live lets people and disturbances come, then stops all faults, and at last has everybody leave.
@@ -217,7 +227,8 @@ func (w *simulated) live() error {
 		return err
 	}
 	w.leave()
-	if err := w.rest(10 * time.Minute); err != nil {
+	until := time.Now().Add(10 * time.Minute)
+	if err := w.Run(1_000_000, func() bool { return time.Now().After(until) }); err != nil {
 		return err
 	}
 	return w.rules.Left(w.events.All(), w.disturber.Nodes)

@@ -135,6 +135,9 @@ func (t *table) conflict(key Key, why string) error {
 // Find returns an object, which must not be changed, or nil.
 func (s *Store) Find(key Key) client.Object { return s.table(key.Kind).objects[key].object }
 
+// Len returns how many objects of a kind there are.
+func (s *Store) Len(kind string) int { return len(s.table(kind).sorted) }
+
 // All returns the objects of a kind, which must not be changed, in the order of their names.
 func (s *Store) All(kind string) []client.Object {
 	t := s.table(kind)
