@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,13 +11,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/test/simulation/agents"
 	"github.com/albertofaria/pav/test/simulation/invariants"
@@ -27,18 +21,6 @@ import (
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
-
-func newStore() *world.Store {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
-		panic(err)
-	}
-	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
-		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
-		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{})
-	store.Hook(kubernetes.Admit)
-	return store
-}
 
 // pause returns how long somebody rests between two deeds in a run: from a hundredth of a time to all of it.
 func pause(w *world.World, most time.Duration) time.Duration {
@@ -75,14 +57,14 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 
 // newWorld returns a world in which nothing has happened yet.
 func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) {
-	store := newStore()
+	store := kubernetes.NewStore()
 	store.Name = uint32(seed)
 	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New()}
 	if *history {
 		w.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	}
 	w.rules = invariants.Watch(store, w.system, func(by string) bool { return strings.HasPrefix(by, "controller-") || strings.HasPrefix(by, "agent-") })
-	w.Heard = w.rules.Heard
+	w.Heard, w.rules.Pass = w.rules.Heard, w.World.Pass
 	names := []string{"n1", "n2", "n3"}
 	if err := scenario.Populate(store, names); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 		return err
 	}
 	c.reconcilers = controller.NewReconcilers(controller.Parts{
-		Client: mgr.Client, Live: live, Direct: live, Events: c.Events, Templates: shared.Templates, Definitions: shared.Definitions,
+		Client: mgr.Client, Live: live, Direct: live, Events: c.Events.Recorder(), Templates: shared.Templates, Definitions: shared.Definitions,
 		Pods: pods, Version: "simulation",
 	})
 	if err := c.reconcilers.Register(mgr, func() crcontroller.Options {

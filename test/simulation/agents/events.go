@@ -9,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Of each object, an agent's recorder lets through a burst of events, then one in a while, and drops the others: so
+// Of each object, a process's recorder lets through a burst of events, then one in a while, and drops the others: so
 // client-go says.
 const (
 	burst  = 25
@@ -25,8 +26,19 @@ type Events struct {
 	World *world.World
 
 	told    map[string][]string // warnings by object
-	budgets map[string]*budget
 	dropped []string
+}
+
+// recorder is that of one process: another one knows nothing of the events that it gave.
+type recorder struct {
+	*Events
+
+	budgets map[string]*budget
+}
+
+// Recorder returns the recorder of a process that begins.
+func (e *Events) Recorder() record.EventRecorder {
+	return &recorder{Events: e, budgets: map[string]*budget{}}
 }
 
 // budget is what is left of an object's.
@@ -37,11 +49,11 @@ type budget struct {
 
 // NewEvents returns a recorder that has heard nothing.
 func NewEvents(w *world.World) *Events {
-	return &Events{World: w, told: map[string][]string{}, budgets: map[string]*budget{}}
+	return &Events{World: w, told: map[string][]string{}}
 }
 
 // Event implements record.EventRecorder.
-func (e *Events) Event(object runtime.Object, kind, reason, message string) {
+func (e *recorder) Event(object runtime.Object, kind, reason, message string) {
 	name := describe(object)
 	if !e.spend(name + " " + uidOf(object)) {
 		e.dropped = append(e.dropped, fmt.Sprintf("%s: %s: %s", name, reason, message))
@@ -53,7 +65,7 @@ func (e *Events) Event(object runtime.Object, kind, reason, message string) {
 	}
 }
 
-func (e *Events) spend(name string) bool {
+func (e *recorder) spend(name string) bool {
 	now := time.Now()
 	b := e.budgets[name]
 	if b == nil {
@@ -70,12 +82,12 @@ func (e *Events) spend(name string) bool {
 }
 
 // Eventf implements record.EventRecorder.
-func (e *Events) Eventf(object runtime.Object, kind, reason, format string, arguments ...any) {
+func (e *recorder) Eventf(object runtime.Object, kind, reason, format string, arguments ...any) {
 	e.Event(object, kind, reason, fmt.Sprintf(format, arguments...))
 }
 
 // AnnotatedEventf implements record.EventRecorder.
-func (e *Events) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
+func (e *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
 	e.Eventf(object, kind, reason, format, arguments...)
 }
 

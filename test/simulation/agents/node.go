@@ -63,7 +63,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	reader := live.Watching{WithWatch: client}
 	stager := stage.New(stage.Config{
 		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Hub: hub,
-		Events: n.Events, Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
+		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
 	})
 	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
 		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),

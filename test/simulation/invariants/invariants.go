@@ -23,6 +23,9 @@ type Invariants struct {
 	store   *world.Store
 	storage *storage.System
 
+	// Pass returns the pass of the request that takes effect; empty where it belongs to none.
+	Pass func() string
+
 	// IsAgent says whether a writer is one of PaV's controller agents.
 	IsAgent func(by string) bool
 
@@ -119,7 +122,7 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	if pv == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != stage.Spec.ClaimRef.UID {
 		i.failf(3, "%s %s, and knows that PersistentVolume %s is not its claim's any more", by, what, stage.Spec.VolumeName)
 	}
-	if r := i.reads[by]; r != nil && r.objects[key].at < r.written[stage.Name] {
+	if r := i.reads[by]; r != nil && r.objects[inPass{key: key}].at < r.written[stage.Name] {
 		i.failf(6, "%s %s, and has not asked for PersistentVolume %s since it wrote PavStage %s", by, what, stage.Spec.VolumeName, stage.Name)
 	}
 }

@@ -16,9 +16,15 @@ const recent = 150
 // reads is what an agent was told by the API server itself.
 type reads struct {
 	requests int
-	objects  map[world.Key]read
+	objects  map[inPass]read
 	lists    map[string]read
 	written  map[string]int // when it wrote each PavStage
+}
+
+// inPass is an object, as a pass was told of it. That of the empty pass is what the agent was told last.
+type inPass struct {
+	pass string
+	key  world.Key
 }
 
 // read is an answer: an object, or nil, or the objects of a kind.
@@ -32,14 +38,16 @@ type read struct {
 func (i *Invariants) Heard(c *world.Call) {
 	r := i.reads[c.By]
 	if r == nil {
-		r = &reads{objects: map[world.Key]read{}, lists: map[string]read{}, written: map[string]int{}}
+		r = &reads{objects: map[inPass]read{}, lists: map[string]read{}, written: map[string]int{}}
 		i.reads[c.By] = r
 	}
 	r.requests++
 	switch verb, kind, namespace, name := parse(c); verb {
 	case "get":
 		key := world.Key{Kind: kind, Namespace: namespace, Name: name}
-		r.objects[key] = read{at: r.requests, object: i.store.Find(key)}
+		told := read{at: r.requests, object: i.store.Find(key)}
+		r.objects[inPass{key: key}] = told
+		r.objects[inPass{pass: c.Pass, key: key}] = told
 	case "create":
 		if kind == "PavStage" {
 			r.written[name] = r.requests
@@ -65,15 +73,18 @@ func parse(c *world.Call) (verb, kind, namespace, name string) {
 	return verb, kind, namespace, name
 }
 
-// read returns what an agent was told of an object a short time ago: nil where there was none. It is a
-// violation if it has not asked.
+// read returns what an agent was told of an object a short time ago: nil where there was none. What it was told in
+// the pass that acts counts before what another pass was told since. It is a violation if it has not asked.
 func (i *Invariants) read(by, step string, key world.Key) client.Object {
 	r := i.reads[by]
 	if r == nil {
 		i.failf(6, "%s %s without a word of the API server", by, step)
 		return nil
 	}
-	found, asked := r.objects[key]
+	found, asked := r.objects[inPass{pass: i.Pass(), key: key}]
+	if !asked {
+		found, asked = r.objects[inPass{key: key}]
+	}
 	if !asked || r.requests-found.at > recent {
 		i.failf(6, "%s %s, and has not asked the API server for %s", by, step, key)
 	}

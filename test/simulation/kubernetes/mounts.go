@@ -38,6 +38,7 @@ const (
 type device struct {
 	driver, handle string
 	staged         certainty
+	confused       bool // kubelet unstages it while pods have it
 	operation
 }
 
@@ -188,7 +189,7 @@ func (n *Node) stage(d *device) (string, func()) {
 		return "", nil
 	}
 	return what, func() {
-		d.staged = uncertain
+		d.staged, d.confused = uncertain, false
 		do()
 	}
 }
@@ -270,7 +271,9 @@ func (n *Node) Confuse() {
 	if len(keys) == 0 {
 		return
 	}
-	if what, do := n.unstage(n.devices[keys[n.World.Rand.IntN(len(keys))]]); do != nil {
+	d := n.devices[keys[n.World.Rand.IntN(len(keys))]]
+	if what, do := n.unstage(d); do != nil {
+		d.confused = true
 		n.World.Notef("kubelet on %s is confused, and %s", n.Name, what)
 		do()
 	}

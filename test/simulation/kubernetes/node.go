@@ -348,7 +348,8 @@ type Client struct {
 	Pod, Volume, Sees string
 }
 
-// Clients returns what the clients that run here have.
+// Clients returns what the clients that run here have. Where somebody removed a pod by force, and kubelet unstages its
+// volume while its container runs, nobody can know of that client: it is left out.
 func (n *Node) Clients() []Client {
 	var clients []Client
 	for _, c := range n.containers {
@@ -356,7 +357,7 @@ func (n *Node) Clients() []Client {
 			continue
 		}
 		for _, volume := range c.pod.Spec.Volumes {
-			if t := n.claimed(c.pod, volume); t != nil {
+			if t := n.claimed(c.pod, volume); t != nil && (!t.device.confused || n.knows(t.namespace, t.name, uidOf(t))) {
 				sees, _ := n.Machine.Mounted(t.path())
 				clients = append(clients, Client{Pod: t.namespace + "/" + t.name, Volume: t.device.driver + "/" + t.device.handle, Sees: sees})
 			}

@@ -94,7 +94,7 @@ func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 		return "loses claim", change(v.World, claim, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })
 	case claim.Status.Phase == corev1.ClaimPending && pv != nil && isFor(pv, claim):
 		return "binds claim", bound(pv.Name)
-	case claim.Status.Phase == corev1.ClaimPending && pv != nil && pv.Spec.ClaimRef == nil:
+	case claim.Status.Phase == corev1.ClaimPending && pv != nil && (pv.Spec.ClaimRef == nil || isKeptFor(pv, claim)):
 		return "reserves for claim", change(v.World, pv, func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = refOf(claim) })
 	}
 	return "", nil
@@ -171,10 +171,8 @@ func (v *Volumes) available(claim *corev1.PersistentVolumeClaim) *corev1.Persist
 		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil {
 			continue
 		}
-		ref := pv.Spec.ClaimRef
-		mine := ref != nil && ref.UID == "" && ref.Namespace == claim.Namespace && ref.Name == claim.Name
-		free := ref == nil && pv.Spec.StorageClassName == ptr.Deref(claim.Spec.StorageClassName, "")
-		if mine || free {
+		free := pv.Spec.ClaimRef == nil && pv.Spec.StorageClassName == ptr.Deref(claim.Spec.StorageClassName, "")
+		if free || isKeptFor(pv, claim) {
 			return pv
 		}
 	}
@@ -183,6 +181,12 @@ func (v *Volumes) available(claim *corev1.PersistentVolumeClaim) *corev1.Persist
 
 func isFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+}
+
+// isKeptFor reports whether somebody has made a PersistentVolume for claims of this name.
+func isKeptFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.UID == "" && ref.Namespace == claim.Namespace && ref.Name == claim.Name
 }
 
 func refOf(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
 // Client is an agent's line to the API server. Each of its calls is parked until the world lets it go on.
@@ -155,7 +156,7 @@ func (c *Client) ask(ctx context.Context, writes bool, what string, do func() er
 	if err := c.Life.Err(); err != nil {
 		return err
 	}
-	return c.World.Ask(ctx, &Call{By: c.By, What: c.By + " " + what, Writes: writes, do: func() error {
+	return c.World.Ask(ctx, &Call{By: c.By, What: c.By + " " + what, Writes: writes, Pass: string(controller.ReconcileIDFromContext(ctx)), do: func() error {
 		if err := c.Life.Err(); err != nil {
 			return err
 		}

@@ -75,6 +75,7 @@ type World struct {
 	Heard func(*Call)
 
 	actors []Actor
+	acting *Call
 	found  []Choice // of the last step: kept for its room
 	timers []timer
 	hash   hash.Hash64
@@ -237,6 +238,9 @@ type Call struct {
 	// Writes says that it is to change something.
 	Writes bool
 
+	// Pass is the reconciler's pass that it belongs to; empty where it belongs to none.
+	Pass string
+
 	do    func() error
 	reply chan error
 	done  bool
@@ -269,6 +273,14 @@ func (w *World) Ask(ctx context.Context, c *Call) error {
 // Calls returns what is parked.
 func (w *World) Calls() []*Call { return w.calls }
 
+// Pass returns the pass of the call that takes effect now.
+func (w *World) Pass() string {
+	if w.acting == nil {
+		return ""
+	}
+	return w.acting.Pass
+}
+
 // Go has a call take effect, and answers it.
 func (w *World) Go(c *Call) error {
 	err := w.Apply(c)
@@ -278,7 +290,9 @@ func (w *World) Go(c *Call) error {
 
 // Apply has a call take effect without an answer.
 func (w *World) Apply(c *Call) error {
+	w.acting = c
 	err := c.do()
+	w.acting = nil
 	if w.Heard != nil && (err == nil || apierrors.IsNotFound(err)) {
 		w.Heard(c)
 	}
