@@ -64,7 +64,7 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 		w.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	}
 	w.rules = invariants.Watch(store, w.system, func(by string) bool { return strings.HasPrefix(by, "controller-") || strings.HasPrefix(by, "agent-") })
-	w.Heard, w.rules.Pass = w.rules.Heard, w.World.Pass
+	w.Heard, w.rules.Pass = w.rules.Heard, w.Pass
 	names := []string{"n1", "n2", "n3"}
 	if err := scenario.Populate(store, names); err != nil {
 		return nil, err
