@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ var shared = agents.NewShared()
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	debug.SetGCPercent(400) // each run makes much and keeps little
+	runtime.GOMAXPROCS(1)   // goroutines that a step wakes together go on in the same order each time
 	os.Exit(m.Run())
 }
 

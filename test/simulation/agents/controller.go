@@ -128,6 +128,7 @@ func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 		if err := w.Apply(call); err == nil {
 			w.Counts["agents killed after: "+kindOf(call)]++
 		}
+		w.Drop(call)
 		dies()
 	case w.Chance(faults.Refused):
 		w.Notef("refused")
@@ -180,7 +181,7 @@ func reasonOf(err error) string {
 // Kill ends the agent at once. Each of the writes that it waits for may still take effect.
 func (c *Controller) Kill() {
 	for _, call := range c.World.Calls() {
-		if call.By == c.Name && call.Writes && c.World.Rand.IntN(2) == 0 {
+		if call.By == c.Name && call.Writes && call.Waits() && c.World.Rand.IntN(2) == 0 {
 			c.World.Notef("in its last moment: %s", call.What)
 			c.World.Counts["last writes of agents"]++
 			_ = c.World.Apply(call)

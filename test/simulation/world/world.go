@@ -299,6 +299,12 @@ func (w *World) Apply(c *Call) error {
 	return err
 }
 
+// Waits reports whether a call has not been answered.
+func (c *Call) Waits() bool { return !c.done }
+
+// Drop has a call go unanswered: whoever asked is about to end.
+func (w *World) Drop(c *Call) { c.done = true }
+
 // Answer answers a call, whether it took effect or not.
 func (w *World) Answer(c *Call, err error) {
 	c.done = true
