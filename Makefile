@@ -176,8 +176,8 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one.
 ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_|NewProvisioner|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
-# What the simulation and the integration tests hold, too, is left to test-long.
 SOAK := ^TestSoak$$
+# What the simulation and the integration tests hold, too, is left to test-long.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 

@@ -129,7 +129,7 @@ func (c *churner) round(ctx context.Context) error {
 	}
 	c.do(startingPod)
 	pod := &corev1.Pod{}
-	if err := c.create(ctx, clientPod(name, claimName, c.node), pod); err != nil {
+	if err := createText(ctx, c.namespace, clientPod(name, claimName, c.node), pod); err != nil {
 		return err
 	}
 	if c.random.IntN(8) > 0 { // Else it is deleted while it starts.
@@ -142,11 +142,11 @@ func (c *churner) round(ctx context.Context) error {
 
 	// A pod without a grace period is gone from the API server before it is from its node.
 	c.do(deletingPod)
-	if err := c.delete(ctx, pod, client.GracePeriodSeconds(c.random.IntN(2))); err != nil || c.shared != "" {
+	if err := deleteAndWait(ctx, pod, client.GracePeriodSeconds(c.random.IntN(2))); err != nil || c.shared != "" {
 		return err
 	}
 	c.do(deletingClaim)
-	if err := c.delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(c.namespace, claimName)}); err != nil {
+	if err := deleteAndWait(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(c.namespace, claimName)}); err != nil {
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) error { return c.wantNoVolume(ctx, claimName) })
@@ -169,29 +169,23 @@ func (c *churner) wantNoVolume(ctx context.Context, claim string) error {
 // makeClaim makes a claim and, most of the time, waits until it is bound.
 func (c *churner) makeClaim(ctx context.Context, name string) error {
 	made := &corev1.PersistentVolumeClaim{}
-	if err := c.create(ctx, claim(name, churning, "ReadWriteOnce"), made); err != nil || c.random.IntN(4) == 0 {
+	if err := createText(ctx, c.namespace, claim(name, churning, "ReadWriteOnce"), made); err != nil || c.random.IntN(4) == 0 {
 		return err
 	}
-	return poll(ctx, func(ctx context.Context) error {
-		if err := kube.Get(ctx, client.ObjectKeyFromObject(made), made); err != nil {
-			return err
-		}
-		if made.Status.Phase != corev1.ClaimBound {
-			return fmt.Errorf("claim %s is %s", name, made.Status.Phase)
-		}
-		return nil
-	})
+	return poll(ctx, func(ctx context.Context) error { return wantBound(ctx, made) })
 }
 
-func (c *churner) create(ctx context.Context, text string, object client.Object) error {
+// createText creates what YAML says, in a namespace unless that is empty.
+func createText(ctx context.Context, namespace, text string, object client.Object) error {
 	if err := yaml.Unmarshal([]byte(text), object); err != nil {
 		return err
 	}
-	object.SetNamespace(c.namespace)
+	object.SetNamespace(namespace)
 	return kube.Create(ctx, object)
 }
 
-func (c *churner) delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+// deleteAndWait deletes an object and waits until it is gone.
+func deleteAndWait(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
 	if err := kube.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 // soakMedia are what the volumes of the soak are made of. All nodes reach the storage.
@@ -81,10 +80,10 @@ func (s *soaker) round(ctx context.Context) error {
 		}
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := s.create(ctx, s.claim(name), claim); err != nil {
+	if err := createText(ctx, s.storage.namespace, s.claim(name), claim); err != nil {
 		return err
 	}
-	if err := poll(ctx, func(ctx context.Context) error { return s.bound(ctx, claim) }); err != nil {
+	if err := poll(ctx, func(ctx context.Context) error { return wantBound(ctx, claim) }); err != nil {
 		return err
 	}
 	for i := range 2 {
@@ -97,19 +96,27 @@ func (s *soaker) round(ctx context.Context) error {
 	}
 	s.doing.Store("deleting")
 	volume := &corev1.PersistentVolume{}
-	if err := kube.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil {
+	if err := kube.Get(ctx, client.ObjectKey{Name: s.volume(claim)}, volume); err != nil {
 		return err
 	}
-	if err := s.delete(ctx, claim); err != nil {
+	if err := deleteAndWait(ctx, claim); err != nil {
 		return err
 	}
 	if s.static { // is kept, with what is in it
-		return s.delete(ctx, volume)
+		return deleteAndWait(ctx, volume)
 	}
 	if err := poll(ctx, func(ctx context.Context) error { return gone(ctx, volume) }); err != nil {
 		return err
 	}
 	return s.noData(volume.Name)
+}
+
+// volume returns the name of a claim's PersistentVolume.
+func (s *soaker) volume(claim *corev1.PersistentVolumeClaim) string {
+	if s.static {
+		return s.name()
+	}
+	return volumeName(claim)
 }
 
 // noData objects where the storage of a volume that is deleted is there.
@@ -138,7 +145,7 @@ func (s *soaker) class() string {
 
 // offer makes the static PersistentVolume.
 func (s *soaker) offer(ctx context.Context) error {
-	return s.create(ctx, fmt.Sprintf(`
+	return createText(ctx, "", fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolume
 metadata:
@@ -151,16 +158,6 @@ spec:
   persistentVolumeReclaimPolicy: Retain
   csi: {driver: %s, volumeHandle: %[1]s}
 `, s.name(), s.medium.mode(), s.storage.name), &corev1.PersistentVolume{})
-}
-
-func (s *soaker) bound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	if err := kube.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
-		return err
-	}
-	if claim.Status.Phase != corev1.ClaimBound {
-		return fmt.Errorf("claim %s is %s", claim.Name, claim.Status.Phase)
-	}
-	return nil
 }
 
 // soakScript reads what is in two places of a volume, one of which must be whole unless this is the first client, and
@@ -184,7 +181,7 @@ func (s *soaker) use(ctx context.Context, name, claim string, first bool) error 
 		path, volume = "/dev/data", "volumeDevices: [{name: data, devicePath: /dev/data}]\n      volumeMounts: [{name: scratch, mountPath: /scratch}]"
 	}
 	pod := &corev1.Pod{}
-	if err := s.create(ctx, fmt.Sprintf(`
+	if err := createText(ctx, s.storage.namespace, fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
 metadata:
@@ -222,7 +219,7 @@ spec:
 			return err
 		}
 	}
-	return s.delete(ctx, pod)
+	return deleteAndWait(ctx, pod)
 }
 
 // misread returns what a client found wrong with its volume.
@@ -236,21 +233,4 @@ func misread(pod *corev1.Pod) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (s *soaker) create(ctx context.Context, text string, object client.Object) error {
-	if err := yaml.Unmarshal([]byte(text), object); err != nil {
-		return err
-	}
-	if _, cluster := object.(*corev1.PersistentVolume); !cluster {
-		object.SetNamespace(s.storage.namespace)
-	}
-	return kube.Create(ctx, object)
-}
-
-func (s *soaker) delete(ctx context.Context, object client.Object) error {
-	if err := kube.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	return poll(ctx, func(ctx context.Context) error { return gone(ctx, object) })
 }
