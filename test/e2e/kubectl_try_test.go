@@ -34,7 +34,7 @@ func (r *tried) step(name string) string {
 
 func TestKubectlTest_Example_Passes(t *testing.T) {
 	t.Parallel()
-	s := pav(t, "test", "--name", "try-hello", "examples/1-hello-world/provisioner.yaml", "examples/1-hello-world/usage.yaml")
+	s := pav(t, "test", slowly, "--name", "try-hello", "examples/1-hello-world/provisioner.yaml", "examples/1-hello-world/usage.yaml")
 	s.wants(t, 0, "hello-world, tested as try-hello", "Filesystem, ReadWriteMany", "passed   write, and read back",
 		"passed   refuse to write where read-only", "what was written is not kept after the volume left the node",
 		"passed   delete", "passed   leave nothing behind", "passed   clean up", "hello-world passed: ", "2 warnings")
@@ -42,13 +42,16 @@ func TestKubectlTest_Example_Passes(t *testing.T) {
 	wantNothingOf(t, "try-hello")
 }
 
+// slowly gives each step of a test more time than a slow machine takes.
+const slowly = "--timeout=10m"
+
 // What is left is named, and what is told to do about it works.
 func TestKubectlTest_DeletionFails_SaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	const name = "try-stuck"
 	deletion := "\n  volumeDeletion:\n    podTemplate:" + container("echo 'the backend says no' | tee /pav/error; exit 3")
 	file := writeFile(t, provisioner("stuck-deletion", "mkdir /pav/volume", "")+deletion)
-	s := pav(t, "test", "--name", name, "--access-mode", "ReadWriteOnce", "-o", "json", file).wants(t, 1)
+	s := pav(t, "test", slowly, "--name", name, "--access-mode", "ReadWriteOnce", "-o", "json", file).wants(t, 1)
 	r := &tried{}
 	s.decode(t, r)
 	// What the pod wrote may be told only after its failure is, but is in what is left.
@@ -73,7 +76,7 @@ func TestKubectlTest_DeletionFails_SaysWhatIsLeft(t *testing.T) {
 func TestKubectlTest_StagingFails_DescribesTheVolume_AndCleansUp(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, provisioner("stuck-staging", "mkdir /pav/volume; echo 'the backend is on fire' | tee /pav/error; exit 4", ""))
-	s := pav(t, "test", "--name", "try-fire", file)
+	s := pav(t, "test", slowly, "--name", "try-fire", file)
 	s.wants(t, 1, "failed   write, and read back", "exit code 4: the backend is on fire", "Timeline", "staging pod failed", "passed   clean up", "stuck-staging failed: ")
 	s.lacks(t, "This is left")
 	wantNothingOf(t, "try-fire")
@@ -94,7 +97,7 @@ func TestKubectlTest_Interrupted_CleansUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	file := writeFile(t, provisioner("interrupted", "mkdir /pav/volume", ""))
-	command := pavCommand(ctx, t, "pav", "test", "--name", name, "--access-mode", "ReadWriteOnce", file)
+	command := pavCommand(ctx, t, "pav", "test", slowly, "--name", name, "--access-mode", "ReadWriteOnce", file)
 	ended := make(chan said)
 	go func() { ended <- finish(t, command) }()
 	eventually(t, "its pod is there", func(ctx context.Context) error {

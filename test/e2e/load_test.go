@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -278,7 +280,8 @@ func await(t *testing.T, list client.ObjectList, want int, condition func(client
 	}
 }
 
-// follow shows the objects of a kind that exist, and returns what happens to them from then on.
+// follow shows the objects of a kind that exist, and returns what happens to them from then on. The API
+// server may end a watch whose reader is slow: the next one goes on where it ended.
 func follow(ctx context.Context, t *testing.T, list client.ObjectList, see func(watch.EventType, client.Object), options ...client.ListOption) watch.Interface {
 	t.Helper()
 	watcher, err := client.NewWithWatch(restConfig(t), client.Options{Scheme: kube.Scheme()})
@@ -288,8 +291,10 @@ func follow(ctx context.Context, t *testing.T, list client.ObjectList, see func(
 		see(watch.Added, object.(client.Object))
 		return nil
 	}))
-	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
-	events, err := watcher.Watch(ctx, list, append(options, from)...)
+	watches := &toolscache.ListWatch{WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+		return watcher.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
+	}}
+	events, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watches)
 	must(t, err)
 	return events
 }

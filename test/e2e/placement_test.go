@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -139,10 +140,8 @@ spec:
 // selection is taken back.
 func watchSelectedNode(t *testing.T, claim *corev1.PersistentVolumeClaim) <-chan struct{} {
 	t.Helper()
-	watcher, err := client.NewWithWatch(restConfig(t), client.Options{Scheme: kube.Scheme()})
-	must(t, err)
-	events, err := watcher.Watch(t.Context(), &corev1.PersistentVolumeClaimList{}, client.InNamespace(claim.Namespace))
-	must(t, err)
+	none := func(watch.EventType, client.Object) {} // the claim has no consumer yet
+	events := follow(t.Context(), t, &corev1.PersistentVolumeClaimList{}, none, client.InNamespace(claim.Namespace))
 	t.Cleanup(events.Stop)
 	givenBack := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -225,19 +226,19 @@ func readSightings(s *sightings, node string, from io.Reader) error {
 // watchDrivers sees drivers in CSINodes, as "<node> <driver>".
 func watchDrivers(t *testing.T) *sightings {
 	t.Helper()
-	watcher, err := client.NewWithWatch(restConfig(t), client.Options{Scheme: kube.Scheme()})
-	must(t, err)
-	events, err := watcher.Watch(t.Context(), &storagev1.CSINodeList{})
-	must(t, err)
 	s := newSightings()
-	go func() {
-		for event := range events.ResultChan() {
-			csiNode, ok := event.Object.(*storagev1.CSINode)
-			if !ok {
-				continue
-			}
+	see := func(_ watch.EventType, object client.Object) {
+		if csiNode, ok := object.(*storagev1.CSINode); ok {
 			for _, driver := range csiNode.Spec.Drivers {
 				s.add(csiNode.Name+" "+driver.Name, time.Now())
+			}
+		}
+	}
+	events := follow(t.Context(), t, &storagev1.CSINodeList{}, see)
+	go func() {
+		for event := range events.ResultChan() {
+			if object, ok := event.Object.(client.Object); ok {
+				see(event.Type, object)
 			}
 		}
 	}()
