@@ -193,6 +193,12 @@ type PavVolumeStatus struct {
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
+	// formerHandle is the handle of storage that a deletion pod of the volume deleted. A creation pod of
+	// another volume that ran at that time may have found the storage, and may name it yet; until that is
+	// known, nobody else can have the handle.
+	// +optional
+	FormerHandle string `json:"formerHandle,omitempty"`
+
 	// Capacity is the volume's capacity, once it is created.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`

@@ -59,15 +59,21 @@ type field struct {
 }
 
 func of[T client.Object](object T, name string, extract func(T) string) field {
+	return ofMany(object, name, func(typed T) []string {
+		if key := extract(typed); key != "" {
+			return []string{key}
+		}
+		return nil
+	})
+}
+
+func ofMany[T client.Object](object T, name string, extract func(T) []string) field {
 	return field{object: object, name: name, extract: func(o client.Object) []string {
 		typed, ok := o.(T)
 		if !ok {
 			return nil
 		}
-		if key := extract(typed); key != "" {
-			return []string{key}
-		}
-		return nil
+		return extract(typed)
 	}}
 }
 
@@ -81,7 +87,7 @@ var fields = []field{
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, pvsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
-	of(&pavv1.PavVolume{}, volumesByStorage, storageOfVolume),
+	ofMany(&pavv1.PavVolume{}, volumesByStorage, storagesOfVolume),
 	of(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
 	of(&pavv1.PavStage{}, stagesByStorage, storageOfStage),

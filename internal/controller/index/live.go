@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -42,26 +43,52 @@ type reads struct {
 
 // read is one reading of the lists.
 type read struct {
-	done chan struct{}
-	all  []holding
-	err  error
+	done   chan struct{}
+	all    []holding
+	making []Making
+	err    error
+}
+
+// Making is a PavVolume whose creation pod may choose the handle, and has not told it.
+type Making struct {
+	Name string
+	UID  types.UID
+
+	// Pods is its status.pods, which is another one for each pod.
+	Pods int32
 }
 
 // Holders returns the objects that hold the storage of a volume, as the API server has it after the call.
 func (l *Live) Holders(ctx context.Context, of Volume) ([]Holder, error) {
-	d, r, first := l.join(of.Driver)
+	r, err := l.ask(ctx, of.Driver)
+	if err != nil {
+		return nil, err
+	}
+	return holders(r.all, of), nil
+}
+
+// Making returns the volumes of a driver whose creation pods may choose their handles, and have not told them,
+// as the API server has it after the call.
+func (l *Live) Making(ctx context.Context, driver string) ([]Making, error) {
+	r, err := l.ask(ctx, driver)
+	if err != nil {
+		return nil, err
+	}
+	return r.making, nil
+}
+
+// ask returns a read of a driver's lists that is begun after the call.
+func (l *Live) ask(ctx context.Context, driver string) (*read, error) {
+	d, r, first := l.join(driver)
 	if first {
-		l.do(ctx, of.Driver, d, r)
+		l.do(ctx, driver, d, r)
 	}
 	select {
 	case <-r.done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return holders(r.all, of), nil
+	return r, r.err
 }
 
 // join returns the next read of a driver's lists, and reports whether the caller is the first to want it.
@@ -101,28 +128,28 @@ func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
 		list    client.ObjectList
 		options []client.ListOption
 	}{{&pavv1.PavVolumeList{}, []client.ListOption{ours}}, {&corev1.PersistentVolumeList{}, nil}, {&pavv1.PavStageList{}, []client.ListOption{ours}}} {
-		var some []holding
+		var some *read
 		if some, r.err = l.list(ctx, look.list, look.options); r.err != nil {
 			r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
 			return
 		}
-		r.all = append(r.all, some...)
+		r.all, r.making = append(r.all, some.all...), append(r.making, some.making...)
 	}
 }
 
 // list returns what a list holds. The pages of one list are all of the moment at which the first was read.
-func (l *Live) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (all []holding, err error) {
+func (l *Live) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (r *read, err error) {
 	for range maxBeginnings {
-		if all, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		if r, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			break
 		}
 	}
-	return all, err
+	return r, err
 }
 
 // pages reads a list from its beginning to its end. Of each page only what is needed is kept.
-func (l *Live) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) ([]holding, error) {
-	var all []holding
+func (l *Live) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
+	r := &read{}
 	for next := ""; ; {
 		page, ok := empty.DeepCopyObject().(client.ObjectList)
 		if !ok {
@@ -131,9 +158,29 @@ func (l *Live) pages(ctx context.Context, empty client.ObjectList, options []cli
 		if err := l.Reader.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
 			return nil, err
 		}
-		all = append(all, holdingsOf(page)...)
+		r.all, r.making = append(r.all, holdingsOf(page)...), append(r.making, makingOf(page)...)
 		if next = page.GetContinue(); next == "" {
-			return all, nil
+			return r, nil
 		}
 	}
+}
+
+// makingOf returns those of a list whose creation pods may choose their handles, and have not told them.
+func makingOf(list client.ObjectList) []Making {
+	volumes, ok := list.(*pavv1.PavVolumeList)
+	if !ok {
+		return nil
+	}
+	var making []Making
+	for i := range volumes.Items {
+		if v := &volumes.Items[i]; Chooses(v) {
+			making = append(making, Making{Name: v.Name, UID: v.UID, Pods: v.Status.Pods})
+		}
+	}
+	return making
+}
+
+// Chooses reports whether the creation pod of a volume may choose the handle, and has not told it.
+func Chooses(v *pavv1.PavVolume) bool {
+	return v.Status.Step == pavv1.StepCreating && (v.Status.Plan == nil || v.Status.Plan.Handle == "")
 }

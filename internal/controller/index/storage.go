@@ -25,17 +25,21 @@ func storageOfPV(pv *corev1.PersistentVolume) string {
 	return Storage(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 }
 
-// storageOfVolume returns the storage that a PavVolume has, will have, or has by default, which is what
-// nobody else may name before its creation pod has ended.
-func storageOfVolume(v *pavv1.PavVolume) string {
+// storagesOfVolume returns the storage that a PavVolume has, will have, or has by default, which is what
+// nobody else may name before its creation pod has ended; and the one that it had, as long as it holds that.
+func storagesOfVolume(v *pavv1.PavVolume) []string {
+	handle := v.Name
 	switch {
 	case v.Status.Handle != "":
-		return Storage(v.Spec.Provisioner, v.Status.Handle)
+		handle = v.Status.Handle
 	case v.Status.Plan != nil && v.Status.Plan.Handle != "":
-		return Storage(v.Spec.Provisioner, v.Status.Plan.Handle)
-	default:
-		return Storage(v.Spec.Provisioner, v.Name)
+		handle = v.Status.Plan.Handle
 	}
+	storages := []string{Storage(v.Spec.Provisioner, handle)}
+	if former := v.Status.FormerHandle; former != "" && former != handle {
+		storages = append(storages, Storage(v.Spec.Provisioner, former))
+	}
+	return storages
 }
 
 func conflictOfVolume(v *pavv1.PavVolume) string {
@@ -109,7 +113,9 @@ func holdingsOf(list client.ObjectList) []holding {
 	case *pavv1.PavVolumeList:
 		for i := range typed.Items {
 			v := &typed.Items[i]
-			all = append(all, holding{Holder: Holder{Kind: KindVolume, Name: v.Name, Phase: v.Status.Phase}, storage: storageOfVolume(v)})
+			for _, storage := range storagesOfVolume(v) {
+				all = append(all, holding{Holder: Holder{Kind: KindVolume, Name: v.Name, Phase: v.Status.Phase}, storage: storage})
+			}
 		}
 	case *pavv1.PavStageList:
 		for i := range typed.Items {
@@ -183,16 +189,19 @@ func Concerned(ctx context.Context, cache client.Reader, storage string) ([]stri
 	return names, nil
 }
 
-// StorageOf returns the storage that an object holds, or "".
-func StorageOf(object client.Object) string {
+// StoragesOf returns the storage that an object holds; a PavVolume may hold two.
+func StoragesOf(object client.Object) []string {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolume:
-		return storageOfPV(typed)
+		if storage := storageOfPV(typed); storage != "" {
+			return []string{storage}
+		}
+		return nil
 	case *pavv1.PavVolume:
-		return storageOfVolume(typed)
+		return storagesOfVolume(typed)
 	case *pavv1.PavStage:
-		return storageOfStage(typed)
+		return []string{storageOfStage(typed)}
 	default:
-		return ""
+		return nil
 	}
 }

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type Reconciler struct {
 	avoidance avoidance
 	handles   handles
 	holders   *index.Live
+	finders   finders
 	written   written
 	wishes    wishes
 	repeats   observe.Repeats
@@ -96,6 +98,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.finders.ofFinder), builder.WithPredicates(tells)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(watches.NodeGoes)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
@@ -151,22 +154,20 @@ func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
 var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
-	return !ok || !also || before.Status.Phase != after.Status.Phase || index.StorageOf(before) != index.StorageOf(after)
+	return !ok || !also || before.Status.Phase != after.Status.Phase || !slices.Equal(index.StoragesOf(before), index.StoragesOf(after))
 }}
 
 // concerned maps an object that holds storage to the volumes that have it, too, or wait for it.
 func (r *Reconciler) concerned(ctx context.Context, object client.Object) []reconcile.Request {
-	storage := index.StorageOf(object)
-	if storage == "" {
-		return nil
-	}
-	names, err := index.Concerned(ctx, r.Client, storage)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "storage", storage)
-	}
 	var requests []reconcile.Request
-	for _, name := range names {
-		requests = append(requests, named(name)...)
+	for _, storage := range index.StoragesOf(object) {
+		names, err := index.Concerned(ctx, r.Client, storage)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "storage", storage)
+		}
+		for _, name := range names {
+			requests = append(requests, named(name)...)
+		}
 	}
 	return requests
 }
@@ -277,6 +278,7 @@ func (r *Reconciler) take(ctx context.Context, o observed, d decision) error {
 // gone clears up after a volume that PaV knows nothing of any more.
 func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.handles.release(volume)
+	r.finders.forget(volume)
 	r.queue.Give(volume)
 	r.written.forget(volume)
 	r.wishes.forget(volume)
@@ -321,6 +323,7 @@ var acts = map[step]func(*Reconciler, context.Context, observed, decision) error
 	stepMarkDeleted:  (*Reconciler).markDeleted,
 	stepDeletePV:     (*Reconciler).deletePV,
 	stepRetain:       (*Reconciler).retain,
+	stepRelease:      (*Reconciler).release,
 	stepForget:       (*Reconciler).forget,
 }
 

@@ -90,6 +90,9 @@ const (
 	// stepRetain: record that the storage is now the administrator's.
 	stepRetain step = "Retain"
 
+	// stepRelease: the handle of storage that was deleted can be another volume's from now on.
+	stepRelease step = "Release"
+
 	// stepForget: nothing of the volume is left, or nothing was ever made; delete the PavVolume.
 	stepForget step = "Forget"
 )
@@ -119,6 +122,8 @@ func decide(o observed) decision {
 		return decision{step: stepRecordPod}
 	case o.lateWords() != nil:
 		return decision{step: stepRecordWords}
+	case o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0:
+		return decision{step: stepRelease}
 	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
 		return decideReverting(o)
 	case o.irrevocable():

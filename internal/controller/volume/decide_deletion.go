@@ -61,7 +61,7 @@ func decideDeleted(o observed) decision {
 	if o.ownPV() != nil {
 		return decision{step: stepDeletePV}
 	}
-	return decision{step: stepForget}
+	return decideForget(o, pavv1.VolumeDeleted)
 }
 
 // decideDeletionPod decides about a deletion pod that is recorded; success is what follows when it has succeeded.

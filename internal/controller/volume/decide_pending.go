@@ -30,7 +30,7 @@ func decideIdle(o observed) decision {
 	}
 	// The claim's own controller tells its user why, and goes by a replaced StorageClass with a new PavVolume.
 	if o.unwanted() || o.classReplaced && o.volume.Status.Failure != nil {
-		return decision{step: stepForget}
+		return decideForget(o, pavv1.VolumeProvisioned)
 	}
 	if o.waitsForNode {
 		return decision{step: stepDone}
@@ -191,7 +191,7 @@ func decideMade(o observed) decision {
 	if o.unwanted() {
 		// Where no creation pod ran, there is nothing to revert.
 		if o.volume.Status.Plan == nil {
-			return decision{step: stepForget}
+			return decideForget(o, pavv1.VolumeProvisioned)
 		}
 		if len(o.others) > 0 {
 			return decision{step: stepRecordConflict}
@@ -218,6 +218,9 @@ func decideReverting(o observed) decision {
 		reverted.step = stepDeletePV
 	}
 	if o.begun() {
+		if o.progress() == podSucceeded && o.holdsAnother() {
+			return holding(o, pavv1.VolumeProvisioned)
+		}
 		return decideDeletionPod(o, reverted.step)
 	}
 	_, known := o.identity()

@@ -125,7 +125,11 @@ func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) e
 			return err
 		}
 	}
+	r.finders.forget(o.volume.Name) // which are looked for now that the storage is gone
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		if status.Pod != nil {
+			status.FormerHandle = status.Handle
+		}
 		clearMade(status)
 	}); err != nil {
 		return err
@@ -177,7 +181,11 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) er
 			return err
 		}
 	}
+	r.finders.forget(o.volume.Name) // which are looked for now that the storage is gone
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		if status.Pod != nil && status.FormerHandle == "" { // else it holds two, and waits for the finders of both
+			status.FormerHandle = status.Handle
+		}
 		clearDeletion(status)
 		status.Phase, status.Step = pavv1.VolumeDeleting, pavv1.StepDeleted
 	})

@@ -35,6 +35,9 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if err := r.gatherPods(ctx, &o); err != nil {
 		return o, err
 	}
+	if err := r.gatherFinders(ctx, &o); err != nil {
+		return o, err
+	}
 	return o, r.gatherOthers(ctx, &o)
 }
 

@@ -43,6 +43,9 @@ type observed struct {
 	// have, by driver and handle, and the stages of its PersistentVolume.
 	others []index.Holder
 
+	// finders are the PavVolumes whose creation pods may name the storage yet that the volume has deleted, by name.
+	finders []string
+
 	// nodeGone says that the node of the creation pod does not exist any more, or is out of service, so
 	// that nobody will tell what the pod left.
 	nodeGone bool

@@ -1,0 +1,164 @@
+package volume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+)
+
+// finders are, for each volume whose storage a deletion pod has deleted, the volumes whose creation pods ran at
+// that time and have not told their handles. Such a pod may have found the storage as it was, and name it
+// yet: the PersistentVolume would be that of storage which is gone. So the volume holds the handle until all
+// of them have told. Those that began later find what is there. It is safe for concurrent use.
+type finders struct {
+	mu sync.Mutex
+	of map[string]found // by the volume whose storage is deleted
+}
+
+// found are the finders of one PavVolume's storage, by name.
+type found struct {
+	uid     types.UID
+	finders map[string]index.Making
+}
+
+// get returns the finders of a volume's storage, and whether they were ever looked for.
+func (f *finders) get(volume *pavv1.PavVolume) (all []index.Making, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of, known := f.of[volume.Name]
+	if known = known && of.uid == volume.UID; !known {
+		return nil, false
+	}
+	for _, making := range of.finders {
+		all = append(all, making)
+	}
+	return all, true
+}
+
+// set records which finders of a volume's storage there are.
+func (f *finders) set(volume *pavv1.PavVolume, all []index.Making) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of = map[string]found{}
+	}
+	of := found{uid: volume.UID, finders: map[string]index.Making{}}
+	for _, making := range all {
+		of.finders[making.Name] = making
+	}
+	f.of[volume.Name] = of
+}
+
+// forget forgets the finders of a volume's storage: there are none, or they are to be looked for again.
+func (f *finders) forget(volume string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, volume)
+}
+
+// ofFinder maps a volume whose creation pod has told its handle to those that wait for that.
+func (f *finders) ofFinder(_ context.Context, object client.Object) []reconcile.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var requests []reconcile.Request
+	for volume, of := range f.of {
+		if _, waits := of.finders[object.GetName()]; waits {
+			requests = append(requests, named(volume)...)
+		}
+	}
+	slices.SortFunc(requests, func(a, b reconcile.Request) int { return cmp.Compare(a.Name, b.Name) })
+	return requests
+}
+
+// tells lets through what may be the end of a creation pod that chooses its handle.
+var tells = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*pavv1.PavVolume)
+	after, also := e.ObjectNew.(*pavv1.PavVolume)
+	return !ok || !also || index.Chooses(before) != index.Chooses(after) || before.Status.Pods != after.Status.Pods
+}}
+
+// gatherFinders looks up which creation pods may name the storage yet that the volume has deleted.
+func (r *Reconciler) gatherFinders(ctx context.Context, o *observed) error {
+	if o.volume.Status.FormerHandle == "" || o.volume.Status.Step == pavv1.StepDeleted && o.ownPV() != nil {
+		return nil // the PersistentVolume goes first, and nothing waits for this
+	}
+	all, known := r.finders.get(o.volume)
+	if !known {
+		live, err := r.holders.Making(ctx, o.volume.Spec.Provisioner)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(slices.Clone(live), func(m index.Making) bool { return m.Name == o.volume.Name })
+		r.finders.set(o.volume, all) // before the cache is asked: what tells from now on brings another pass
+	}
+	var err error
+	all = slices.DeleteFunc(all, func(m index.Making) bool {
+		told, problem := r.told(ctx, m)
+		err = errors.Join(err, problem)
+		return told && problem == nil
+	})
+	r.finders.set(o.volume, all)
+	for _, making := range all {
+		o.finders = append(o.finders, making.Name)
+	}
+	slices.Sort(o.finders)
+	return err
+}
+
+// told reports whether a creation pod has told its handle, or is not heard of any more. The cache may be
+// behind: what it does not have is asked of the API server.
+func (r *Reconciler) told(ctx context.Context, m index.Making) (bool, error) {
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		v, err := optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
+		switch {
+		case err != nil:
+			return false, err
+		case v != nil && v.UID == m.UID:
+			return v.Status.Pods > m.Pods || v.Status.Pods == m.Pods && !index.Chooses(v), nil
+		}
+	}
+	return true, nil
+}
+
+// holdsAnother reports whether the volume still holds the handle of other storage than that which the
+// present deletion pod has deleted. It can hold but one.
+func (o observed) holdsAnother() bool {
+	return len(o.finders) > 0 && o.volume.Status.FormerHandle != o.volume.Status.Handle
+}
+
+// decideForget decides about a volume of which nothing is left but the record.
+func decideForget(o observed, condition string) decision {
+	if len(o.finders) > 0 {
+		return holding(o, condition)
+	}
+	return decision{step: stepForget}
+}
+
+// holding decides about a volume that has nothing to do but to hold the handle of what it deleted.
+func holding(o observed, condition string) decision {
+	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the creation pod of PavVolume %q, which may have found that storage, tells its handle",
+		o.volume.Status.FormerHandle, o.finders[0]), false)
+}
+
+// release gives up the handle of storage that is deleted, and that nobody can name any more as it was.
+func (r *Reconciler) release(ctx context.Context, o observed, _ decision) error {
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.FormerHandle = "" }); err != nil {
+		return err
+	}
+	r.finders.forget(o.volume.Name)
+	ctrl.LoggerFrom(ctx).V(1).Info("released the handle of deleted storage")
+	return nil
+}

@@ -1,0 +1,143 @@
+package volume
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/index"
+)
+
+// formerly gives a volume the former handle "h0", and finders of that storage.
+func formerly(finders ...string) func(*observed) {
+	return func(o *observed) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
+}
+
+// Deleted storage is held until nobody can name it any more.
+func TestDecideAboutFormerStorage(t *testing.T) {
+	deletedBy := func(finders ...string) *state {
+		return without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).with(formerly(finders...))
+	}
+	idle := func() *state {
+		return fresh().with(func(o *observed) { o.volume.Status.Phase = pavv1.VolumePending })
+	}
+	reverting := func() *state { return at(pavv1.StepReverting).with(planned17) }
+	succeeded := ended(corev1.PodSucceeded, 1)
+	tests := map[string]struct {
+		state   *state
+		want    step
+		message string
+	}{
+		"a deleted volume is forgotten at once where no pod can name it": {state: deletedBy(), want: stepForget},
+		"else when they have told":                                       {state: deletedBy("b", "c"), want: stepWait, message: `the handle "h0" is deleted; this record is kept until the creation pod of PavVolume "b"`},
+		"its PersistentVolume does not wait":                             {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(deletedStorage).with(formerly("b")), want: stepDeletePV},
+		"a reverted volume is tried again meanwhile":                     {state: idle().with(formerly("b")), want: stepBegin},
+		"and goes on":                             {state: at(pavv1.StepCreating).with(formerly("b")), want: stepRunPod},
+		"but is not forgotten":                    {state: idle().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"nor where no creation pod ran":           {state: recorded().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"the handle is free when they have told":  {state: idle().with(formerly()), want: stepRelease},
+		"whatever the volume is by then":          {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(formerly()), want: stepRelease},
+		"the same storage is reverted once more":  {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *observed) { o.volume.Status.Handle = "h0" }), want: stepReverted},
+		"another is held when the first is free":  {state: reverting().pod(9, succeeded).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"and its deletion pod is seen to its end": {state: reverting().pod(9, runs).with(formerly("b")), want: stepDone},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := decide(test.state.o)
+			if got.step != test.want || !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
+				t.Errorf("got step %s (%s), want %s (%s)", got.step, got.message, test.want, test.message)
+			}
+		})
+	}
+}
+
+// A creation pod has told when a later state of its volume says so, by cache or API server.
+func TestTold(t *testing.T) {
+	volume := func(uid types.UID, step pavv1.VolumeStep, pods int32) *pavv1.PavVolume {
+		return &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: uid}, Status: pavv1.PavVolumeStatus{Step: step, Pods: pods}}
+	}
+	planned := volume("u", pavv1.StepCreating, 2)
+	planned.Status.Plan = &pavv1.VolumePlan{Handle: "h"}
+	tests := map[string]struct {
+		cached, live *pavv1.PavVolume
+		want         bool
+	}{
+		"it runs":                                 {cached: volume("u", pavv1.StepCreating, 2)},
+		"the volume is made":                      {cached: volume("u", "", 2), want: true},
+		"it is reverted":                          {cached: volume("u", pavv1.StepReverting, 2), want: true},
+		"the next one runs":                       {cached: volume("u", pavv1.StepCreating, 3), want: true},
+		"the cache has yet to see it":             {cached: volume("u", pavv1.StepValidating, 1)},
+		"the cache has yet to see its volume":     {live: volume("u", pavv1.StepCreating, 2)},
+		"the cache has an earlier volume":         {cached: volume("t", "", 4), live: volume("u", pavv1.StepCreating, 2)},
+		"the volume is gone":                      {want: true},
+		"the cache has an earlier one, too":       {cached: volume("t", "", 4), want: true},
+		"another volume has its name":             {cached: volume("v", pavv1.StepCreating, 1), live: volume("v", pavv1.StepCreating, 1), want: true},
+		"its volume was given a handle meanwhile": {cached: planned, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Client: clusterOf(t, test.cached), Live: clusterOf(t, test.live)}
+			got, err := r.told(t.Context(), index.Making{Name: "b", UID: "u", Pods: 2})
+			if err != nil || got != test.want {
+				t.Errorf("got %v, %v, want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// clusterOf has a PavVolume, or nothing.
+func clusterOf(t *testing.T, volume *pavv1.PavVolume) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := pavv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	if volume != nil {
+		builder = builder.WithObjects(volume)
+	}
+	return builder.Build()
+}
+
+// Who waits for a creation pod is woken by what may be its end, also where a watch has missed its beginning.
+func TestFinders_WakeThoseWhoWait(t *testing.T) {
+	f := &finders{}
+	waiting := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
+	f.set(waiting, []index.Making{{Name: "b"}, {Name: "c"}})
+	if _, known := f.get(&pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "2"}}); known {
+		t.Error("the finders of a volume are taken for those of another one of its name")
+	}
+	for name, want := range map[string]int{"b": 1, "c": 1, "d": 0, "a": 0} {
+		if got := f.ofFinder(t.Context(), &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}); len(got) != want || want > 0 && got[0].Name != "a" {
+			t.Errorf("of %s: got %v, want %d", name, got, want)
+		}
+	}
+	f.forget("a")
+	if got := f.ofFinder(t.Context(), &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "b"}}); len(got) != 0 {
+		t.Errorf("forgotten: got %v", got)
+	}
+	at := func(step pavv1.VolumeStep, pods int32) *pavv1.PavVolume {
+		return &pavv1.PavVolume{Status: pavv1.PavVolumeStatus{Step: step, Pods: pods}}
+	}
+	for name, test := range map[string]struct {
+		before, after *pavv1.PavVolume
+		want          bool
+	}{
+		"it ends":           {before: at(pavv1.StepCreating, 1), after: at("", 1), want: true},
+		"the next begins":   {before: at(pavv1.StepCreating, 1), after: at(pavv1.StepCreating, 2), want: true},
+		"all of it at once": {before: at("", 1), after: at("", 2), want: true},
+		"it runs":           {before: at(pavv1.StepCreating, 1), after: at(pavv1.StepCreating, 1)},
+	} {
+		if got := tells.Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// One storage is meant by the creation pods of several volumes, by a name that does not depend on the volume.
+var sameStorage = workflow.Result{Handle: "shared"}
+
+// givesWay waits until a volume whose creation pod has found deleted storage is made anew, and is bound; then
+// deletes it.
+func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, first *corev1.Pod) {
+	t.Helper()
+	end(t, c, first, sameStorage, 0)
+	told(t, c, claim, "Warning", "ProvisioningFailed", `says "shared", which is the storage of PavVolume "`)
+	exists(t, c, volumeOf(claim), "has another creation pod", func(v *pavv1.PavVolume) bool {
+		return v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil && v.Status.Pod.UID != "" && v.Status.Pod.Name != first.Name
+	})
+	next, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
+	end(t, c, next, sameStorage, 0)
+	_, volume := bound(t, c, claim)
+	mustDelete(t, c, claim)
+	deletion, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, deletion, workflow.Result{}, 0)
+	gone(t, c, volume)
+}
+
+// A creation pod finds storage of the name that it was going to make, which is then deleted with its volume: the
+// volume of the creation pod is not given the storage that is gone.
+func TestStorageFoundWhileItIsDeleted_IsMadeAnew(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "found-deleted", withPods)
+	former := mustCreate(t, c, claimOf("found-deleted", "former"))
+	creation, _ := podOf(t, c, former, pavv1.WorkflowCreation)
+	end(t, c, creation, sameStorage, 0)
+	pv, volume := bound(t, c, former)
+	mustDelete(t, c, former)
+	deletion, _ := podOf(t, c, former, pavv1.WorkflowDeletion)
+
+	latter := mustCreate(t, c, claimOf("found-deleted", "latter"))
+	finder, _ := podOf(t, c, latter, pavv1.WorkflowCreation)
+	end(t, c, deletion, workflow.Result{}, 0)
+	gone(t, c, pv)
+	exists(t, c, volume, "holds the handle", func(v *pavv1.PavVolume) bool {
+		held := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted)
+		return held != nil && held.Reason == "HandleHeld" && strings.Contains(held.Message, `until the creation pod of PavVolume "`+volumeOf(latter).Name+`"`)
+	})
+	givesWay(t, c, latter, finder)
+	gone(t, c, volume)
+}
+
+// The same where what was made is reverted. The volume that is reverted is tried again meanwhile.
+func TestStorageFoundWhileItIsReverted_IsMadeAnew(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "found-reverted", withPods)
+	former := mustCreate(t, c, claimOf("found-reverted", "former"))
+	creation, _ := podOf(t, c, former, pavv1.WorkflowCreation)
+	end(t, c, creation, sameStorage, 3)
+	deletion, volume := podOf(t, c, former, pavv1.WorkflowDeletion)
+
+	latter := mustCreate(t, c, claimOf("found-reverted", "latter"))
+	finder, _ := podOf(t, c, latter, pavv1.WorkflowCreation)
+	end(t, c, deletion, workflow.Result{}, 0)
+	exists(t, c, volume, "is tried again, and holds the handle", func(v *pavv1.PavVolume) bool {
+		return v.Status.FormerHandle == "shared" && v.Status.Handle == "" && v.Status.Step == pavv1.StepCreating
+	})
+	mustDelete(t, c, former)
+	exists(t, c, volume, "holds the handle although nobody wants it", func(v *pavv1.PavVolume) bool {
+		held := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned)
+		return v.Status.Step == "" && held != nil && held.Reason == "HandleHeld"
+	})
+	givesWay(t, c, latter, finder)
+	gone(t, c, volume)
+}
