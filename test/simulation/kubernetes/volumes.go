@@ -17,6 +17,9 @@ const (
 	claimProtection = "kubernetes.io/pvc-protection"
 	pvProtection    = "kubernetes.io/pv-protection"
 
+	bindCompleted     = "pv.kubernetes.io/bind-completed"
+	boundByController = "pv.kubernetes.io/bound-by-controller"
+
 	by = "kubernetes"
 )
 
@@ -32,12 +35,18 @@ func Admit(_ string, before, after client.Object) error {
 	case *corev1.PersistentVolumeClaim:
 		o.Finalizers = append(o.Finalizers, claimProtection)
 		o.Status.Phase = corev1.ClaimPending
+		if o.Spec.VolumeMode == nil {
+			o.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+		}
 	case *corev1.PersistentVolume:
 		o.Finalizers = append(o.Finalizers, pvProtection)
 		if o.Spec.PersistentVolumeReclaimPolicy == "" {
 			o.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}
-		o.Status.Phase = corev1.VolumePending
+		o.Status.Phase, o.Status.LastPhaseTransitionTime = corev1.VolumePending, new(metav1.Now())
+		if o.Spec.VolumeMode == nil {
+			o.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+		}
 	case *corev1.Pod:
 		o.Status.Phase = corev1.PodPending
 		if o.Spec.TerminationGracePeriodSeconds == nil {
@@ -74,30 +83,54 @@ func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 		}
 		return "", nil
 	}
-	bound := func(name string) func() {
-		return change(v.World, claim, func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.VolumeName, c.Status.Phase = name, corev1.ClaimBound
-		})
+	bound := func(pv *corev1.PersistentVolume) func() {
+		if pv.Status.Phase != corev1.VolumeBound {
+			return v.setPhase(pv, corev1.VolumeBound)
+		}
+		return change(v.World, claim, func(c *corev1.PersistentVolumeClaim) { bind(c, pv) })
 	}
 	if claim.Spec.VolumeName == "" {
 		if pv := v.reservedFor(claim); pv != nil {
-			return "binds claim", bound(pv.Name)
+			return "binds claim", bound(pv)
 		}
 		if pv := v.available(claim); pv != nil {
-			return "reserves for claim", change(v.World, pv, func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = refOf(claim) })
+			return "reserves for claim", change(v.World, pv, func(p *corev1.PersistentVolume) { reserve(p, claim) })
 		}
 		return v.provision(claim)
 	}
 	pv := world.Object[*corev1.PersistentVolume](v.World.Store, "", claim.Spec.VolumeName)
 	switch {
 	case claim.Status.Phase == corev1.ClaimBound && (pv == nil || !isFor(pv, claim)):
-		return "loses claim", change(v.World, claim, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })
+		return "loses claim", change(v.World, claim, func(c *corev1.PersistentVolumeClaim) {
+			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}
+		})
 	case claim.Status.Phase == corev1.ClaimPending && pv != nil && isFor(pv, claim):
-		return "binds claim", bound(pv.Name)
+		return "binds claim", bound(pv)
 	case claim.Status.Phase == corev1.ClaimPending && pv != nil && (pv.Spec.ClaimRef == nil || isKeptFor(pv, claim)):
-		return "reserves for claim", change(v.World, pv, func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = refOf(claim) })
+		return "reserves for claim", change(v.World, pv, func(p *corev1.PersistentVolume) { reserve(p, claim) })
 	}
 	return "", nil
+}
+
+// bind takes the next step of binding a claim to its volume: its status is written when all else is.
+func bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	if claim.Spec.VolumeName == "" {
+		claim.Spec.VolumeName = pv.Name
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, boundByController, "yes")
+	}
+	if !metav1.HasAnnotation(claim.ObjectMeta, bindCompleted) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, bindCompleted, "yes")
+		return
+	}
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: pv.Spec.AccessModes, Capacity: pv.Spec.Capacity}
+}
+
+// reserve binds a volume to its claim.
+func reserve(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+	if !isKeptFor(pv, claim) {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, boundByController, "yes")
+	}
+	pv.Spec.ClaimRef = refOf(claim)
 }
 
 // provision says who is to make the volume of a claim.
@@ -130,12 +163,18 @@ func waits(class *storagev1.StorageClass) bool {
 func (v *Volumes) volume(pv *corev1.PersistentVolume) (string, func()) {
 	phase := v.phaseOf(pv)
 	if phase != pv.Status.Phase {
-		return "finds PersistentVolume " + string(phase), change(v.World, pv, func(p *corev1.PersistentVolume) { p.Status.Phase = phase })
+		return "finds PersistentVolume " + string(phase), v.setPhase(pv, phase)
 	}
 	if pv.DeletionTimestamp != nil && world.HasFinalizer(pv, pvProtection) && pv.Status.Phase != corev1.VolumeBound {
 		return "releases PersistentVolume", change(v.World, pv, func(p *corev1.PersistentVolume) { withoutFinalizer(p, pvProtection) })
 	}
 	return "", nil
+}
+
+func (v *Volumes) setPhase(pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) func() {
+	return change(v.World, pv, func(p *corev1.PersistentVolume) {
+		p.Status.Phase, p.Status.LastPhaseTransitionTime = phase, new(metav1.Now())
+	})
 }
 
 func (v *Volumes) phaseOf(pv *corev1.PersistentVolume) corev1.PersistentVolumePhase {

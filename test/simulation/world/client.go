@@ -102,8 +102,13 @@ func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAll
 // Status implements client.StatusClient.
 func (c *Client) Status() client.SubResourceWriter { return statusWriter{c} }
 
-// SubResource implements client.SubResourceClientConstructor.
-func (c *Client) SubResource(string) client.SubResourceClient { return nil }
+// SubResource implements client.SubResourceClientConstructor: of other things than the status, there are bindings.
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	if name != "binding" {
+		return nil
+	}
+	return binder{statusWriter{c}}
+}
 
 // Scheme implements client.Client.
 func (c *Client) Scheme() *runtime.Scheme { return c.World.Store.scheme }
@@ -181,6 +186,30 @@ func (s statusWriter) Update(ctx context.Context, object client.Object, _ ...cli
 
 func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.patch(ctx, "patch status of", object, patch, true)
+}
+
+// binder binds pods to nodes.
+type binder struct{ statusWriter }
+
+func (b binder) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	return errNone
+}
+
+func (b binder) Create(ctx context.Context, object, binding client.Object, _ ...client.SubResourceCreateOption) error {
+	to, ok := binding.(*corev1.Binding)
+	if !ok {
+		return errNone
+	}
+	return b.ask(ctx, true, "bind "+b.keyOf(object), func() error {
+		pod := Object[*corev1.Pod](b.World.Store, object.GetNamespace(), object.GetName())
+		if pod == nil {
+			return b.World.Store.table("Pod").notFound(b.World.Store.KeyOf(object))
+		}
+		return Change(b.World.Store, b.By, pod, func(p *corev1.Pod) {
+			p.Spec.NodeName = to.Target.Name
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+		})
+	})
 }
 
 // selects reports whether an object is one that is asked for. Values returns those of a field.

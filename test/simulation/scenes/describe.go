@@ -1,0 +1,119 @@
+package scenes
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+var (
+	podName = regexp.MustCompile(`\b(create|delete|validate)-[0-9a-f]{20}\b`)
+	// hash is what stands for the name of a PavVolume in labels.
+	hash   = regexp.MustCompile(`(/volume: )[0-9a-f]{20}\b`)
+	moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+// unlike are the fields that differ from world to world.
+var unlike = []string{"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "agentVersion"}
+
+// describe returns all objects of the scene as YAML, without what differs from world to world.
+func (h *Hands) describe(ctx context.Context) (string, error) {
+	var texts []string
+	for _, kind := range kinds {
+		list, _ := kind.list.DeepCopyObject().(client.ObjectList)
+		if err := h.Kube.List(ctx, list); err != nil {
+			return "", err
+		}
+		if err := meta.EachListItem(list, func(object runtime.Object) error {
+			if kind.driver(object) != driverOf(h.Scene) {
+				return nil
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+			if err != nil {
+				return err
+			}
+			delete(content, "kind")
+			delete(content, "apiVersion")
+			for _, field := range kind.leftOut {
+				unstructured.RemoveNestedField(content, field...)
+			}
+			strip(content)
+			text, err := yaml.Marshal(content)
+			texts = append(texts, h.names(kind.name+":\n"+string(text)))
+			return err
+		}); err != nil {
+			return "", err
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "---\n"), nil
+}
+
+// kinds are the kinds of objects that are compared.
+var kinds = []struct {
+	name string
+	list client.ObjectList
+
+	// driver returns to which driver an object belongs.
+	driver func(runtime.Object) string
+
+	// leftOut are fields that are not compared.
+	leftOut [][]string
+}{
+	{name: "PersistentVolumeClaim", list: &corev1.PersistentVolumeClaimList{}, driver: func(object runtime.Object) string {
+		claim, _ := object.(*corev1.PersistentVolumeClaim)
+		return ptr.Deref(claim.Spec.StorageClassName, "")
+	}},
+	{name: "PersistentVolume", list: &corev1.PersistentVolumeList{}, driver: func(object runtime.Object) string {
+		pv, _ := object.(*corev1.PersistentVolume)
+		if pv.Spec.CSI == nil {
+			return ""
+		}
+		return pv.Spec.CSI.Driver
+	}},
+	// How far the binding of its claim was when PaV looked is an accident.
+	{name: "PavVolume", list: &pavv1.PavVolumeList{}, leftOut: [][]string{{"spec", "claim", "status"}}, driver: func(object runtime.Object) string {
+		volume, _ := object.(*pavv1.PavVolume)
+		return volume.Spec.Provisioner
+	}},
+	// Of a pod there is what is PaV's, and how it ended.
+	{name: "Pod", list: &corev1.PodList{}, leftOut: [][]string{{"spec"}, {"status", "conditions"}, {"status", "containerStatuses"}, {"status", "qosClass"}}, driver: func(object runtime.Object) string {
+		pod, _ := object.(*corev1.Pod)
+		return pod.Labels[pavv1.ProvisionerLabel]
+	}},
+}
+
+// strip removes the fields that differ from world to world, wherever they are.
+func strip(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range unlike {
+			delete(v, key)
+		}
+		for _, inner := range v {
+			strip(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			strip(inner)
+		}
+	}
+}
+
+// driverOf names the provisioner and the class of a scene.
+func driverOf(scene string) string { return "scene-" + scene }
+
+// objectMeta names an object of a scene.
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

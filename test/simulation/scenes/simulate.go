@@ -1,0 +1,98 @@
+package scenes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/test/simulation/agents"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/world"
+)
+
+// by names who plays a scene.
+const by = "scene"
+
+// player lets the requests of a scene go on.
+type player struct{ world *world.World }
+
+// Choices implements world.Actor. As a scene may wait for a short time only, no long time passes at once.
+func (p player) Choices(add func(world.Choice)) {
+	add(world.Choice{What: "the scene waits", Do: func() { p.world.Sleep(50 * time.Millisecond) }})
+	for _, call := range p.world.Calls() {
+		if call.By == by {
+			add(world.Choice{What: call.What, Do: func() { _ = p.world.Go(call) }}) // the scene has the error
+		}
+	}
+}
+
+// Simulate gives a scene in the simulated world, and returns how all looked at each look.
+func Simulate(t *testing.T, s Scene) map[string]string {
+	t.Helper()
+	looks := map[string]string{}
+	synctest.Test(t, func(t *testing.T) {
+		if err := simulate(t.Context(), s, looks); err != nil {
+			t.Fatalf("in the simulated world: %v", err)
+		}
+	})
+	return looks
+}
+
+func simulate(ctx context.Context, s Scene, looks map[string]string) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	store := kubernetes.NewStore()
+	w := world.New(1, store)
+	for _, namespace := range []string{"default", "pav-pods"} {
+		if err := store.Create(by, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return err
+		}
+	}
+	w.Add(&kubernetes.Volumes{World: w})
+	w.Add(player{world: w})
+	agent := &agents.Controller{Name: "controller", World: w, Faults: &agents.Faults{}, Events: agents.NewEvents(w)}
+	if err := agent.Start(ctx, agents.NewShared(), queue.Limits{Overall: 10, PerProvisioner: 10}, 3); err != nil {
+		return err
+	}
+	w.Add(agent)
+
+	kube := &world.Client{World: w, By: by, Life: ctx}
+	h := &Hands{Scene: s.Name, Kube: kube, NodeAgent: kube, Node: "node-" + s.Name, Look: func(ctx context.Context, name string, text func(context.Context) (string, error)) error {
+		var err error
+		looks[name], err = settled(ctx, text)
+		return err
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Play(ctx, h) }()
+	limit := time.Now().Add(time.Hour)
+	err := w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
+	agent.Kill()
+	end() // a scene that waits in vain says for what
+	w.Settle()
+	return errors.Join(err, <-ended)
+}
+
+// settled returns a description that has not changed for a while.
+func settled(ctx context.Context, text func(context.Context) (string, error)) (string, error) {
+	before, last := "", ""
+	for {
+		now, err := text(ctx)
+		if err != nil || now == last {
+			return now, err
+		}
+		before, last = last, now
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("all goes on changing: %s", cmp.Diff(before, last))
+		case <-time.After(3 * time.Second):
+		}
+	}
+}
