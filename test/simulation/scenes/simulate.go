@@ -82,7 +82,7 @@ func simulate(ctx context.Context, s Scene, looks map[string]string) error {
 
 // settled returns a description that has not changed for a while.
 func settled(ctx context.Context, text func(context.Context) (string, error)) (string, error) {
-	before, last := "", ""
+	var before, last string
 	for {
 		now, err := text(ctx)
 		if err != nil || now == last {
