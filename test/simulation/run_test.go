@@ -70,7 +70,7 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 		return nil, err
 	}
 	for _, part := range []world.Actor{
-		&kubernetes.Volumes{World: w.World}, &kubernetes.Scheduler{World: w.World},
+		&kubernetes.Volumes{World: w.World}, &kubernetes.Scheduler{World: w.World}, &kubernetes.Attacher{World: w.World},
 		&kubernetes.Collector{World: w.World, Kinds: []string{"Pod", "PavStage", "CSIDriver"}},
 	} {
 		w.Add(&world.OfStore{Store: store, Actor: part})

@@ -26,6 +26,7 @@ var (
 	during    = flag.Duration("during", 0, "take seeds for as long as this, instead of so many")
 	steps     = flag.Int("steps", 3000, "how many steps are disturbed, in each run")
 	without   = flag.String("without", "", "what does not happen, of "+strings.Join(optional, ", "))
+	twice     = flag.Uint64("twice", 5, "how many seeds are run twice, from the first on")
 	history   = flag.Bool("history", false, "print the history of each run")
 )
 
@@ -116,7 +117,7 @@ func TestFormerFailures(t *testing.T) {
 
 // The same seed has the same history.
 func TestSameSeed(t *testing.T) {
-	for n := range uint64(min(*seeds, 5)) {
+	for n := range *twice {
 		seed := *firstSeed + n
 		first, second := simulate(t, seed, asked()), simulate(t, seed, asked())
 		if first.hash != second.hash {

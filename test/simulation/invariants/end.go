@@ -1,12 +1,15 @@
 package invariants
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protection"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -40,7 +45,49 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 			}
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(slices.Concat(problems, i.budgets(), i.places())...)
+}
+
+// budgets returns which namespaces have no PodDisruptionBudget although they are open, or one that does not
+// protect, or still one although they are closed.
+func (i *Invariants) budgets() []error {
+	var problems []error
+	for _, namespace := range world.Objects[*corev1.Namespace](i.store) {
+		_, open := namespace.Labels[pavv1.AllowPodsLabel]
+		open = open || namespace.Name == workflow.DefaultNamespace
+		budget := world.Object[*policyv1.PodDisruptionBudget](i.store, namespace.Name, protection.Name)
+		switch {
+		case open != (budget != nil):
+			problems = append(problems, fmt.Errorf("namespace %s is open: %v; and has a PodDisruptionBudget: %v", namespace.Name, open, budget != nil))
+		case budget != nil && budget.Spec.MinAvailable.IntVal != math.MaxInt32:
+			problems = append(problems, fmt.Errorf("the PodDisruptionBudget of namespace %s allows %s to be evicted", namespace.Name, budget.Spec.MinAvailable))
+		}
+	}
+	return problems
+}
+
+// places returns which local volumes can be used elsewhere than on the node that was chosen for their claim.
+func (i *Invariants) places() []error {
+	var problems []error
+	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != "local" || pv.Annotations[protocol.ProvisionedBy] == "" {
+			continue
+		}
+		var nodes []string
+		if affinity := pv.Spec.NodeAffinity; affinity != nil && len(affinity.Required.NodeSelectorTerms) == 1 {
+			for _, expression := range affinity.Required.NodeSelectorTerms[0].MatchExpressions {
+				nodes = append(nodes, expression.Values...)
+			}
+		}
+		claim := world.Object[*corev1.PersistentVolumeClaim](i.store, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
+		if claim == nil || claim.UID != pv.Spec.ClaimRef.UID {
+			continue
+		}
+		if selected := cmp.Or(claim.Annotations[protocol.SelectedNode], "n1"); !slices.Equal(nodes, []string{selected}) {
+			problems = append(problems, fmt.Errorf("PersistentVolume %s is local to %v, and its claim to %q", pv.Name, nodes, selected))
+		}
+	}
+	return problems
 }
 
 // used reports whether a client has a claim.

@@ -39,6 +39,12 @@ func (s *Scheduler) schedule(pod *corev1.Pod) (string, func()) {
 			return "", nil
 		}
 		if claim.Status.Phase == corev1.ClaimBound {
+			if pv := world.Object[*corev1.PersistentVolume](s.World.Store, "", claim.Spec.VolumeName); pv != nil {
+				nodes = slices.DeleteFunc(nodes, func(name string) bool {
+					node := world.Object[*corev1.Node](s.World.Store, "", name)
+					return pv.Spec.NodeAffinity != nil && !selects(pv.Spec.NodeAffinity.Required, node)
+				})
+			}
 			continue
 		}
 		class := (&Volumes{World: s.World}).classOf(claim)
@@ -90,7 +96,12 @@ func allows(pod *corev1.Pod, node *corev1.Node) bool {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return true
 	}
-	return slices.ContainsFunc(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+	return selects(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, node)
+}
+
+// selects reports whether a selector, of the kinds that PaV writes, fits a node.
+func selects(selector *corev1.NodeSelector, node *corev1.Node) bool {
+	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		for _, field := range term.MatchFields {
 			if field.Key == metav1.ObjectNameField && !slices.Contains(field.Values, node.Name) {
 				return false

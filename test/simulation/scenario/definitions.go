@@ -52,6 +52,15 @@ spec:
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {scope: Pod, podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
+	"local": `
+spec:
+  provisioningModes: [Dynamic]
+  volumeCreation:
+    capacity: 1Gi
+    accessibleTopology: [{kubernetes.io/hostname: "{{ selectedNode.metadata.labels['kubernetes.io/hostname'] if selectedNode is defined else 'n1' }}"}]
+    podTemplate: ` + pod("create", "{{ defaultHandle }}") + `
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}`,
 	"light": `
 spec:
   provisioningModes: [Dynamic]
@@ -60,7 +69,7 @@ spec:
 }
 
 // provisioners are the names of the definitions, in order.
-var provisioners = []string{"light", "named", "plain", "planned", "private", "validated"}
+var provisioners = []string{"light", "local", "named", "plain", "planned", "private", "validated"}
 
 // pod returns the template of a pod whose container has these arguments.
 func pod(arguments ...string) string {

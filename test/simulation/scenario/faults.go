@@ -7,8 +7,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/simulation/agents"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -173,6 +175,9 @@ func Populate(store *world.Store, nodes []string) error {
 		if err := store.Create(people, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
+	}
+	if err := store.Create(people, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}); err != nil {
+		return fmt.Errorf("PaV's own driver: %w", err)
 	}
 	for _, name := range nodes {
 		if err := store.Create(people, NewNode(name)); err != nil {

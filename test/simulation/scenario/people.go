@@ -4,11 +4,14 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/protection"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -167,6 +170,7 @@ func (a *Admins) Choices(add func(world.Choice)) {
 		add(world.Choice{What: "an administrator restores all PavProvisioners", Do: a.Restore})
 	} else {
 		add(world.Choice{What: "an administrator does something to a PavProvisioner", Do: a.define})
+		add(world.Choice{What: "an administrator opens or closes a namespace", Do: a.open})
 	}
 }
 
@@ -246,6 +250,22 @@ func (a *Admins) define() {
 	default:
 		_ = world.Change(a.World.Store, people, p, func(p *pavv1.PavProvisioner) { edit(p, a.version) })
 	}
+}
+
+// open lets templates place their pods in a namespace, or takes that back; or does away with what comes of it.
+func (a *Admins) open() {
+	name := [...]string{"a", "b"}[a.World.Rand.IntN(2)]
+	if budget := world.Object[*policyv1.PodDisruptionBudget](a.World.Store, name, protection.Name); budget != nil && a.World.Rand.IntN(3) == 0 {
+		_ = world.Change(a.World.Store, people, budget, func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = new(intstr.FromInt32(1)) })
+		return
+	}
+	_ = world.Change(a.World.Store, people, world.Object[*corev1.Namespace](a.World.Store, "", name), func(n *corev1.Namespace) {
+		if _, open := n.Labels[pavv1.AllowPodsLabel]; open {
+			delete(n.Labels, pavv1.AllowPodsLabel)
+			return
+		}
+		n.Labels = map[string]string{pavv1.AllowPodsLabel: "true"}
+	})
 }
 
 // Restore brings back all definitions.
