@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	nodestage "github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/test/kubelet"
 )
 
@@ -61,7 +62,8 @@ func TestNode_ClaimGoesBeforeThePavStageIsWritten(t *testing.T) {
 	}
 }
 
-// firstAnswer repeats a call until the agent knows the driver and the volume, and returns its answer.
+// firstAnswer repeats a call until the agent knows the driver and the volume and is busy with nothing else
+// about it, as between kubelet's calls it may be, and returns its answer.
 func (n *node) firstAnswer(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(lasting(t), inTime)
@@ -69,12 +71,17 @@ func (n *node) firstAnswer(t *testing.T, call func(context.Context) error) error
 	var answer error
 	n.Until(ctx, func(ctx context.Context) error {
 		answer = call(ctx)
-		if code := status.Code(answer); code == codes.Unavailable || code == codes.NotFound {
+		if code := status.Code(answer); code == codes.Unavailable || code == codes.NotFound || isBusy(answer) {
 			return answer
 		}
 		return nil
 	})
 	return answer
+}
+
+// isBusy says whether a call found another operation on its volume.
+func isBusy(err error) bool {
+	return status.Code(err) == codes.Aborted && strings.Contains(status.Convert(err).Message(), nodestage.ErrBusy.Error())
 }
 
 // userOf makes a pod of the node that uses a volume, as the API server has it. It is there until the test ends.
