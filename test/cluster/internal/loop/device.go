@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,13 +94,20 @@ func inspect(number int) (Device, error) {
 }
 
 // Detach detaches devices and waits until the kernel has let go of their backing files, which takes
-// until their last user closed them.
+// until their last user closed them. One may be a user of another, whichever comes first.
 func Detach(ctx context.Context, devices []Device) error {
-	for _, device := range devices {
-		err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) { return detachOnce(device) })
-		if err != nil {
-			return fmt.Errorf("detaching loop device %d from %q: %w", device.Number, device.Path, err)
-		}
+	left := slices.Clone(devices)
+	err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		var failed error
+		left = slices.DeleteFunc(left, func(device Device) bool {
+			detached, err := detachOnce(device)
+			failed = errors.Join(failed, err)
+			return detached
+		})
+		return len(left) == 0, failed
+	})
+	if err != nil {
+		return fmt.Errorf("detaching loop devices %v: %w", left, err)
 	}
 	return nil
 }

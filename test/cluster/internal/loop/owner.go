@@ -25,7 +25,7 @@ type Place struct {
 type file struct{ filesystem, inode uint64 }
 
 // Owned returns those of the devices whose backing file belongs to the place, directly or through
-// further loop devices (kubelet attaches one to each block volume), outermost first.
+// further loop devices (kubelet attaches one to each block volume).
 //
 // Vanished devices belong to it in any case.
 func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
@@ -50,7 +50,7 @@ func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
 // owned adds to the devices that belong to a place those that are attached to one of them.
 func owned(devices []Device, direct func(Device) bool) []Device {
 	mine := map[uint64]bool{}
-	var ordered []Device
+	var found []Device
 	for changed := true; changed; {
 		changed = false
 		for _, device := range devices {
@@ -59,11 +59,10 @@ func owned(devices []Device, direct func(Device) bool) []Device {
 				continue
 			}
 			mine[number], changed = true, true
-			// Whatever is found later may be attached to this one, so it is detached earlier.
-			ordered = slices.Insert(ordered, 0, device)
+			found = append(found, device)
 		}
 	}
-	return ordered
+	return found
 }
 
 // Vanished returns those devices with a deleted backing file whose mount went away between two looks
