@@ -24,7 +24,9 @@ import (
 func TestWebhook_CertificateIsRenewedUnderRequests(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
-	lifetimes := admission.Lifetimes{CA: 20 * time.Second, Server: 15 * time.Second, Ahead: 12 * time.Second}
+	// They are renewed after a few seconds, and are good for much longer: however slow a replica is, none expires.
+	const ahead = 10 * time.Minute
+	lifetimes := admission.Lifetimes{CA: ahead + 8*time.Second, Server: ahead + 3*time.Second, Ahead: ahead}
 	replicas := []*replica{w.launch(t, lifetimes), w.launch(t, lifetimes)}
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: admission.ConfigurationName}}
 	served, authorities := map[string]bool{}, map[string]bool{}
