@@ -29,6 +29,7 @@ type renewer struct {
 	client client.Client
 	key    types.NamespacedName
 	issuer *issuer
+	now    func() time.Time
 
 	// next is an authority that is not in use yet; it is made again if the process ends.
 	next  keys
@@ -63,7 +64,7 @@ func (r *renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		}
 	}
 	for range steps {
-		s := situation{secret: secret.Data, bundle: bundleOf(configuration), now: time.Now(), next: r.next, since: r.since}
+		s := situation{secret: secret.Data, bundle: bundleOf(configuration), now: r.now(), next: r.next, since: r.since}
 		p := r.issuer.decide(s)
 		if r.issuer.hasAuthority(s) {
 			r.next = nil // another replica was first

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,9 @@ type Webhook struct {
 
 	// Lifetimes are those of the certificates.
 	Lifetimes Lifetimes
+
+	// Now tells the cluster's time, by which API servers judge certificates.
+	Now func() time.Time
 }
 
 // CacheOptions say what a manager's cache is to hold for the webhook: one Secret and one configuration.
@@ -93,7 +97,7 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the writer of records: %w", err)
 	}
 	renewer := &renewer{
-		client: mgr.GetClient(), issuer: newIssuer(w.Namespace, w.Lifetimes),
+		client: mgr.GetClient(), issuer: newIssuer(w.Namespace, w.Lifetimes), now: w.Now,
 		key: types.NamespacedName{Namespace: w.Namespace, Name: SecretName},
 	}
 	return renewer.register(mgr)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -15,7 +16,7 @@ import (
 
 // export has the agent's metrics exported until the context ends, and returns the counters of workflows.
 // Pods tells the counts of workflow pods, once the agent leads.
-func export(ctx context.Context, mgr ctrl.Manager, pods func() map[string]queue.Counts) (*metrics.Workflows, error) {
+func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods func() map[string]queue.Counts) (*metrics.Workflows, error) {
 	volumes, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavVolume{})
 	if err != nil {
 		return nil, err
@@ -24,7 +25,7 @@ func export(ctx context.Context, mgr ctrl.Manager, pods func() map[string]queue.
 	if err != nil {
 		return nil, err
 	}
-	workflows := metrics.NewWorkflows(metrics.In(provisioners))
+	workflows := metrics.NewWorkflows(metrics.In(provisioners), now)
 	leads := func() bool {
 		select {
 		case <-mgr.Elected():
@@ -33,5 +34,5 @@ func export(ctx context.Context, mgr ctrl.Manager, pods func() map[string]queue.
 			return false
 		}
 	}
-	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &gauges.Collector{Volumes: volumes, Provisioners: provisioners, Pods: pods, Leads: leads})
+	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &gauges.Collector{Volumes: volumes, Provisioners: provisioners, Pods: pods, Leads: leads, Now: now})
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +43,9 @@ type Parts struct {
 
 	// Version is the agent's own.
 	Version string
+
+	// Now tells the cluster's time; time.Now where it is nil.
+	Now func() time.Time
 }
 
 // Reconcilers are all of the agent's.
@@ -54,9 +58,12 @@ type Reconcilers struct {
 // and would hardly ever end well where a fifth of the reads fail: these are repeated one by one.
 func NewReconcilers(p Parts) *Reconcilers {
 	p.Live, p.Direct = live.Reader{Reader: p.Live}, live.Client{Client: p.Direct}
+	if p.Now == nil {
+		p.Now = time.Now
+	}
 	return &Reconcilers{parts: p, volumes: &volume.Reconciler{
 		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
-		Templates: p.Templates, Limits: p.Pods, Version: p.Version,
+		Templates: p.Templates, Limits: p.Pods, Version: p.Version, Now: p.Now,
 	}}
 }
 
@@ -70,13 +77,13 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 	reconcilers := []interface {
 		Register(mgr ctrl.Manager, options controller.Options) error
 	}{
-		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions},
-		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events},
+		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
+		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, Now: p.Now},
 		r.volumes,
-		&stage.Reconciler{Client: p.Client, Live: p.Live},
+		&stage.Reconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 		&attachment.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events},
 		&protection.Reconciler{Client: p.Client, Live: p.Live},
-		&drain.Reconciler{Client: p.Client, Live: p.Live},
+		&drain.Reconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.Register(mgr, options()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
@@ -34,6 +36,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, log logr.Logger) erro
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = o.QPS, o.Burst
+	cluster := clock.New(time.Now)
+	cfg.Wrap(cluster.Transport)
 	mgr, err := newManager(cfg, o, log)
 	if err != nil {
 		return err
@@ -41,7 +45,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, log logr.Logger) erro
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := register(ctx, mgr, o); err != nil {
+	if err := register(ctx, mgr, cluster.Now, o); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -100,7 +104,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 }
 
 // register adds the reconcilers, and the webhook if the agent serves it.
-func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Options) error {
 	events, err := observe.NewRecorder(ctx, mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), leaseName)
 	if err != nil {
 		return err
@@ -111,15 +115,15 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	reconcilers := NewReconcilers(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), Pods: o.Pods, Version: o.Version,
+		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), Pods: o.Pods, Version: o.Version, Now: now,
 	})
-	if reconcilers.volumes.Metrics, err = export(ctx, mgr, reconcilers.PodCounts); err != nil {
+	if reconcilers.volumes.Metrics, err = export(ctx, mgr, now, reconcilers.PodCounts); err != nil {
 		return err
 	}
 	if o.serves() {
 		hook := &admission.Webhook{
 			Definitions: reconcilers.parts.Definitions, Templates: reconcilers.parts.Templates,
-			Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates,
+			Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates, Now: now,
 		}
 		if err := hook.Register(ctx, mgr); err != nil {
 			return fmt.Errorf("registering the webhook: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -16,12 +17,12 @@ import (
 )
 
 // export has what the agent counts exported until the context ends.
-func export(ctx context.Context, mgr manager.Manager) (*metrics.Workflows, *metrics.Calls, error) {
+func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Time) (*metrics.Workflows, *metrics.Calls, error) {
 	provisioners, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
 		return nil, nil, err
 	}
-	workflows, calls := metrics.NewWorkflows(metrics.In(provisioners)), metrics.NewCalls(metrics.In(provisioners))
+	workflows, calls := metrics.NewWorkflows(metrics.In(provisioners), clusterTime), metrics.NewCalls(metrics.In(provisioners))
 	return workflows, calls, metrics.Register(ctx, ctrlmetrics.Registry, workflows, calls)
 }
 

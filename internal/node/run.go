@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/live"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
@@ -44,6 +45,8 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = o.QPS, o.Burst
+	cluster := clock.New(time.Now)
+	config.Wrap(cluster.Transport)
 	if err := mount.Supported(); err != nil {
 		return fmt.Errorf("this node cannot serve PaV volumes: %w", err)
 	}
@@ -70,7 +73,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer registry.Close()
 
-	stager, live, err := newStager(ctx, mgr, config, o, host, dirs, hub, boot)
+	stager, live, err := newStager(ctx, mgr, config, cluster.Now, o, host, dirs, hub, boot)
 	if err != nil {
 		return err
 	}
@@ -216,7 +219,7 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 }
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
-func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
+func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, clusterTime func() time.Time, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
@@ -226,7 +229,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 	if err != nil {
 		return nil, nil, err
 	}
-	workflows, calls, err := export(ctx, mgr)
+	workflows, calls, err := export(ctx, mgr, clusterTime)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,6 +246,8 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, o 
 		Node:      o.NodeName,
 		Boot:      boot,
 		Version:   o.Version,
+
+		ClusterTime: clusterTime,
 	})
 	return stager, reader, nil
 }

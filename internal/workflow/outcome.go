@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -58,13 +57,12 @@ func Observe(pod *corev1.Pod) State {
 
 // Failure returns why a failed pod failed. PodError is what the pod wrote to /pav/error, or empty. The
 // message, which users of claims read, ends with that and with the command that shows the pod's logs; what
-// the pod logged is not in it.
+// the pod logged is not in it. Whoever records the failure gives it its time.
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
 		PodNamespace: pod.Namespace,
 		PodName:      pod.Name,
-		Time:         metav1.Now(),
 	}
 	what, next := "failed", ": "
 	if reason := pod.Status.Reason; reason != "" {

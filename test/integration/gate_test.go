@@ -14,6 +14,12 @@ import (
 // server, pass is called, which may take its time: so a test makes certain what else happens first.
 func gated(t *testing.T, config *rest.Config, pass func(*http.Request)) *rest.Config {
 	t.Helper()
+	return relayed(t, config, pass, func(*http.Response) error { return nil })
+}
+
+// relayed is gated that has the answers changed, too.
+func relayed(t *testing.T, config *rest.Config, pass func(*http.Request), change func(*http.Response) error) *rest.Config {
+	t.Helper()
 	own := rest.CopyConfig(config)
 	own.Impersonate = rest.ImpersonationConfig{} // The requests say whom they are from.
 	transport, err := rest.TransportFor(own)
@@ -25,9 +31,10 @@ func gated(t *testing.T, config *rest.Config, pass func(*http.Request)) *rest.Co
 		t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host}) },
-		Transport:     transport,
-		FlushInterval: -1, // Events are passed on as they come.
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host}) },
+		Transport:      transport,
+		FlushInterval:  -1, // Events are passed on as they come.
+		ModifyResponse: change,
 	}
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pass(r)

@@ -116,10 +116,26 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	}
 }
 
+// clock returns the clock of a process's machine: right, or wrong by up to ten minutes, and too slow or too fast by
+// up to one part in a hundred.
+func (w *simulated) clock() func() time.Time {
+	const most = 10 * time.Minute
+	if wrong := w.Rand.IntN(2) == 0; !wrong || !w.settings.has("clocks") {
+		return time.Now
+	}
+	by := time.Duration(w.Rand.Int64N(int64(2*most))) - most
+	drift := w.Rand.Float64()*0.02 - 0.01
+	began := time.Now()
+	w.Counts["clocks that are wrong"]++
+	return func() time.Time {
+		return time.Now().Add(by + time.Duration(float64(time.Since(began))*drift))
+	}
+}
+
 // begin starts a controller agent.
 func (w *simulated) begin(ctx context.Context) *agents.Controller {
 	w.agents++
-	c := &agents.Controller{Name: fmt.Sprintf("controller-%d", w.agents), World: w.World, Faults: w.faults, Events: w.events}
+	c := &agents.Controller{Name: fmt.Sprintf("controller-%d", w.agents), World: w.World, Faults: w.faults, Events: w.events, Clock: w.clock()}
 	c.Dies = func() { w.disturber.Dies(c) }
 	if err := c.Start(ctx, shared, queue.Limits{Overall: 10, PerProvisioner: 4}, 3); err != nil {
 		panic(err)
@@ -133,7 +149,7 @@ func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.
 	w.agents++
 	n := &agents.Node{
 		Name: fmt.Sprintf("agent-%d", w.agents), On: node.Name, World: w.World, Faults: w.faults, Events: w.events, Machine: node.Machine,
-		Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) },
+		Clock: w.clock(), Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) },
 	}
 	if err := n.Start(ctx, shared); err != nil {
 		panic(err)

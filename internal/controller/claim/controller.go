@@ -38,14 +38,15 @@ type Reconciler struct {
 	// Events records events on claims.
 	Events record.EventRecorder
 
+	// Now tells the cluster's time, in which objects have theirs.
+	Now func() time.Time
+
 	repeats observe.Repeats
 	copies  copies
-	now     func() time.Time
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
@@ -155,7 +156,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 // report records an event on a claim, unless it has had the same a short time ago, and returns when it
 // may have it again.
 func (r *Reconciler) report(claim *corev1.PersistentVolumeClaim, eventType, reason, message string) time.Duration {
-	due, next := r.repeats.Due(client.ObjectKeyFromObject(claim).String(), string(claim.UID)+" "+message, r.now())
+	due, next := r.repeats.Due(client.ObjectKeyFromObject(claim).String(), string(claim.UID)+" "+message, r.Now())
 	if due {
 		r.Events.Event(claim, eventType, reason, observe.Clip(message, observe.MaxNote))
 	}

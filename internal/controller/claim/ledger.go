@@ -108,7 +108,7 @@ func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.P
 
 // copyClaim brings the PavVolume's copy of the claim up to date.
 func (r *Reconciler) copyClaim(ctx context.Context, o observed) error {
-	if wait := r.copies.wait(client.ObjectKeyFromObject(o.claim), r.now()); wait > 0 {
+	if wait := r.copies.wait(client.ObjectKeyFromObject(o.claim), r.Now()); wait > 0 {
 		return &retry.Later{After: wait}
 	}
 	raw, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))

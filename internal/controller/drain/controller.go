@@ -37,7 +37,8 @@ type Reconciler struct {
 	// Live reads from the API server: neither staging pods nor their clients are in the cache.
 	Live client.Reader
 
-	now func() time.Time
+	// Now tells the cluster's time, in which objects have theirs.
+	Now func() time.Time
 }
 
 // leftovers is the request to look for labels on pods of nodes that are not cordoned any more, as after a time
@@ -46,7 +47,6 @@ var leftovers = reconcile.Request{}
 
 // Register adds the reconciler and its watches to the manager. Requests are for nodes.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("drain").
 		For(&corev1.Node{}, builder.WithPredicates(cordonChanges)).
@@ -159,7 +159,7 @@ func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (reconcile.Res
 	if err = errors.Join(failures...); err != nil {
 		return retry.Result(err)
 	}
-	return ctrl.Result{RequeueAfter: nextLook(live, pods.Items, r.now())}, nil
+	return ctrl.Result{RequeueAfter: nextLook(live, pods.Items, r.Now())}, nil
 }
 
 // decideStage decides about the staging pods of a stage, among the pods of its node.

@@ -29,7 +29,7 @@ type Collector struct {
 	// Leads says whether this replica is the leader: if not, it exports nothing, as the leader does.
 	Leads func() bool
 
-	// Now is the time; time.Now where it is nil.
+	// Now tells the cluster's time; time.Now where it is nil.
 	Now func() time.Time
 }
 

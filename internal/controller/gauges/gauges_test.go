@@ -158,7 +158,7 @@ func ranPod() *corev1.Pod {
 // provisioners with 10 volumes each, of which one fails, and three workflows that have run.
 func BenchmarkScrape(b *testing.B) {
 	var volumes, provisioners []any
-	workflows := metrics.NewWorkflows(func(string) bool { return true })
+	workflows := metrics.NewWorkflows(func(string) bool { return true }, time.Now)
 	for i := range 10_000 {
 		v := volume(pavv1.VolumeReady, "", 0, nil)
 		if i%10 == 0 {

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,9 @@ type Reconciler struct {
 
 	// Definitions checks definitions.
 	Definitions *definition.Checker
+
+	// Now tells the cluster's time.
+	Now func() time.Time
 
 	judged judgments
 	nodes  nodes
@@ -212,7 +216,7 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 	changed := p.DeepCopy()
 	urgent := false
 	for _, condition := range d.conditions {
-		condition.ObservedGeneration = p.Generation
+		condition.ObservedGeneration, condition.LastTransitionTime = p.Generation, metav1.NewTime(r.Now())
 		urgent = meta.SetStatusCondition(&changed.Status.Conditions, condition) || urgent
 	}
 	if d.scope != "" && d.scope != p.Status.StagingScope {

@@ -34,12 +34,12 @@ type Reconciler struct {
 	// a cache.
 	Live client.Reader
 
-	now func() time.Time
+	// Now tells the cluster's time, in which objects have theirs.
+	Now func() time.Time
 }
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.now = time.Now
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

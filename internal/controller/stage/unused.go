@@ -32,7 +32,7 @@ func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (r
 	if hasBegun(cached) {
 		return ctrl.Result{}, nil
 	}
-	if left := cached.CreationTimestamp.Add(startDelay).Sub(r.now()); left > 0 {
+	if left := cached.CreationTimestamp.Add(startDelay).Sub(r.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	stage, err := r.liveStage(ctx, cached)

@@ -83,7 +83,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision)
 	r.handles.release(o.volume.Name)
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
-		status.Failure = failure
+		status.Failure = r.at(failure)
 		status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: others[0].Kind, Name: others[0].Name}
 		setCondition(o.volume, status, pavv1.VolumeProvisioned, reasonConflict, text)
 	}); err != nil {
@@ -124,7 +124,7 @@ func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error 
 	}
 	failure := o.volume.Status.Failure
 	if failure == nil || o.volume.Status.Step == pavv1.StepCreating {
-		failure = o.unreverted("the creation pod is gone before it was known which handle it chose")
+		failure = r.at(o.unreverted("the creation pod is gone before it was known which handle it chose"))
 	}
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
 		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",
@@ -162,7 +162,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if !watches.NodeGone(node) && untoldFor(r.now(), pod) < longPatience {
+	if !watches.NodeGone(node) && untoldFor(r.Now(), pod) < longPatience {
 		return retry.ErrStale
 	}
 	return nil
@@ -173,7 +173,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 // for as long as the cache is behind: it is told once in a while.
 func (r *Reconciler) tellLeft(o observed, text string) {
 	text = observe.Clip(text, observe.MaxNote)
-	if due, _ := r.left.Due(o.volume.Name, text, r.now()); !due {
+	if due, _ := r.left.Due(o.volume.Name, text, r.Now()); !due {
 		return
 	}
 	if o.provisioner != nil {

@@ -63,6 +63,9 @@ type Reconciler struct {
 	// Metrics counts the outcomes of pods; nil for nobody to.
 	Metrics *metrics.Workflows
 
+	// Now tells the cluster's time, in which objects have theirs.
+	Now func() time.Time
+
 	queue     *queue.Queue
 	avoidance avoidance
 	handles   handles
@@ -74,7 +77,6 @@ type Reconciler struct {
 	left      observe.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
 	rejections workqueue.TypedRateLimiter[string]
-	now        func() time.Time
 
 	mu      sync.Mutex
 	adopted bool // whether the queue knows of the pods of earlier agents
@@ -82,7 +84,6 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.now = time.Now
 	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
 	r.holders = &index.Live{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[reconcile.Request]

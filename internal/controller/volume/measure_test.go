@@ -109,7 +109,7 @@ func TestMeasure_CountsWhatAWriteHasRecorded(t *testing.T) {
 		}, map[string]float64{"[vanished delete]": 1}},
 	} {
 		// Each write is another agent's.
-		r := &Reconciler{Client: kube, Metrics: metrics.NewWorkflows(nil)}
+		r := &Reconciler{Client: kube, Metrics: metrics.NewWorkflows(nil, time.Now)}
 		seen := &pavv1.PavVolume{}
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(volume), seen); err != nil {
 			t.Fatal(err)

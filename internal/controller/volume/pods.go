@@ -57,7 +57,7 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
-		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.now()))}
+		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
 		setCondition(o.volume, status, conditionOf(i.step), reasonQueued, fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
@@ -83,7 +83,7 @@ func conditionOf(step pavv1.VolumeStep) string {
 
 // build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
-	placement := plan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.now())}
+	placement := plan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.Now())}
 	return plan.Pod(volume, workflows[i.step], i.pod, placement, number)
 }
 

@@ -89,13 +89,19 @@ func (r *Reconciler) recordWords(ctx context.Context, o observed, _ decision) er
 
 func vanished(kind string, pod *pavv1.PodReference) *pavv1.WorkflowFailure {
 	return &pavv1.WorkflowFailure{
-		Workflow: kind, PodNamespace: pod.Namespace, PodName: pod.Name, Time: metav1.Now(),
+		Workflow: kind, PodNamespace: pod.Namespace, PodName: pod.Name,
 		Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", pod.Namespace, pod.Name),
 	}
 }
 
+// at gives a failure that is recorded now the cluster's time, by which the next attempt waits.
+func (r *Reconciler) at(failure *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
+	failure.Time = metav1.NewTime(r.Now())
+	return failure
+}
+
 func newFailure(kind string, err error) *pavv1.WorkflowFailure {
-	return &pavv1.WorkflowFailure{Workflow: kind, Message: err.Error(), Time: metav1.Now()}
+	return &pavv1.WorkflowFailure{Workflow: kind, Message: err.Error()}
 }
 
 // refuseBegin fails an attempt before anything is done.
@@ -141,7 +147,7 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *
 	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
-		status.Failure, status.Pod, status.Step = failure, nil, ""
+		status.Failure, status.Pod, status.Step = r.at(failure), nil, ""
 		if revert {
 			status.Step = pavv1.StepReverting
 		} else {
@@ -153,7 +159,7 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *
 	}
 	r.queue.Give(o.volume.Name)
 	// What needs no pod to be refused is refused in the same words each time.
-	if due, _ := r.repeats.Due(o.volume.Name, text, r.now()); !due && failure.PodName == "" {
+	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil
 	}
 	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, delayAfter(o.volume.Status.Attempt))
@@ -182,7 +188,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
-		status.DeletionFailure, status.Pod = failure, nil
+		status.DeletionFailure, status.Pod = r.at(failure), nil
 		text = fmt.Sprintf("PavProvisioner %q: deletion attempt %d failed: %s; the next follows in %s",
 			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, delayAfter(status.DeletionAttempt).Round(time.Second))
 		setCondition(o.volume, status, pavv1.VolumeDeleted, "DeletionFailed", text)

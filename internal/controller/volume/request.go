@@ -109,7 +109,7 @@ func (r *Reconciler) requestOf(o observed, claim map[string]any) (plan.Request, 
 // reportLookup records for the administrator that a definition looks claims of another namespace up: what
 // namespace that is may be a tenant's word.
 func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allowed bool) {
-	if due, _ := r.repeats.Due(volume.Name, message, r.now()); !due {
+	if due, _ := r.repeats.Due(volume.Name, message, r.Now()); !due {
 		return
 	}
 	eventType := corev1.EventTypeNormal

@@ -24,6 +24,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	if equality.Semantic.DeepEqual(volume.Status, changed.Status) {
 		return nil
 	}
+	r.stamp(volume.Status.Conditions, changed.Status.Conditions)
 	changed.Status.ObservedGeneration, changed.Status.AgentVersion = volume.Generation, r.Version
 	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); apierrors.IsNotFound(err) {
@@ -36,6 +37,17 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	*volume = *changed
 	r.measure(ctx, volume, &before)
 	return nil
+}
+
+// stamp gives the conditions that are new, or have another status than before, the cluster's time: what sets them
+// has the machine's.
+func (r *Reconciler) stamp(before, after []metav1.Condition) {
+	for i := range after {
+		was := meta.FindStatusCondition(before, after[i].Type)
+		if was == nil || !was.LastTransitionTime.Equal(&after[i].LastTransitionTime) {
+			after[i].LastTransitionTime = metav1.NewTime(r.Now())
+		}
+	}
 }
 
 // patchCondition makes a condition false, with what the decision says about it.

@@ -13,7 +13,7 @@ import (
 func TestTellConflictLeft_AgainAndAgain_IsToldOnceInAWhile(t *testing.T) {
 	events := record.NewFakeRecorder(1000)
 	now := noon
-	r := &Reconciler{Events: events, now: func() time.Time { return now }}
+	r := &Reconciler{Events: events, Now: func() time.Time { return now }}
 	o := fresh().o
 	o.volume.Status.Conflict = &pavv1.StorageConflict{Handle: "h", Kind: "PersistentVolume", Name: "other"}
 	for range 40 { // ten minutes

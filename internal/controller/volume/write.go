@@ -58,7 +58,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) err
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
 	}
-	if due, _ := r.repeats.Due(o.volume.Name, d.message, r.now()); due {
+	if due, _ := r.repeats.Due(o.volume.Name, d.message, r.Now()); due {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
 	}
 	return &retry.Later{After: r.rejections.When(o.volume.Name)}

@@ -119,7 +119,7 @@ func (t *task) runStaging(ctx context.Context) error {
 		status.Phase = pavv1.StageStaging
 		t.noteBoot(status)
 		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
-		setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
+		t.setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
@@ -255,9 +255,9 @@ func (t *task) available(ctx context.Context) error {
 		status.Phase = pavv1.StageStaged
 		if status.Restaging {
 			status.Restaging, status.StagingFailure = false, nil
-			setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged anew")
+			t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged anew")
 		}
-		setReady(t.stage, metav1.ConditionTrue, "Staged", message)
+		t.setReady(t.stage, metav1.ConditionTrue, "Staged", message)
 	}); err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (t *task) fail(ctx context.Context) error {
 }
 
 func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error {
-	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: words, Time: metav1.Now()}
+	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: words}
 	if pod != nil {
 		failure = workflow.Failure(pavv1.WorkflowStaging, pod, words)
 	}
@@ -287,11 +287,11 @@ func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error
 // failWithoutPod records that no pod of the workflow could be made. If it would have been the first, nothing is
 // to be reverted by an unstaging pod.
 func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, first bool) error {
-	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: kind, Message: reason.Error(), Time: metav1.Now()}, first)
+	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: kind, Message: reason.Error()}, first)
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
-	failure.Message = observe.Clip(failure.Message, maxMessage)
+	failure.Message, failure.Time = observe.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
 	what, reason := staging, "StagingFailed"
 	if failure.Workflow == pavv1.WorkflowValidation {
 		what, reason = validating, "ValidationFailed"
@@ -306,7 +306,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		if nothingRan && failure.Workflow == pavv1.WorkflowValidation {
 			status.ValidationPod = nil
 		}
-		setReady(t.stage, metav1.ConditionFalse, reason, failure.Message)
+		t.setReady(t.stage, metav1.ConditionFalse, reason, failure.Message)
 	}); err != nil {
 		return err
 	}
@@ -349,13 +349,14 @@ func (s *Stager) writeStatus(ctx context.Context, stage *pavv1.PavStage) error {
 	return nil
 }
 
-func setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) {
-	setCondition(stage, pavv1.StageReady, status, reason, message)
+func (s *Stager) setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) {
+	s.setCondition(stage, pavv1.StageReady, status, reason, message)
 }
 
-func setCondition(stage *pavv1.PavStage, kind string, status metav1.ConditionStatus, reason, message string) {
+func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: stage.Generation,
+		LastTransitionTime: metav1.NewTime(s.clusterTime()),
 	})
 }
 

@@ -23,7 +23,7 @@ func (t *task) revert(ctx context.Context) error {
 		if status.Restaging {
 			status.Restaging, status.StagingFailure = false, nil
 		}
-		setReady(t.stage, metav1.ConditionFalse, "Unstaging", "the volume is being unstaged")
+		t.setReady(t.stage, metav1.ConditionFalse, "Unstaging", "the volume is being unstaged")
 	})
 }
 
@@ -72,7 +72,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.UnstagingAttempt = attempt + 1 })
 	case isDefinition(err):
 		t.troubles.grant(t.stage)
-		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error(), Time: metav1.Now()})
+		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
 	default:
 		return err
 	}
@@ -94,7 +94,7 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt
 		status.UnstagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
-		setReady(t.stage, metav1.ConditionFalse, "Unstaging", fmt.Sprintf("pod %s/%s is unstaging the volume", pod.Namespace, pod.Name))
+		t.setReady(t.stage, metav1.ConditionFalse, "Unstaging", fmt.Sprintf("pod %s/%s is unstaging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (t *task) retryUnstaging(ctx context.Context) error {
 }
 
 func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
-	failure.Message = observe.Clip(failure.Message, maxMessage)
+	failure.Message, failure.Time = observe.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure
-		setReady(t.stage, metav1.ConditionFalse, "UnstagingFailed", failure.Message)
+		t.setReady(t.stage, metav1.ConditionFalse, "UnstagingFailed", failure.Message)
 	}); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (t *task) unjudged(ctx context.Context, kind string, reason error, first bo
 		if first && kind == pavv1.WorkflowValidation {
 			status.ValidationPod = nil
 		}
-		setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observe.Clip(reason.Error(), maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observe.Clip(reason.Error(), maxMessage))
 	}); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func NewKeeper(stager *Stager, c KeeperConfig) *Keeper {
 	}
 	k.began = k.now()
 	k.restageStage, k.unstage = stager.Restage, stager.unstageOrphan
-	k.vitals = newVitals(c.Prober, k.Look)
+	k.vitals = newVitals(c.Prober, k.Look, stager.clusterTime)
 	stager.vitals = k.vitals
 	stager.looked = k.called
 	return k

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -53,9 +52,7 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 		kind, reason, condition = corev1.EventTypeNormal, "VolumeAnswers", metav1.ConditionFalse
 		words = fmt.Sprintf("volume %s answers again on node %s", stage.Spec.VolumeName, k.stager.node)
 	}
-	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
-		Type: pavv1.StageDegraded, Status: condition, Reason: reason, Message: words, ObservedGeneration: stage.Generation,
-	})
+	k.stager.setCondition(stage, pavv1.StageDegraded, condition, reason, words)
 	if err := k.stager.writeStatus(ctx, stage); err != nil {
 		return err
 	}

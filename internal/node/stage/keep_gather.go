@@ -150,11 +150,11 @@ func (k *Keeper) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	if ready == nil || ready.Status != metav1.ConditionTrue {
 		return 0
 	}
-	died := k.now()
+	died := k.stager.clusterTime()
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		died = degraded.LastTransitionTime.Time
 	}
-	if k.stager.troubles.asked(stage, k.now()).After(died) {
+	if k.stager.troubles.asked(stage, k.stager.clusterTime()).After(died) {
 		return 0
 	}
 	k.mu.Lock()
@@ -166,7 +166,7 @@ func (k *Keeper) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	if deaths <= 0 {
 		return 0
 	}
-	return max(ready.LastTransitionTime.Add(pauseAfter(int(deaths))).Sub(k.now()), 0)
+	return max(ready.LastTransitionTime.Add(pauseAfter(int(deaths))).Sub(k.stager.clusterTime()), 0)
 }
 
 // restageable says whether the provisioner, as it is now, wants volumes to be staged anew.

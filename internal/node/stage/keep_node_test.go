@@ -160,6 +160,7 @@ func newNode(t *testing.T) *testNode {
 	n.Keeper = NewKeeper(stager, KeeperConfig{
 		Prober: Host{Namespace: host}, OrphanGrace: time.Hour, Metrics: prometheus.NewPedanticRegistry(), Log: testr.New(t),
 	})
+	stager.clusterTime = func() time.Time { return n.now() }
 	t.Cleanup(func() {
 		n.queue.ShutDown()
 		n.wg.Wait()

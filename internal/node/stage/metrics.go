@@ -16,9 +16,10 @@ import (
 // vitals is what the agent knows of its stages without asking anybody: for metrics, and for answers
 // that must not wait for the API server. It is a prometheus.Collector.
 type vitals struct {
-	prober Prober
-	looked func(stage string) // it is worth looking at the stage
-	now    func() time.Time
+	prober      Prober
+	looked      func(stage string) // it is worth looking at the stage
+	now         func() time.Time
+	clusterTime func() time.Time // in which PavStages have theirs
 	// patience is how long a volume has to answer.
 	patience time.Duration
 
@@ -38,8 +39,8 @@ type vital struct {
 	trouble             string    // what is wrong with the volume, or nothing
 }
 
-func newVitals(prober Prober, looked func(stage string)) *vitals {
-	return &vitals{prober: prober, looked: looked, now: time.Now, patience: patience, glances: map[string]*glance{}, stages: map[string]vital{}}
+func newVitals(prober Prober, looked func(stage string), clusterTime func() time.Time) *vitals {
+	return &vitals{prober: prober, looked: looked, now: time.Now, clusterTime: clusterTime, patience: patience, glances: map[string]*glance{}, stages: map[string]vital{}}
 }
 
 // note takes over what a PavStage says.
@@ -150,10 +151,10 @@ func (v *vitals) series() map[*prometheus.Desc]map[labels]float64 {
 		phase := labels{is.provisioner, cmp.Or(string(is.phase), "New")}
 		phases[phase]++
 		if !is.unready.IsZero() {
-			pending[phase] = max(pending[phase], v.now().Sub(is.unready).Seconds())
+			pending[phase] = max(pending[phase], v.clusterTime().Sub(is.unready).Seconds())
 		}
 		if all := (labels{is.provisioner}); !is.failingSince.IsZero() {
-			failing[all] = max(failing[all], v.now().Sub(is.failingSince).Seconds())
+			failing[all] = max(failing[all], v.clusterTime().Sub(is.failingSince).Seconds())
 		}
 		if volume := [3]string{is.provisioner, is.degraded, is.volume}; is.degraded != "" && !counted[volume] {
 			counted[volume] = true

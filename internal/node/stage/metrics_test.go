@@ -13,9 +13,8 @@ import (
 )
 
 func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
-	v := newVitals(nil, func(string) {})
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	v.now = func() time.Time { return now }
+	v := newVitals(nil, func(string) {}, func() time.Time { return now })
 	registry := prometheus.NewPedanticRegistry()
 	must(t, registry.Register(v))
 

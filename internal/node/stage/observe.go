@@ -165,10 +165,10 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
 		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
-		wait := restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.now())
+		wait := restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.clusterTime())
 		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
-		o.backoff = t.unlessAsked(backoff(&t.stage.Status, t.now()), t.stage.Status.UnstagingFailure)
+		o.backoff = t.unlessAsked(backoff(&t.stage.Status, t.clusterTime()), t.stage.Status.UnstagingFailure)
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
 	}
 	return err

@@ -138,7 +138,7 @@ func (t *task) tellObstacle(ctx context.Context) error {
 		cause, kind = workflow.Waiting(pod), ErrPending
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observe.Clip(cause, maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observe.Clip(cause, maxMessage))
 	}); err != nil {
 		return err
 	}

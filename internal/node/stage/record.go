@@ -48,7 +48,7 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 		status.Attempt = attempt
 		t.noteBoot(status)
 		status.Validated = !needsValidation(stage)
-		setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
+		t.setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 	})
 }
 

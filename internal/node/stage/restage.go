@@ -93,7 +93,7 @@ func (t *task) beginRestaging(ctx context.Context) error {
 		status.Phase = pavv1.StageUnstaging
 		status.Restaging = true
 		status.StagingFailure, status.UnstagingFailure = nil, nil
-		setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being staged anew")
+		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being staged anew")
 	}); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (t *task) tellUnfenced(ctx context.Context, reason error) error {
 		return nil
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDead), words)
+		t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDead), words)
 	}); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (t *task) renew(ctx context.Context) error {
 			status.UnstagingAttempt++ // so that no two pods have one name
 		}
 		status.UnstagingFailure = nil
-		setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
+		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
 	}); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (t *task) cover(ctx context.Context) error {
 			return err
 		}
 		if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-			setReady(t.stage, metav1.ConditionFalse, reasonCovering, "the volume was staged anew, and is being given to the pods that use it")
+			t.setReady(t.stage, metav1.ConditionFalse, reasonCovering, "the volume was staged anew, and is being given to the pods that use it")
 		}); err != nil {
 			return err
 		}

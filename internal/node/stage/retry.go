@@ -35,7 +35,7 @@ func (t *troubles) grant(stage *pavv1.PavStage) {
 
 // unlessAsked returns how long to wait after a failure: not at all where somebody has asked for the next attempt since.
 func (t *task) unlessAsked(wait time.Duration, last *pavv1.WorkflowFailure) time.Duration {
-	if wait > 0 && t.troubles.asked(t.stage, t.now()).After(last.Time.Time) {
+	if wait > 0 && t.troubles.asked(t.stage, t.clusterTime()).After(last.Time.Time) {
 		return 0
 	}
 	return wait

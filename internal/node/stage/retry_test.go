@@ -11,7 +11,7 @@ import (
 
 func TestRetryAsked_SkipsTheWaitOnce(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := &Stager{troubles: newTroubles(), now: func() time.Time { return now }}
+	s := &Stager{troubles: newTroubles(), clusterTime: func() time.Time { return now }}
 	task := &task{Stager: s, stage: &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-1"}}}
 	failed := func(ago time.Duration) *pavv1.WorkflowFailure {
 		return &pavv1.WorkflowFailure{Time: metav1.NewTime(now.Add(-ago))}

@@ -52,9 +52,12 @@ type Stager struct {
 	room      *room
 	workflows *metrics.Workflows
 	calls     *metrics.Calls
-	now       func() time.Time
 	repeats   observe.Repeats
 
+	// Now is for how long something takes here, also where the API server is away; clusterTime compares with
+	// the times of objects.
+	now         func() time.Time
+	clusterTime func() time.Time
 	// looked, if any, hears of the end of each call, with the name of its stage; vitals tell how volumes
 	// are. NewKeeper sets both.
 	looked func(name string)
@@ -82,14 +85,20 @@ type Config struct {
 
 	// Version is that of the agent; it goes on record with each status.
 	Version string
+
+	// ClusterTime is the API server's, in which the times of objects are; time.Now where it is nil.
+	ClusterTime func() time.Time
 }
 
 // New returns a Stager.
 func New(c Config) *Stager {
+	if c.ClusterTime == nil {
+		c.ClusterTime = time.Now
+	}
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
 		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
-		troubles: newTroubles(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now,
+		troubles: newTroubles(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now, clusterTime: c.ClusterTime,
 	}
 }
 

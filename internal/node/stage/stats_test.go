@@ -26,7 +26,7 @@ func (a *asked) Probe(context.Context, string) (mount.Usage, error) {
 
 func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
 	prober := &asked{questions: make(chan chan error)}
-	v := newVitals(prober, func(string) { t.Error("nobody has given up") })
+	v := newVitals(prober, func(string) { t.Error("nobody has given up") }, time.Now)
 	v.patience = time.Minute
 	look := func() <-chan error {
 		result := make(chan error, 1)
@@ -57,7 +57,7 @@ func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
 func TestLook_HangingVolume_CostsOneThread_AndIsLookedAtWhenItAnswers(t *testing.T) {
 	prober := &asked{questions: make(chan chan error)}
 	late := make(chan string, 10)
-	v := newVitals(prober, func(stage string) { late <- stage })
+	v := newVitals(prober, func(stage string) { late <- stage }, time.Now)
 	v.patience = 20 * time.Millisecond
 
 	hanging := make(chan chan error, 1)

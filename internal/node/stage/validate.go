@@ -85,7 +85,7 @@ func (t *task) runValidation(ctx context.Context) error {
 		status.Phase = pavv1.StageValidating
 		t.noteBoot(status)
 		status.ValidationPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
-		setReady(t.stage, metav1.ConditionFalse, "Validating", fmt.Sprintf("pod %s/%s is validating the volume", pod.Namespace, pod.Name))
+		t.setReady(t.stage, metav1.ConditionFalse, "Validating", fmt.Sprintf("pod %s/%s is validating the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 func (t *task) admit(ctx context.Context) error {
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Validated = true
-		setReady(t.stage, metav1.ConditionFalse, "Staging", "the volume is valid, and about to be staged")
+		t.setReady(t.stage, metav1.ConditionFalse, "Staging", "the volume is valid, and about to be staged")
 	}); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (k *Keeper) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is 
 		ready == nil || ready.Status != metav1.ConditionTrue {
 		return nil
 	}
-	age := k.now().Sub(ready.LastTransitionTime.Time)
+	age := k.stager.clusterTime().Sub(ready.LastTransitionTime.Time)
 	if age > recheckUntil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (k *Keeper) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged anew"
 	}
 	words = observe.Clip(words, maxMessage)
-	setCondition(now, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDetached), words)
+	k.stager.setCondition(now, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDetached), words)
 	if err = k.stager.writeStatus(ctx, now); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestWorkflows_PartsOfAPodsLife(t *testing.T) {
 			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed}
 		}), due: new(at(1)), want: map[string]float64{"queue": 1}},
 	} {
-		w := NewWorkflows(nil)
+		w := NewWorkflows(nil, time.Now)
 		w.now = func() time.Time { return epoch.Add(17*time.Second + 900*time.Millisecond) }
 		ref := &pavv1.PodReference{Name: "create-x", Due: test.due}
 		w.Succeeded(Pod{Provisioner: "p", Workflow: "create", Ref: ref, Pod: test.pod})
@@ -141,7 +141,7 @@ func TestReasonOf(t *testing.T) {
 
 func TestSeries_GoWithTheirProvisioner(t *testing.T) {
 	exists := map[string]bool{"stays": true, "goes": true}
-	w, c := NewWorkflows(func(name string) bool { return exists[name] }), NewCalls(func(name string) bool { return exists[name] })
+	w, c := NewWorkflows(func(name string) bool { return exists[name] }, time.Now), NewCalls(func(name string) bool { return exists[name] })
 	for name := range exists {
 		w.Failed(Pod{Provisioner: name, Workflow: "create"}, &pavv1.WorkflowFailure{})
 		w.Succeeded(Pod{Provisioner: name, Workflow: "create", Pod: podOf(nil)})
@@ -182,7 +182,7 @@ func TestNil_CountsNothing(t *testing.T) {
 	}
 	for name, count := range count {
 		t.Run(name, func(t *testing.T) {
-			others := []prometheus.Collector{NewWorkflows(nil), NewCalls(nil)}
+			others := []prometheus.Collector{NewWorkflows(nil, time.Now), NewCalls(nil)}
 			func() {
 				defer func() {
 					if problem := recover(); problem != nil {
@@ -203,7 +203,7 @@ func TestNil_CountsNothing(t *testing.T) {
 // TestCounters_AgreeWithTheTable holds the types, labels and help that are exported against the table; the
 // collectors of gauges have tests of their own.
 func TestCounters_AgreeWithTheTable(t *testing.T) {
-	w, c := NewWorkflows(nil), NewCalls(nil)
+	w, c := NewWorkflows(nil, time.Now), NewCalls(nil)
 	w.Failed(Pod{Provisioner: "p", Workflow: "create", Pod: podOf(failed(1, "Error"))}, &pavv1.WorkflowFailure{PodName: "create-x"})
 	c.Published("p", time.Second, nil)
 	c.Restaged("p", true)

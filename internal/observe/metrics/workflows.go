@@ -41,9 +41,9 @@ type Workflows struct {
 }
 
 // NewWorkflows returns counters. The series of provisioners that do not exist any more go with the
-// next scrape; where exists is nil, all stay.
-func NewWorkflows(exists Exists) *Workflows {
-	w := &Workflows{durations: WorkflowDuration.newHistogram(), failures: WorkflowFailures.newCounter(), now: time.Now}
+// next scrape; where exists is nil, all stay. Now tells the cluster's time, in which the pods have theirs.
+func NewWorkflows(exists Exists, now func() time.Time) *Workflows {
+	w := &Workflows{durations: WorkflowDuration.newHistogram(), failures: WorkflowFailures.newCounter(), now: now}
 	w.seen = newSeen(exists, w.durations.MetricVec, w.failures.MetricVec)
 	return w
 }

@@ -16,6 +16,7 @@ import (
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/queue"
@@ -38,6 +39,9 @@ type Controller struct {
 	World  *world.World
 	Faults *Faults
 	Events *Events
+
+	// Clock is that of the agent's machine; nil for the right one.
+	Clock func() time.Time
 
 	// Stalled says that nothing of it goes on.
 	Stalled bool
@@ -75,14 +79,15 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 		return err
 	}
 	c.view = world.NewView(c.World, c.Name, caching)
-	live := &world.Client{World: c.World, By: c.Name, Life: ctx}
+	cluster := newClock(c.Clock)
+	live := &world.Client{World: c.World, By: c.Name, Life: ctx, Hears: cluster.Heard}
 	mgr := world.NewManager(c.view, live)
 	if err := index.Register(ctx, c.view); err != nil {
 		return err
 	}
 	c.reconcilers = controller.NewReconcilers(controller.Parts{
 		Client: mgr.Client, Live: live, Direct: live, Events: c.Events.Recorder(), Templates: shared.Templates, Definitions: shared.Definitions,
-		Pods: pods, Version: "simulation",
+		Pods: pods, Version: "simulation", Now: cluster.Now,
 	})
 	if err := c.reconcilers.Register(mgr, func() crcontroller.Options {
 		return crcontroller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff(), NewQueue: c.newQueue}
@@ -94,6 +99,16 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 	}
 	c.World.Settle()
 	return nil
+}
+
+// newClock returns the clock of an agent, which has heard the answers that filled its caches.
+func newClock(local func() time.Time) *clock.Clock {
+	if local == nil {
+		local = time.Now
+	}
+	c := clock.New(local)
+	c.Heard(time.Now().Truncate(time.Second), 0)
+	return c
 }
 
 func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {

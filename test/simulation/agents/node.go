@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
@@ -36,6 +37,9 @@ type Node struct {
 	// Dies has it end, and another one begin.
 	Dies func()
 
+	// Clock is that of the agent's machine; nil for the right one.
+	Clock func() time.Time
+
 	// Linked reports whether the node reaches the API server.
 	Linked func() bool
 
@@ -56,7 +60,8 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		return err
 	}
 	n.view = world.NewView(n.World, n.Name, caching)
-	client := &world.Client{World: n.World, By: n.Name, Life: ctx}
+	cluster := newClock(n.Clock)
+	client := &world.Client{World: n.World, By: n.Name, Life: ctx, Hears: cluster.Heard}
 	mgr := world.NewManager(n.view, client)
 	hub := stage.NewHub()
 	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, hub.Wake)
@@ -64,6 +69,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	stager := stage.New(stage.Config{
 		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Hub: hub,
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
+		ClusterTime: cluster.Now,
 	})
 	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
 		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),

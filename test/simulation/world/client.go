@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +26,9 @@ type Client struct {
 	// By is the agent, and Life ends with it: then all its calls fail, and have no effect.
 	By   string
 	Life context.Context //nolint:containedctx // the agent's, not a call's
+
+	// Hears, if any, is told when the API server answered a call, and how long that took.
+	Hears func(date time.Time, took time.Duration)
 }
 
 var _ client.WithWatch = (*Client)(nil)
@@ -161,12 +166,18 @@ func (c *Client) ask(ctx context.Context, writes bool, what string, do func() er
 	if err := c.Life.Err(); err != nil {
 		return err
 	}
-	return c.World.Ask(ctx, &Call{By: c.By, What: c.By + " " + what, Writes: writes, Pass: string(controller.ReconcileIDFromContext(ctx)), do: func() error {
+	asked, answered := time.Now(), time.Time{}
+	err := c.World.Ask(ctx, &Call{By: c.By, What: c.By + " " + what, Writes: writes, Pass: string(controller.ReconcileIDFromContext(ctx)), do: func() error {
 		if err := c.Life.Err(); err != nil {
 			return err
 		}
+		answered = time.Now()
 		return do()
 	}})
+	if status := (apierrors.APIStatus)(nil); c.Hears != nil && !answered.IsZero() && (err == nil || errors.As(err, &status)) {
+		c.Hears(answered.Truncate(time.Second), time.Since(asked)) // the answer has arrived
+	}
+	return err
 }
 
 // statusWriter writes the status of objects.
