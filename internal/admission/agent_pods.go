@@ -38,7 +38,12 @@ type PodHandler struct {
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, spec map[string]any) error {
-		return h.judge(ctx, request, pod, spec)
+		for {
+			err := h.judge(ctx, request, pod, spec)
+			if !apierrors.IsConflict(err) || ctx.Err() != nil {
+				return err
+			}
+		}
 	})
 }
 
@@ -50,18 +55,22 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	}
 	wanted := stageplan.ReferencesOf(spec)
 	known := recordOf(stage)
+	if known == nil && stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
+		// The node's agent goes by it that none was admitted before, and none will be.
+		return refusePod("PavStage %q is being unstaged", stage.Name)
+	}
 	if known != nil && len(wanted.Without(known.references())) == 0 {
 		return nil
 	}
-	s, objects, copies, err := h.gather(ctx, stage)
+	s, found, err := h.gather(ctx, stage)
 	if err != nil {
 		return err
 	}
-	if objects == nil {
+	if found.objects == nil {
 		_, why := s.basis()
-		return refusePod("%s", why)
+		return refusePod("%s; the pod refers to %s", why, atMostNamed(wanted.Without(known.references())))
 	}
-	planned, err := h.planned(ctx, s, *objects)
+	planned, err := h.planned(ctx, s, *found.objects)
 	if err != nil {
 		return err
 	}
@@ -71,7 +80,7 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	if request.DryRun != nil && *request.DryRun {
 		return nil
 	}
-	return known.with(planned, copies).write(ctx, h.Client, stage)
+	return known.with(planned, found).write(ctx, h.Client, stage)
 }
 
 // stageOf returns the stage that a pod is of, by its owner.
@@ -96,34 +105,36 @@ func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod
 	return stage, nil
 }
 
-// gather returns the standing of a stage and the objects that its definition is to be evaluated with; nil where there
-// are none that can be trusted. Copies says that those that the stage has are true.
-func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (s *standing, objects *stageplan.Objects, copies bool, err error) {
-	s = &standing{stage: stage, record: recordOf(stage)}
+// gather returns the standing of a stage, and what its definition is to be evaluated with.
+func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standing, found, error) {
+	s := &standing{stage: stage, record: recordOf(stage)}
 	live, err := h.read(ctx, s)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, found{}, err
 	}
 	if s.used, err = h.isUsed(ctx, s); err != nil {
-		return nil, nil, false, err
+		return nil, found{}, err
 	}
 	if s.record == nil && !s.used {
 		if s.older, err = h.isOlder(ctx, stage); err != nil {
-			return nil, nil, false, err
+			return nil, found{}, err
 		}
 	}
 	spec := &stage.Spec
 	switch on, _ := s.basis(); on {
 	case basisLive:
-		copies = isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim) &&
+		copies := isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim) &&
 			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
-		return s, &live, copies, nil
+		return s, found{objects: &live, copies: copies}, nil
 	case basisCopies:
 		copied, err := copiesOf(spec, live)
-		return s, copied, true, err
+		return s, found{objects: copied, copies: true}, err
+	case basisRecorded:
+		recorded, err := s.record.Objects.decoded(live)
+		return s, found{objects: recorded}, err
 	case basisNone:
 	}
-	return s, nil, false, nil
+	return s, found{}, nil
 }
 
 // read reads the objects that a stage names.

@@ -25,7 +25,21 @@ type record struct {
 	// Copies says that the stage's copies of the volume and the claim were true, so that a changed definition can be
 	// evaluated with them when the objects are gone. A stage's copies never change.
 	Copies bool `json:"copies,omitempty"`
+
+	// Objects are the volume and the claim as they were, where the stage's copies are not true: a tenant may have
+	// changed the claim since.
+	Objects *recorded `json:"objects,omitempty"`
 }
+
+// recorded is what a record has of the objects that a stage names.
+type recorded struct {
+	Volume      json.RawMessage `json:"volume,omitempty"`
+	Claim       json.RawMessage `json:"claim,omitempty"`
+	Provisioned json.RawMessage `json:"provisioned,omitempty"`
+}
+
+// maxRecord is how long a record may be that has objects, in bytes: all annotations of an object may have 256 KiB.
+const maxRecord = 128 << 10
 
 // recordOf returns the record of a stage, or nil where there is none. A record that cannot be read admits nothing more.
 func recordOf(stage *pavv1.PavStage) *record {
@@ -51,24 +65,32 @@ func (r *record) references() stageplan.References {
 	return all
 }
 
-// with returns the record with what was found out now.
-func (r *record) with(planned stageplan.References, copies bool) *record {
+// with returns the record with what was found out now. Objects that it has already are as good as those of later.
+func (r *record) with(planned stageplan.References, f found) *record {
 	all := r.references()
 	maps.Copy(all, planned)
-	return &record{References: slices.Sorted(maps.Keys(all)), Copies: copies || r != nil && r.Copies}
+	next := &record{References: slices.Sorted(maps.Keys(all)), Copies: f.copies || r != nil && r.Copies}
+	switch {
+	case next.Copies:
+	case r != nil && r.Objects != nil:
+		next.Objects = r.Objects
+	default:
+		next.Objects = f.recorded()
+	}
+	return next
 }
 
-// write writes the record on the stage as it was read, whatever else of it has changed since.
+// write writes the record on the stage as it was read. If anything of it has changed since, that is a conflict.
 func (r *record) write(ctx context.Context, c client.Client, stage *pavv1.PavStage) error {
 	if equality.Semantic.DeepEqual(r, recordOf(stage)) {
 		return nil
 	}
-	text, err := json.Marshal(r)
+	text, err := r.text()
 	if err != nil {
 		return fmt.Errorf("encoding the record of PavStage %q: %w", stage.Name, err)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": stage.UID, "annotations": map[string]string{pavv1.AdmittedAnnotation: string(text)},
+		"uid": stage.UID, "resourceVersion": stage.ResourceVersion, "annotations": map[string]string{pavv1.AdmittedAnnotation: string(text)},
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding the record of PavStage %q: %w", stage.Name, err)
@@ -77,6 +99,51 @@ func (r *record) write(ctx context.Context, c client.Client, stage *pavv1.PavSta
 		return fmt.Errorf("recording that the pods of PavStage %q are admitted: %w", stage.Name, err)
 	}
 	return nil
+}
+
+// text returns the record as an annotation has it, without the objects where they are too large.
+func (r *record) text() ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil || len(text) <= maxRecord || r.Objects == nil {
+		return text, err
+	}
+	return json.Marshal(&record{References: r.References, Copies: r.Copies})
+}
+
+// found is what was found out about a stage: what its definition is to be evaluated with.
+type found struct {
+	objects *stageplan.Objects // nil where there are none that can be trusted
+	copies  bool               // the copies that the stage has are true
+}
+
+// recorded returns the objects as a record has them, or nil where they cannot be encoded.
+func (f found) recorded() *recorded {
+	if f.objects == nil {
+		return nil
+	}
+	all := &recorded{}
+	for raw, object := range map[*json.RawMessage]map[string]any{&all.Volume: f.objects.Volume, &all.Claim: f.objects.Claim, &all.Provisioned: f.objects.Provisioned} {
+		if object == nil {
+			continue
+		}
+		var err error
+		if *raw, err = json.Marshal(object); err != nil {
+			return nil
+		}
+	}
+	return all
+}
+
+// decoded returns the objects that a record has, with the node as it is.
+func (r *recorded) decoded(live stageplan.Objects) (*stageplan.Objects, error) {
+	all := &stageplan.Objects{Node: live.Node}
+	for object, raw := range map[*map[string]any]json.RawMessage{&all.Volume: r.Volume, &all.Claim: r.Claim, &all.Provisioned: r.Provisioned} {
+		var err error
+		if *object, err = decode(raw); err != nil {
+			return nil, fmt.Errorf("reading the record of the stage: %w", err)
+		}
+	}
+	return all, nil
 }
 
 // isCopy reports whether a stage's copy of an object is true.

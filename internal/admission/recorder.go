@@ -14,19 +14,21 @@ import (
 	"github.com/albertofaria/pav/internal/controller/retry"
 )
 
-// recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
+// Recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
 // references: by the time that a volume is unstaged, its definition may give the unstaging pod some, and its clients
 // are gone. It waits until a volume is staged, so as not to write beside the node's agent.
-type recorder struct {
-	cache client.Reader
-	pods  *PodHandler
+type Recorder struct {
+	// Cache has the stages, and Pods judges them.
+	Cache client.Reader
+	Pods  *PodHandler
 }
 
-func (r *recorder) register(mgr ctrl.Manager) error {
+// Register adds the recorder and its watch to the manager.
+func (r *Recorder) Register(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("record").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.NewPredicateFuncs(wantsRecord))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.Backoff()}).
+		WithOptions(options).
 		Complete(r)
 }
 
@@ -37,18 +39,18 @@ func wantsRecord(object client.Object) bool {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stage := &pavv1.PavStage{}
-	if err := r.cache.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
+	if err := r.Cache.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	// The cache has no copies of the volume and the claim.
-	if err := r.pods.Client.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
+	if err := r.Pods.Client.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s, objects, copies, err := r.pods.gather(ctx, stage)
-	if err != nil || !s.used || objects == nil {
+	s, found, err := r.Pods.gather(ctx, stage)
+	if err != nil || !s.used || found.objects == nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, s.record.with(nil, copies).write(ctx, r.pods.Client, stage)
+	return retry.Result(s.record.with(nil, found).write(ctx, r.Pods.Client, stage))
 }

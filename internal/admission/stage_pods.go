@@ -33,9 +33,10 @@ type standing struct {
 type basis int
 
 const (
-	basisNone   basis = iota // nothing that can be trusted
-	basisLive                // the volume and the claim as they are
-	basisCopies              // the copies that the stage has of them
+	basisNone     basis = iota // nothing that can be trusted
+	basisLive                  // the volume and the claim as they are
+	basisCopies                // the copies that the stage has of them
+	basisRecorded              // what the record has of them
 )
 
 // basis returns what the definition is to be evaluated with, or why the pod is refused.
@@ -51,6 +52,8 @@ func (s *standing) basis() (basis, string) {
 		return basisLive, ""
 	case s.record != nil && s.record.Copies, s.older:
 		return basisCopies, ""
+	case s.record != nil && s.record.Objects != nil:
+		return basisRecorded, ""
 	}
 	return basisNone, fmt.Sprintf("volume %q is not bound to the claim %s any more", spec.VolumeName, claim)
 }
@@ -110,12 +113,16 @@ const maxNamed = 5
 
 // refusalOf says what of a pod is not planned.
 func refusalOf(missing []string, definition string) string {
+	return fmt.Sprintf("the pod refers to what %s does not plan: %s", definition, atMostNamed(missing))
+}
+
+func atMostNamed(references []string) string {
 	more := ""
-	if len(missing) > maxNamed {
-		more = fmt.Sprintf(" and %d more", len(missing)-maxNamed)
-		missing = missing[:maxNamed]
+	if len(references) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(references)-maxNamed)
+		references = references[:maxNamed]
 	}
-	return fmt.Sprintf("the pod refers to what %s does not plan: %s%s", definition, strings.Join(missing, ", "), more)
+	return strings.Join(references, ", ") + more
 }
 
 // planned returns what evaluates a definition with the objects that it is to be evaluated with.

@@ -111,6 +111,9 @@ func trimPod(pod *corev1.Pod) {
 
 func trimStage(stage *pavv1.PavStage) {
 	stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
+	if _, found := stage.Annotations[pavv1.AdmittedAnnotation]; found {
+		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies, too
+	}
 }
 
 // trimLedger leaves of a PavVolume's copies of the claim what a PersistentVolume is made from, which

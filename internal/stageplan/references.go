@@ -32,6 +32,12 @@ func Of(pod *corev1.Pod) (References, error) {
 	return ReferencesOf(spec), nil
 }
 
+// IsJudged reports whether the API server asks PaV's webhook before it creates a pod of a node agent.
+func IsJudged(pod *corev1.Pod) (bool, error) {
+	references, err := Of(pod)
+	return len(references) > 0 || pod.Annotations[pavv1.AdmitAnnotation] != "", err
+}
+
 // ReferencesOf returns the references of a pod's spec, as the API server sends it.
 func ReferencesOf(spec map[string]any) References {
 	r := References{}

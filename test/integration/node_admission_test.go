@@ -3,7 +3,9 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,13 +49,31 @@ func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) {
 	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)) })
 }
 
+// withSecret is the worker's pod with a Secret.
+var withSecret = strings.Replace(workerTemplate, `"spec": {`, `"spec": {"volumes": [{"name": "secret", "secret": {"secretName": "any"}}],`, 1)
+
+func useSecret(p *pavv1.PavProvisioner) {
+	p.Spec.VolumeStaging.PodTemplate, p.Spec.VolumeUnstaging.PodTemplate = *field(withSecret), field(withSecret)
+}
+
+// launchController starts a controller agent that serves the webhook.
+func (n *node) launchController(t *testing.T, w *webhook) {
+	t.Helper()
+	t.Cleanup(func() { // Nobody else does what the controller agent does when it has ended.
+		provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+		if err := n.c.admin.Patch(lasting(t), provisioner, free); err != nil {
+			t.Error(err)
+		}
+		_ = n.c.admin.Delete(lasting(t), csiDriver(n.provisioner))
+	})
+	w.launch(t, admission.DefaultLifetimes())
+}
+
 // A pod that refers to a Secret waits for the controller agent, and the claim's events say so. It is unstaged when
 // client and claim are gone. Pods that agents of other nodes have made in advance stand for none of its own.
 func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *testing.T) {
-	withSecret := strings.Replace(workerTemplate, `"spec": {`, `"spec": {"volumes": [{"name": "secret", "secret": {"secretName": "any"}}],`, 1)
-	n := newNode(t, workers(t, nil), func(p *pavv1.PavProvisioner) {
-		p.Spec.VolumeStaging.PodTemplate, p.Spec.VolumeUnstaging.PodTemplate = *field(withSecret), field(withSecret)
-	})
+	n := newNode(t, workers(t, nil), useSecret)
 	w := serveWebhook(t, n.c)
 	n.run(t)
 	v := n.volume(t, "made-waiting")
@@ -80,15 +100,7 @@ func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *
 
 	squat(t, n.c, &stage, pavv1.WorkflowStaging)
 	squat(t, n.c, &stage, pavv1.WorkflowUnstaging)
-	t.Cleanup(func() { // Nobody else does what the controller agent does when it has ended.
-		provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}
-		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-		if err := n.c.admin.Patch(lasting(t), provisioner, free); err != nil {
-			t.Error(err)
-		}
-		_ = n.c.admin.Delete(lasting(t), csiDriver(n.provisioner))
-	})
-	w.launch(t, admission.DefaultLifetimes())
+	n.launchController(t, w)
 	n.stage(t, v)
 	if staged := n.stages(t)[0]; staged.UID != stage.UID || staged.Status.Attempt != 2 {
 		t.Errorf("the volume is not staged by the next pod of the same PavStage, but by attempt %d of %q, which was %q", staged.Status.Attempt, staged.UID, stage.UID)
@@ -100,4 +112,48 @@ func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *
 	gone(t, n.c, claimNamed(v))
 	n.unstage(t, v)
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}
+
+// An agent ends before it has recorded that its staging pod was not admitted. Then the claim goes, without which no pod
+// of the stage is admitted any more. As none ever was, there is nothing to be unstaged.
+func TestNode_StagingPodThatWasNeverAdmitted_IsNotUnstaged(t *testing.T) {
+	n := newNode(t, workers(t, nil), useSecret)
+	w := serveWebhook(t, n.c)
+	config := n.agentConfig
+	var asked atomic.Bool
+	answered, ended := make(chan struct{}), make(chan struct{})
+	n.agentConfig = gated(t, config, func(r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/namespaces/"+workflow.DefaultNamespace+"/pods"):
+			asked.Store(true)
+		case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/pavstages/") && asked.CompareAndSwap(true, false):
+			close(answered)
+			<-ended
+			panic(http.ErrAbortHandler) // It is not passed on.
+		}
+	})
+	first := n.run(t)
+	v := n.volume(t, "never-made")
+	user := mustCreate(t, n.c, userOf(v, n.Node))
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
+	defer cancel()
+	go n.Until(ctx, func(ctx context.Context) error { return n.Stage(ctx, v) })
+	<-answered
+	first.Stop(t)
+	close(ended)
+	cancel()
+	if pod := n.stages(t)[0].Status.StagingPod; pod == nil || !pod.Judged {
+		t.Fatalf("the PavStage has not recorded a pod that is to be judged, but %+v", pod)
+	}
+
+	n.agentConfig = config
+	n.run(t)
+	if err := n.c.admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	mustDelete(t, n.c, claimNamed(v))
+	gone(t, n.c, claimNamed(v))
+	n.launchController(t, w)
+	n.unstage(t, v)
+	n.wantRuns(t, v, runs())
 }

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/stageplan"
 )
 
 // The volume can be unstaged when its client, claim and definition are not what they were.
@@ -51,27 +53,63 @@ func TestNodePods_OfStagesThatNeededNoJudgement(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	w.launch(t, admission.DefaultLifetimes())
-	h := hold(t, c, func(p *pavv1.PavProvisioner) {
+	without := func(p *pavv1.PavProvisioner) {
 		p.Spec.VolumeStaging.PodTemplate, p.Spec.VolumeUnstaging.PodTemplate = *field(workerTemplate), field(workerTemplate)
+	}
+	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
+		"the claim is as it was copied": nil,
+		"the claim has changed since":   func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = map[string]string{"note": "<changed>"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hold(t, c, without)
+			stage, o := h.stage(t)
+			if change != nil {
+				mustPatch(t, c, claimNamed(h.volume), change)
+			}
+			mustBeStaged(t, h, stage)
+			exists(t, c, stage, "has a record", func(s *pavv1.PavStage) bool { return s.Annotations[pavv1.AdmittedAnnotation] != "" })
+			unstaging := leave(t, h, stage, o)
+			mustAdmit(t, h.token, unstaging)
+			unstaging.Name, unstaging.Spec.Volumes = "bad", append(unstaging.Spec.Volumes, secretVolume("of-others"))
+			wantForbidden(t, h.token, unstaging, "volumes.secret.secretName=of-others")
+		})
+	}
+	t.Run("an administrator vouches for the stage", func(t *testing.T) {
+		h := hold(t, c, without)
+		stage, o := h.stage(t)
+		unstaging := leave(t, h, stage, o)
+		mustBeStaged(t, h, stage)
+		wantForbidden(t, h.token, unstaging, "the stage has no record that one did; the pod refers to volumes.secret, volumes.secret.secretName=for-unstaging")
+		mustPatch(t, c, stage, func(s *pavv1.PavStage) {
+			s.Annotations = map[string]string{pavv1.AdmittedAnnotation: `{"copies":true}`}
+		})
+		mustAdmit(t, h.token, unstaging)
+		unstaging.Name, unstaging.Spec.Volumes = "bad", append(unstaging.Spec.Volumes, secretVolume("of-others"))
+		wantForbidden(t, h.token, unstaging, "volumes.secret.secretName=of-others")
 	})
-	stage, o := h.stage(t)
+}
+
+func mustBeStaged(t *testing.T, h *held, stage *pavv1.PavStage) {
+	t.Helper()
 	stage.Status.Phase = pavv1.StageStaged
 	if err := h.token.Status().Update(t.Context(), stage); err != nil {
 		t.Fatal(err)
 	}
-	exists(t, c, stage, "has a record", func(s *pavv1.PavStage) bool { return s.Annotations[pavv1.AdmittedAnnotation] != "" })
-	if err := c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
+}
+
+// leave takes a stage's client and claim away and gives its definition a Secret, and returns the unstaging pod.
+func leave(t *testing.T, h *held, stage *pavv1.PavStage, o stageplan.Objects) *corev1.Pod {
+	t.Helper()
+	if err := h.c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	mustDelete(t, c, claimNamed(h.volume))
-	gone(t, c, claimNamed(h.volume))
-	mustPatch(t, c, h.provisioner, func(p *pavv1.PavProvisioner) {
+	mustDelete(t, h.c, claimNamed(h.volume))
+	gone(t, h.c, claimNamed(h.volume))
+	mustPatch(t, h.c, h.provisioner, func(p *pavv1.PavProvisioner) {
 		p.Spec.VolumeUnstaging.PodTemplate = field(fmt.Sprintf(secretive, "unstaging"))
 	})
 	_, unstaging := h.pods(t, stage, o)
-	mustAdmit(t, h.token, unstaging)
-	unstaging.Name, unstaging.Spec.Volumes = "bad", append(unstaging.Spec.Volumes, secretVolume("of-others"))
-	wantForbidden(t, h.token, unstaging, "volumes.secret.secretName=of-others")
+	return unstaging
 }
 
 // Only the controller agent writes that a stage's pods were admitted.

@@ -18,6 +18,11 @@ type PodReference struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
+	// Judged says that the API server does not create the staging pod of a PavStage before the controller agent has put
+	// on the PavStage's record that its pods are admitted. Where there is no such record, the pod was never created.
+	// +optional
+	Judged bool `json:"judged,omitempty"`
+
 	// Due is since when the pod of a PavVolume has been due: it is created as soon as there is a place for it.
 	// +optional
 	Due *metav1.Time `json:"due,omitempty"`

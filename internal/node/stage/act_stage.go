@@ -112,13 +112,17 @@ func (t *task) runStaging(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	judged, err := stageplan.IsJudged(pod)
+	if err != nil {
+		return err
+	}
 	if err := t.makeDirectory(ctx, first); err != nil {
 		return err
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaging
 		t.noteBoot(status)
-		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
+		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Judged: judged && (first || status.StagingPod.Judged)}
 		t.setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err

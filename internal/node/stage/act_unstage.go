@@ -70,12 +70,23 @@ func (t *task) runUnstaging(ctx context.Context) error {
 		return t.unjudged(ctx, pavv1.WorkflowUnstaging, err, false)
 	case errors.Is(err, workflow.ErrForeign):
 		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.UnstagingAttempt = attempt + 1 })
+	case isDefinition(err) && t.neverAdmitted():
+		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod, status.UnstagingPod = nil, nil })
 	case isDefinition(err):
 		t.troubles.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
 	default:
 		return err
 	}
+}
+
+// neverAdmitted says that the staging pod that is recorded was never created, so that there is nothing to be unstaged:
+// the answer to its creation was lost, or what was to follow from it, and since then the clients have gone, without
+// which no pod of the stage is admitted. The record is looked for in the answer to a write, after the phase had become
+// Unstaging, from which on the webhook admits no staging pod of a stage without one.
+func (t *task) neverAdmitted() bool {
+	pod := t.stage.Status.StagingPod
+	return pod != nil && pod.Judged && t.stagingPod == nil && t.stage.Annotations[pavv1.AdmittedAnnotation] == ""
 }
 
 func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {
