@@ -37,6 +37,8 @@ type simulated struct {
 	events   *agents.Events
 	faults   *agents.Faults
 	trouble  *kubernetes.Trouble
+	webhook  *agents.Webhook
+	on       map[string]string // the node of each node agent, by its name
 
 	disturber *scenario.Disturber
 	tenants   *scenario.Tenants
@@ -82,14 +84,22 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 		Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60)), Killed: s.perMille("killed", w.Rand.IntN(10)),
 	}
 	w.events = agents.NewEvents(w.World)
+	w.addWebhook()
 	w.addNodes(ctx, names)
 	w.addPeople()
 	return w, nil
 }
 
+// addWebhook adds the webhook that judges the agents' pods.
+func (w *simulated) addWebhook() {
+	w.on = map[string]string{}
+	w.webhook = agents.NewWebhook(w.World, shared, w.faults, func(agent string) string { return w.on[agent] })
+	w.Store.Hook(w.webhook.Judge)
+}
+
 // addNodes adds the nodes, the agents, and who disturbs them.
 func (w *simulated) addNodes(ctx context.Context, names []string) {
-	d := &scenario.Disturber{World: w.World, OnNodes: map[*kubernetes.Node]*agents.Node{}}
+	d := &scenario.Disturber{World: w.World, Webhook: w.webhook, OnNodes: map[*kubernetes.Node]*agents.Node{}}
 	d.Begin = func() *agents.Controller { return w.begin(ctx) }
 	d.BeginOn = func(node *kubernetes.Node) *agents.Node { return w.beginOn(ctx, node) }
 	w.disturber = d
@@ -151,6 +161,7 @@ func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.
 		Name: fmt.Sprintf("agent-%d", w.agents), On: node.Name, World: w.World, Faults: w.faults, Events: w.events, Machine: node.Machine,
 		Clock: w.clock(), Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) },
 	}
+	w.on[n.Name] = node.Name
 	if err := n.Start(ctx, shared); err != nil {
 		panic(err)
 	}

@@ -16,6 +16,7 @@ import (
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/albertofaria/pav/internal/admission"
 	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/controller/index"
@@ -89,9 +90,11 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 		Client: mgr.Client, Live: live, Direct: live, Events: c.Events.Recorder(), Templates: shared.Templates, Definitions: shared.Definitions,
 		Pods: pods, Version: "simulation", Now: cluster.Now,
 	})
-	if err := c.reconcilers.Register(mgr, func() crcontroller.Options {
+	options := func() crcontroller.Options {
 		return crcontroller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff(), NewQueue: c.newQueue}
-	}); err != nil {
+	}
+	recorder := &admission.Recorder{Cache: mgr.Client, Pods: &admission.PodHandler{Client: live, Templates: shared.Templates}}
+	if err := errors.Join(c.reconcilers.Register(mgr, options), recorder.Register(mgr, options())); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"errors"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -19,8 +20,9 @@ func NewStore() *world.Store {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
 		panic(err)
 	}
-	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{},
+	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{}, &corev1.ServiceAccount{},
 		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
+		&admissionregistrationv1.ValidatingAdmissionPolicy{},
 		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{})
 	store.Hook(Admit)
 	return store

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -34,10 +35,23 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {capacity: 1Gi, handle: "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}", podTemplate: ` +
-		pod("create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}") + `}
-  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+		podWith(privileged, "create", "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}") + `}
+  volumeDeletion: {podTemplate: ` + podWith(privileged, "delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
+	"keyed": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + podWith(key, "stage", "{{ handle }}", "serve") + `}
+  volumeUnstaging: {podTemplate: ` + podWith(key, "unstage", "{{ handle }}") + `}`,
+	"growing": `
+spec:
+  provisioningModes: [Dynamic, Static]
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 	"validated": `
 spec:
   provisioningModes: [Dynamic, Static]
@@ -69,16 +83,28 @@ spec:
 }
 
 // provisioners are the names of the definitions, in order.
-var provisioners = []string{"light", "local", "named", "plain", "planned", "private", "validated"}
+var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "validated"}
+
+// What containers may have besides: rights on the node, or a Secret of the claim's namespace, which is another one in
+// each version.
+const (
+	privileged = "securityContext: {privileged: true}, "
+	key        = "envFrom: [{secretRef: {name: '{{ pvc.metadata.namespace }}-key-0'}}], "
+)
+
+var versions = regexp.MustCompile(`-key-\d+`)
 
 // pod returns the template of a pod whose container has these arguments.
-func pod(arguments ...string) string {
+func pod(arguments ...string) string { return podWith("", arguments...) }
+
+// podWith returns the template of a pod whose container has something else besides these arguments.
+func podWith(more string, arguments ...string) string {
 	quoted := make([]string, len(arguments))
 	for i, argument := range arguments {
 		quoted[i] = strconv.Quote(argument)
 	}
 	text := strings.Join(quoted, ", ")
-	return `{metadata: {annotations: {simulation/driver: DRIVER}}, spec: {containers: [{name: main, image: none, args: [` + text + `]}]}}`
+	return `{metadata: {annotations: {simulation/driver: DRIVER}}, spec: {containers: [{name: main, image: none, ` + more + `args: [` + text + `]}]}}`
 }
 
 // newProvisioner returns a provisioner of a name. Its version changes nothing that it does.
@@ -92,8 +118,17 @@ func newProvisioner(name string, version int) *pavv1.PavProvisioner {
 	return p
 }
 
+// grown is what the definition "growing" has in every other version: while volumes are staged that needed none.
+var grown = podWith(key, "unstage", "{{ handle }}")
+
 // edit gives all pods of a definition a version.
 func edit(p *pavv1.PavProvisioner, version int) {
+	if p.Name == "growing" {
+		p.Spec.VolumeUnstaging = nil
+		if version%2 == 1 {
+			p.Spec.VolumeUnstaging = &pavv1.VolumeUnstaging{PodTemplate: &pavv1.Template{Raw: []byte(grown)}}
+		}
+	}
 	for _, t := range templates(p) {
 		raw := map[string]any{}
 		if err := yaml.Unmarshal(t.Raw, &raw); err != nil {
@@ -104,7 +139,7 @@ func edit(p *pavv1.PavProvisioner, version int) {
 		if err != nil {
 			panic(err)
 		}
-		if t.Raw, err = yaml.YAMLToJSON(text); err != nil {
+		if t.Raw, err = yaml.YAMLToJSON(versions.ReplaceAll(text, fmt.Appendf(nil, "-key-%d", version))); err != nil {
 			panic(err)
 		}
 	}

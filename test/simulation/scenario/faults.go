@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,9 @@ type Disturber struct {
 
 	// OnNodes are the agents of the nodes that are up.
 	OnNodes map[*kubernetes.Node]*agents.Node
+
+	// Webhook is that of the controller agent.
+	Webhook *agents.Webhook
 
 	// Quiet says that nothing is disturbed any more.
 	Quiet bool
@@ -67,7 +71,7 @@ func (d *Disturber) DiesOn(node *kubernetes.Node) {
 }
 
 func (d *Disturber) disturb() {
-	switch d.World.Rand.IntN(16) {
+	switch d.World.Rand.IntN(17) {
 	case 0:
 		d.World.Counts["agents killed"]++
 		d.Dies(d.Controller)
@@ -99,6 +103,9 @@ func (d *Disturber) disturb() {
 		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
 			d.OnNodes[node].Relist()
 		}
+	case 16:
+		d.World.Counts["webhooks gone or back"]++
+		d.Webhook.Away = !d.Webhook.Away
 	case 5:
 		node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]
 		node.Linked = !node.Linked
@@ -150,7 +157,7 @@ func (d *Disturber) Driver(node *kubernetes.Node, driver string) (csi.NodeServer
 
 // Calm mends everything that is broken.
 func (d *Disturber) Calm() {
-	d.Quiet = true
+	d.Quiet, d.Webhook.Away = true, false
 	if d.Former != nil {
 		d.Former.Kill()
 		d.Former = nil
@@ -175,6 +182,10 @@ func Populate(store *world.Store, nodes []string) error {
 		if err := store.Create(people, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
+	}
+	// Which stages need no record, as they are older, the policy's age tells.
+	if err := store.Create(people, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pav-admitted-stages"}}); err != nil {
+		return fmt.Errorf("the policy of stages: %w", err)
 	}
 	if err := store.Create(people, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}); err != nil {
 		return fmt.Errorf("PaV's own driver: %w", err)

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -166,12 +168,30 @@ func (a *Admins) Choices(add func(world.Choice)) {
 	if len(volumes) > 0 {
 		add(world.Choice{What: "an administrator does something to a PavVolume", Do: func() { a.record(volumes[a.World.Rand.IntN(len(volumes))]) }})
 	}
+	if stages := a.unrecorded(); len(stages) > 0 {
+		add(world.Choice{What: "an administrator vouches for a PavStage", Do: func() { a.vouch(stages[a.World.Rand.IntN(len(stages))]) }})
+	}
 	if a.Leaving {
 		add(world.Choice{What: "an administrator restores all PavProvisioners", Do: a.Restore})
 	} else {
 		add(world.Choice{What: "an administrator does something to a PavProvisioner", Do: a.define})
 		add(world.Choice{What: "an administrator opens or closes a namespace", Do: a.open})
 	}
+}
+
+// unrecorded returns the stages of which PaV says that it does not know whether they are right.
+func (a *Admins) unrecorded() []*pavv1.PavStage {
+	return slices.DeleteFunc(world.Objects[*pavv1.PavStage](a.World.Store), func(s *pavv1.PavStage) bool {
+		failure := s.Status.UnstagingFailure
+		return failure == nil || !strings.Contains(failure.Message, "the stage has no record that one did")
+	})
+}
+
+// vouch does what docs/troubleshooting.md tells administrators to do then.
+func (a *Admins) vouch(stage *pavv1.PavStage) {
+	_ = world.Change(a.World.Store, people, stage, func(s *pavv1.PavStage) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, pavv1.AdmittedAnnotation, `{"copies":true}`)
+	})
 }
 
 func (a *Admins) reclaim(pv *corev1.PersistentVolume) {
@@ -194,7 +214,7 @@ func (a *Admins) policy(pv *corev1.PersistentVolume, policy corev1.PersistentVol
 
 // offer makes a static PersistentVolume of storage that an administrator has. Nobody but administrators deletes that.
 func (a *Admins) offer() {
-	with := []string{"plain", "planned", "private", "validated"}
+	with := []string{"plain", "planned", "private", "validated", "keyed", "growing"}
 	number := a.World.Rand.IntN(6)
 	driver, handle := with[number%len(with)], fmt.Sprintf("own%d", number)
 	a.Storage.Make(driver, handle, "")

@@ -52,14 +52,9 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 // List implements client.Reader.
 func (c *Client) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	kind := c.kindOf(list)
-	o := (&client.ListOptions{}).ApplyOptions(options)
 	var found []runtime.Object
 	if err := c.ask(ctx, false, "list "+kind, func() error {
-		for _, object := range c.World.Store.All(kind) {
-			if selects(o, object, fieldOf) {
-				found = append(found, object)
-			}
-		}
+		found = c.World.Store.selected(kind, options)
 		return nil
 	}); err != nil {
 		return err
@@ -221,6 +216,18 @@ func (b binder) Create(ctx context.Context, object, binding client.Object, _ ...
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 		})
 	})
+}
+
+// selected returns the objects of a kind that are asked for.
+func (s *Store) selected(kind string, options []client.ListOption) []runtime.Object {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	var found []runtime.Object
+	for _, object := range s.All(kind) {
+		if selects(o, object, fieldOf) {
+			found = append(found, object)
+		}
+	}
+	return found
 }
 
 // selects reports whether an object is one that is asked for. Values returns those of a field.
