@@ -221,7 +221,11 @@ func (w *simulated) live() error {
 	w.admins.Restore()
 	w.leave()
 	*w.faults, *w.trouble = agents.Faults{}, kubernetes.Trouble{}
-	if err := w.rest(30 * time.Minute); err != nil {
+	if err := w.rest(10 * time.Minute); err != nil {
+		return err
+	}
+	w.admins.Vouch()
+	if err := w.rest(20 * time.Minute); err != nil {
 		return err
 	}
 	if err := w.rules.Settled(w.events.Warnings); err != nil {
