@@ -26,7 +26,7 @@ var (
 )
 
 // unlike are the fields that differ from world to world.
-var unlike = []string{"uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "agentVersion"}
+var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion"}
 
 // describe returns all objects of the scene as YAML, without what differs from world to world.
 func (h *Hands) describe(ctx context.Context) (string, error) {

@@ -2,6 +2,7 @@ package scenes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -138,14 +139,23 @@ func (h *Hands) pod(ctx context.Context, claim *corev1.PersistentVolumeClaim, ki
 	return pod, err
 }
 
-// made has the volume of a claim made and bound.
+// made has the volume of a claim made and bound, and its record have a copy of the claim as it is then: PaV does not
+// wait for that before it goes on.
 func (h *Hands) made(ctx context.Context, claim *corev1.PersistentVolumeClaim, result workflow.Result) error {
 	if err := h.end(ctx, claim, pavv1.WorkflowCreation, 0, result); err != nil {
 		return err
 	}
-	return until(ctx, "claim "+claim.Name+" is bound", func() (bool, error) {
-		err := h.Kube.Get(ctx, client.ObjectKeyFromObject(claim), claim)
-		return claim.Status.Phase == corev1.ClaimBound, err
+	volume := volumeOf(claim)
+	return until(ctx, "claim "+claim.Name+" is bound, and copied", func() (bool, error) {
+		if err := h.Kube.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+			return false, err
+		}
+		if err := h.Kube.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
+			return false, err
+		}
+		copied := &corev1.PersistentVolumeClaim{}
+		err := json.Unmarshal(volume.Spec.Claim.Raw, copied)
+		return claim.Status.Phase == corev1.ClaimBound && copied.ResourceVersion == claim.ResourceVersion, err
 	})
 }
 
