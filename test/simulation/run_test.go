@@ -2,14 +2,18 @@ package simulation
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing/synctest"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,6 +63,7 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 
 // newWorld returns a world in which nothing has happened yet.
 func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) {
+	uuid.SetRand(rand.NewChaCha8(sha256.Sum256(binary.BigEndian.AppendUint64(nil, seed)))) // names of passes, which order calls
 	store := kubernetes.NewStore()
 	store.Name = uint32(seed)
 	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New()}

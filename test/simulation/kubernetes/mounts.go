@@ -91,8 +91,9 @@ func (n *Node) call(o *operation, what string, driver string, call func(context.
 	return what, func() {
 		a := &attempt{outcome: outcome}
 		o.attempt = a
+		begun := n.World.Begun(life)
 		go func() {
-			ctx, cancel := context.WithTimeout(life, callTimeout)
+			ctx, cancel := context.WithTimeout(begun, callTimeout)
 			defer cancel()
 			err := call(ctx, server)
 			a.mu.Lock()

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash"
@@ -147,7 +148,9 @@ func (w *World) Settle() {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.SortStableFunc(w.latest, func(a, b *Call) int { return strings.Compare(a.What, b.What) })
+	slices.SortStableFunc(w.latest, func(a, b *Call) int {
+		return cmp.Or(strings.Compare(a.What, b.What), cmp.Compare(a.begun, b.begun), strings.Compare(a.Pass, b.Pass))
+	})
 	w.calls = append(w.calls, w.latest...)
 	w.latest = nil
 	w.calls = slices.DeleteFunc(w.calls, func(c *Call) bool { return c.done })
@@ -242,8 +245,18 @@ type Call struct {
 	Pass string
 
 	do    func() error
+	begun int // the step that is told by the context; 0 where that tells none
 	reply chan error
 	done  bool
+}
+
+// stepKey is the key of Begun in a context.
+type stepKey struct{}
+
+// Begun returns a context in whose name calls are made that came of the present step. It tells goroutines apart that
+// ask for the same: which of them a timer wakes first is left to chance.
+func (w *World) Begun(ctx context.Context) context.Context {
+	return context.WithValue(ctx, stepKey{}, w.Steps)
 }
 
 // NewCall returns a call that is no request to the API server.
@@ -256,6 +269,7 @@ func (w *World) Ask(ctx context.Context, c *Call) error {
 		return err
 	}
 	c.reply = make(chan error, 1)
+	c.begun, _ = ctx.Value(stepKey{}).(int)
 	w.mu.Lock()
 	w.latest = append(w.latest, c)
 	w.mu.Unlock()
