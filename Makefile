@@ -166,9 +166,15 @@ test-simulation: ## Simulate a cluster's bad days for a minute
 simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 SEED=7, or ARGS="-seed 7 -seeds 1 -history"
 	go test -count=1 -timeout 24h -v ./test/simulation $(or $(ARGS),-seed $(or $(SEED),1) -seeds $(or $(SEEDS),100)) | grep -v '^ *\(=== \|--- PASS: .*/\)'
 
+# Those that have most goroutines at work are run with the race detector, which makes them several times dearer.
+RACED := ^Test(LeaderStalls|ManyClaims|Node_(APIServerOutage|LifeOfAVolume|ManyIdleVolumes)|Uninstallation|WaitForFirstConsumer)
+# What the simulation holds at every write, too, is left to test-long.
+SIMULATED := ^Test(AgentStoppedAfterEachWrite|CacheBehind|UnreliableLine)
+
 .PHONY: test-integration
 test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and etcd
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m ./test/integration/...
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 45m -skip '$(RACED)|$(SIMULATED)' ./test/integration/...
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go) go.mod go.sum
@@ -207,7 +213,11 @@ $(LONG): export PAV_LONG := 1
 
 .PHONY: test-long
 test-long: ## Run what takes hours, part by part: the same command resumes an interrupted run
-	@test/parts/run --long test-long packages compile $(LONG) test-versions
+	@test/parts/run --long test-long packages compile $(LONG) test-race test-versions
+
+.PHONY: test-race
+test-race: $(CLUSTER) ## Run all integration tests with the race detector, without their repeats
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 3h ./test/integration
 
 long-unit: packages ## Run the unit tests with all of their repeats
 	go test -count=1 -timeout 3h ./cmd/... ./internal/...
