@@ -2,6 +2,8 @@ package csi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +16,9 @@ import (
 type Directories interface {
 	Publish(ctx context.Context, stage, target string) error
 	Unpublish(ctx context.Context, target string) (stage string, err error)
+
+	// Begun reports whether the node has anything of a /pav at target, or of a pod's own for that volume ID.
+	Begun(ctx context.Context, volumeID, target string) (bool, error)
 }
 
 // Collector gives the controller agent's pods a /pav of their own, and tells what they left there.
@@ -60,6 +65,8 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 		observe.Note(ctx, observe.Pod, observe.Name(user.pod.Namespace, user.pod.Name))
 	}
 	switch {
+	case errors.Is(err, errForeignPod):
+		err = s.refuse(ctx, r, err)
 	case err != nil:
 	case user.stage != "":
 		err = s.dirs.Publish(ctx, user.stage, r.GetTargetPath())
@@ -70,6 +77,19 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 		return nil, toStatus(err)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// refuse returns the error for a pod that is not to have a /pav. It is final only where an earlier call, for which it was
+// PaV's still, has left nothing: after a final error kubelet never calls NodeUnpublishVolume.
+func (s *pavNode) refuse(ctx context.Context, r *csi.NodePublishVolumeRequest, foreign error) error {
+	begun, err := s.dirs.Begun(ctx, r.GetVolumeId(), r.GetTargetPath())
+	if err != nil {
+		return fmt.Errorf("%w; whether an earlier call has begun to publish it is not known: %w", errBegun, err)
+	}
+	if begun {
+		return fmt.Errorf("%w: %w", errBegun, foreign)
+	}
+	return foreign
 }
 
 // NodeUnpublishVolume implements csi.NodeServer: it takes /pav from a workflow pod, whose containers have ended.

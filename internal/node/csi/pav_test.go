@@ -29,6 +29,7 @@ type world struct {
 	published, unpublished, woken []string
 	parted                        string // what Unpublish says
 	dirsErr                       error
+	begun                         bool // what Begun says
 	collector                     recordingCollector
 }
 
@@ -91,6 +92,9 @@ func (w *world) Unpublish(_ context.Context, target string) (string, error) {
 	w.unpublished = append(w.unpublished, target)
 	return w.parted, w.dirsErr
 }
+
+// Begun implements Directories.
+func (w *world) Begun(context.Context, string, string) (bool, error) { return w.begun, w.dirsErr }
 
 // Wake implements Waker.
 func (w *world) Wake(stage string) { w.woken = append(w.woken, stage) }

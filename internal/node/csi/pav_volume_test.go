@@ -121,6 +121,31 @@ func TestAnyOtherPodIsRefusedADirectoryOfItsOwn(t *testing.T) {
 	}
 }
 
+// After a final error kubelet never unpublishes, so that there is one only where nothing is on the node.
+func TestAPodThatIsNoLongerPaVs_IsRefusedForGood_OnlyWhereNothingIsLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		begun   bool
+		dirsErr error
+		code    codes.Code
+	}{
+		"nothing is on the node":           {code: codes.PermissionDenied},
+		"an earlier call was interrupted":  {begun: true, code: codes.Aborted},
+		"nobody knows what is on the node": {dirsErr: errors.New("the disk is gone"), code: codes.Aborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newVolumeWorld()
+			w.volume.Status.Pod = nil
+			w.begun, w.dirsErr = test.begun, test.dirsErr
+			if err := w.publish(t.Context(), nil); status.Code(err) != test.code {
+				t.Errorf("got %v, want the code %s", err, test.code)
+			}
+			if len(w.published)+len(w.collector.calls) > 0 {
+				t.Errorf("%s %s is published", w.published, w.collector.calls)
+			}
+		})
+	}
+}
+
 func TestErrorsOfTheCollectorReachKubelet_AndNothingElseIsDone(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error

@@ -96,6 +96,20 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool
 	return pod, true, err
 }
 
+// Begun reports whether the node has anything of a /pav at target, or of a directory of a pod's own for the volume of
+// that ID: an earlier call or agent may have been interrupted while it made one.
+func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error) {
+	of, invalid := d.ofPod(id)
+	return mount.In(ctx, d.host, func() (bool, error) {
+		if invalid == nil {
+			if exists, err := of.exists(); err != nil || exists {
+				return exists, err
+			}
+		}
+		return mount.IsMountPoint(target)
+	})
+}
+
 // ErrLost is wrapped where what a pod left in its own directory is gone, and nobody can tell what it was.
 var ErrLost = errors.New("/pav is not mounted on the node any more")
 

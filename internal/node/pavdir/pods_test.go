@@ -282,3 +282,23 @@ func TestVolumeIDsThatAreNotKubelets_NeverBecomePaths(t *testing.T) {
 	mustSay(t, true)(h.Exists(t.Context(), "s"))
 	must(t, h.Remove(t.Context(), "s"))
 }
+
+func TestBegun_IsWhatIsOnTheNode_OfAPodsOwnAndOfAStages(t *testing.T) {
+	h := newHost(t)
+	ctx := t.Context()
+	target := h.target(t, "pod")
+	mustSay(t, false)(h.Begun(ctx, volume, target))
+	must(t, os.MkdirAll(h.pods()+"/"+volume, 0o755)) // where a call was interrupted before the pod was on record
+	mustSay(t, true)(h.Begun(ctx, volume, target))
+	must(t, h.UnpublishPod(ctx, volume, target))
+	mustSay(t, false)(h.Begun(ctx, volume, target))
+
+	must(t, h.Prepare(ctx, "s"))
+	must(t, h.Publish(ctx, "s", target))
+	mustSay(t, true)(h.Begun(ctx, volume, target))
+	if _, err := h.Unpublish(ctx, target); err != nil {
+		t.Fatal(err)
+	}
+	mustSay(t, false)(h.Begun(ctx, volume, target))
+	must(t, h.Remove(ctx, "s"))
+}

@@ -10,7 +10,9 @@ import (
 // id is one that kubelet could give to an inline volume.
 var id = "csi-" + strings.Repeat("0a", 32)
 
-func (s *side) lookPod() {
+func (s *side) lookPod(target string) {
+	begun, err := s.Begun(s.ctx, id, target)
+	s.say("Begun", begun, err)
 	pod, exists, err := s.Pod(s.ctx, id)
 	s.say("Pod", text(pod), err)
 	s.say("exists", exists, nil)
@@ -26,42 +28,42 @@ func TestAPodWithAPavOfItsOwn(t *testing.T) {
 	pod := pavdir.Pod{Namespace: "ns", Name: "pod", UID: "uid", Boot: pavdir.Boot{BootID: "boot"}}
 	onBoth(t, func(s *side) {
 		target := s.target("pod")
-		s.lookPod()
+		s.lookPod(target)
 		for range 2 {
 			s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
 		}
 		other := pod
 		other.UID = "other"
 		s.do("PublishPod of another pod", s.PublishPod(s.ctx, id, other, target))
-		s.lookPod()
+		s.lookPod(target)
 		for _, content := range []string{"handle\n", "0123456789", "0123456789x", "\xff", "\x00"} {
 			s.must(s.PodWrites(target, "handle", content))
-			s.lookPod()
+			s.lookPod(target)
 		}
 		s.must(s.PodMakes(id, "error"))
-		s.lookPod()
+		s.lookPod(target)
 		inUse, err := s.RemovePod(s.ctx, id)
 		s.say("RemovePod", inUse, err)
 		s.reboot()
-		s.lookPod()
+		s.lookPod(target)
 		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
-		s.lookPod()
+		s.lookPod(target)
 		s.must(s.PodWrites(target, "handle", "h"))
 		s.must(s.PodCovers(target))
-		s.lookPod()
+		s.lookPod(target)
 		stage, err := s.Unpublish(s.ctx, target)
 		s.say("Unpublish", stage, err)
-		s.lookPod()
+		s.lookPod(target)
 		inUse, err = s.RemovePod(s.ctx, id)
 		s.say("RemovePod", inUse, err)
-		s.lookPod()
+		s.lookPod(target)
 		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
 		s.Tear(id)
-		s.lookPod()
+		s.lookPod(target)
 		s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
 		for range 2 {
 			s.do("UnpublishPod", s.UnpublishPod(s.ctx, id, target))
-			s.lookPod()
+			s.lookPod(target)
 		}
 		s.say("the target", s.sees(target), nil)
 	})

@@ -183,6 +183,14 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *pavdir.Pod, exis
 	return pod, exists, nil
 }
 
+// Begun implements csi.Directories.
+func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error) {
+	return ask(ctx, d.agent, "Begun "+id+" "+target, func() (bool, error) {
+		n := d.agent.node
+		return n.pods[id] != nil || n.isMounted(target), nil
+	})
+}
+
 // ReadPod implements collect.Directories.
 func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
 	if err := checkID(id); err != nil {
