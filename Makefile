@@ -180,8 +180,9 @@ test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go) go.mod go.sum
 	go test -c -o $@ ./test/e2e
 
-# Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one.
-ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_|NewProvisioner|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
+# Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these
+# are left to the other cluster, where they run before the rest, so that both take the same time.
+ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer)
