@@ -34,6 +34,10 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 			// its clients hold it
 		case claim.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
+		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && mistaken(claim):
+			if !slices.ContainsFunc(told(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
+				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not, and was told: %q", claim.Namespace, claim.Name, told(claim)))
+			}
 		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim):
 			problems = append(problems, fmt.Errorf("claim %s/%s waits; it was told: %q", claim.Namespace, claim.Name, told(claim)))
 		}
@@ -125,6 +129,12 @@ func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	}
 	c := meta.FindStatusCondition(volume.Status.Conditions, pavv1.VolumeProvisioned)
 	return volume.Status.Conflict != nil || c != nil && strings.Contains(c.Message, "handle")
+}
+
+// mistaken reports whether a claim asks for a block volume where there are only file systems, or the other way.
+func mistaken(claim *corev1.PersistentVolumeClaim) bool {
+	isBlock := *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
+	return isBlock != strings.HasPrefix(*claim.Spec.StorageClassName, "raw")
 }
 
 // expects reports whether anybody is to make the volume of a claim.

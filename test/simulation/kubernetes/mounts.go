@@ -37,6 +37,8 @@ const (
 // device is a volume on its node, as kubelet knows it.
 type device struct {
 	driver, handle string
+	pv             string // of which kubelet learned of it
+	block          bool
 	staged         certainty
 	confused       bool // kubelet unstages it while pods have it
 	operation
@@ -69,6 +71,9 @@ type attempt struct {
 }
 
 func (t *target) path() string {
+	if t.device != nil && t.device.block {
+		return fmt.Sprintf("%s/plugins/kubernetes.io/csi/volumeDevices/publish/%s/%s", KubeletDir, t.pv, t.uid)
+	}
 	return fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~csi/%s/mount", KubeletDir, t.uid, t.pv)
 }
 
@@ -76,6 +81,9 @@ func (t *target) path() string {
 const KubeletDir = "/var/lib/kubelet"
 
 func (d *device) path() string {
+	if d.block {
+		return fmt.Sprintf("%s/plugins/kubernetes.io/csi/volumeDevices/staging/%s", KubeletDir, d.pv)
+	}
 	return fmt.Sprintf("%s/plugins/kubernetes.io/csi/%s/%x/globalmount", KubeletDir, d.driver, sha256.Sum256([]byte(d.handle)))
 }
 
@@ -156,7 +164,7 @@ func (n *Node) publish(t *target) (what string, do func(), done bool) {
 		driver, id = t.device.driver, t.device.handle
 	}
 	request := &csi.NodePublishVolumeRequest{
-		VolumeId: id, TargetPath: t.path(), VolumeCapability: capability(), VolumeContext: map[string]string{
+		VolumeId: id, TargetPath: t.path(), VolumeCapability: t.device.capability(), VolumeContext: map[string]string{
 			"csi.storage.k8s.io/pod.name": t.name, "csi.storage.k8s.io/pod.namespace": t.namespace,
 			"csi.storage.k8s.io/pod.uid": t.uid, "csi.storage.k8s.io/ephemeral": fmt.Sprint(t.device == nil),
 		},
@@ -183,7 +191,7 @@ func (n *Node) publish(t *target) (what string, do func(), done bool) {
 
 func (n *Node) stage(d *device) (string, func()) {
 	what, do := n.call(&d.operation, "stages "+d.handle+" for", d.driver, func(ctx context.Context, server csi.NodeServer) error {
-		_, err := server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path(), VolumeCapability: capability()})
+		_, err := server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path(), VolumeCapability: d.capability()})
 		return err
 	}, func(err error) { d.staged = settled(yes, no, err) })
 	if do == nil {
@@ -195,11 +203,16 @@ func (n *Node) stage(d *device) (string, func()) {
 	}
 }
 
-func capability() *csi.VolumeCapability {
-	return &csi.VolumeCapability{
+// capability is how a volume is used; the device is nil for an inline volume.
+func (d *device) capability() *csi.VolumeCapability {
+	c := &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
 	}
+	if d != nil && d.block {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	}
+	return c
 }
 
 func inlineID(t *target) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(t.uid+t.pv))) }
@@ -319,7 +332,10 @@ func (n *Node) targetOf(pod *corev1.Pod, volume corev1.Volume) (*target, bool) {
 		}
 		key := pv.Spec.CSI.Driver + "/" + pv.Spec.CSI.VolumeHandle
 		if n.devices[key] == nil {
-			n.devices[key] = &device{driver: pv.Spec.CSI.Driver, handle: pv.Spec.CSI.VolumeHandle}
+			n.devices[key] = &device{
+				driver: pv.Spec.CSI.Driver, handle: pv.Spec.CSI.VolumeHandle, pv: pv.Name,
+				block: *pv.Spec.VolumeMode == corev1.PersistentVolumeBlock,
+			}
 		}
 		t.device, t.pv = n.devices[key], pv.Name
 	default:

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
@@ -130,7 +131,11 @@ func (n *Node) effect(c *container) {
 	var err error
 	switch c.script.Verb {
 	case storage.Stage:
-		if c.volume, err = n.Machine.PodMounts(pav, node.Volume{Name: driver + "/" + c.script.Handle, Daemon: c.script.Serves()}); err == nil && c.script.Serves() {
+		volume := node.Volume{Name: driver + "/" + c.script.Handle, Daemon: c.script.Serves()}
+		if c.script.IsBlock() {
+			volume.Mode, volume.Bytes = mount.Block, 1<<30
+		}
+		if c.volume, err = n.Machine.PodMounts(pav, volume); err == nil && c.script.Serves() {
 			err = n.Machine.PodMakes(pav, "ready")
 		}
 	case storage.Unstage:

@@ -207,7 +207,7 @@ func (v *Volumes) reservedFor(claim *corev1.PersistentVolumeClaim) *corev1.Persi
 // available returns a PersistentVolume that nobody has and that a claim could have, or nil.
 func (v *Volumes) available(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	for _, pv := range world.Objects[*corev1.PersistentVolume](v.World.Store) {
-		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil {
+		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil || *pv.Spec.VolumeMode != *claim.Spec.VolumeMode {
 			continue
 		}
 		free := pv.Spec.ClaimRef == nil && pv.Spec.StorageClassName == ptr.Deref(claim.Spec.StorageClassName, "")

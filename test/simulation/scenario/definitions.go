@@ -75,6 +75,14 @@ spec:
     podTemplate: ` + pod("create", "{{ defaultHandle }}") + `
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}`,
+	"raw": `
+spec:
+  provisioningModes: [Dynamic]
+  volumeValidation: {volumeModes: [Block]}
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
+  volumeStaging: {podTemplate: ` + podWith(privileged, "stage", "{{ handle }}", "serve", "block") + `}
+  volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
 	"light": `
 spec:
   provisioningModes: [Dynamic]
@@ -83,7 +91,7 @@ spec:
 }
 
 // provisioners are the names of the definitions, in order.
-var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "validated"}
+var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "raw", "validated"}
 
 // What containers may have besides: rights on the node, or a Secret of the claim's namespace, which is another one in
 // each version.

@@ -55,10 +55,14 @@ func (t *Tenants) namespace() string { return [...]string{"a", "b"}[t.World.Rand
 
 func (t *Tenants) claim() {
 	class := t.Classes[t.World.Rand.IntN(len(t.Classes))]
+	mode := corev1.PersistentVolumeFilesystem
+	if isBlock, mistaken := strings.HasPrefix(class, "raw"), t.World.Rand.IntN(10) == 0; isBlock != mistaken {
+		mode = corev1.PersistentVolumeBlock
+	}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace(), Name: fmt.Sprintf("c%d", t.World.Rand.IntN(t.Names))},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}

@@ -79,6 +79,12 @@ const Serve = "serve"
 // Serves reports whether the script serves a volume for as long as it runs.
 func (s Script) Serves() bool { return s.Verb == Stage && slices.Contains(s.Words, Serve) }
 
+// Block is the word for a script whose volume is a block device.
+const Block = "block"
+
+// IsBlock reports whether the script's volume is a block device.
+func (s Script) IsBlock() bool { return slices.Contains(s.Words, Block) }
+
 // WriteHandle is the word for a script that writes the handle to /pav/handle.
 const WriteHandle = "write-handle"
 
