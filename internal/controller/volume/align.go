@@ -63,6 +63,9 @@ func alignmentWith(o observed, pv *corev1.PersistentVolume) (changes, corev1.Per
 	if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
 		c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
 	}
+	if c.pv == add {
+		c.policy = "" // first the finalizer, by which reclaimed tells who said Delete
+	}
 	return c, policy
 }
 

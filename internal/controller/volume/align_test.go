@@ -1,11 +1,16 @@
 package volume
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/retry"
 )
 
 func TestAlignment(t *testing.T) {
@@ -18,6 +23,8 @@ func TestAlignment(t *testing.T) {
 		return func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
 	}
 	held := func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	pvHeld := func(o *observed) { o.pv.Finalizers = []string{pavv1.PVFinalizer} }
+	pvDeleted := func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)) }
 	tests := map[string]struct {
 		state *state
 		want  changes
@@ -25,8 +32,12 @@ func TestAlignment(t *testing.T) {
 		"nothing differs":                              {state: in(ready, bound, deletePolicy)},
 		"retained, and nothing differs":                {state: in(retained, released, retainPolicy)},
 		"the PV was changed to Retain":                 {state: in(ready, bound, deletePolicy).with(pvPolicy(retainPolicy)), want: changes{policy: retainPolicy, pv: remove}},
-		"the PV was changed to Delete":                 {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{policy: deletePolicy, pv: add}},
-		"the PV of a retained one to Delete":           {state: in(retained, released, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{policy: deletePolicy, pv: add, volume: add}},
+		"the PV was changed to Delete":                 {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add}},
+		"the PV was, and has its finalizer":            {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)).with(pvHeld), want: changes{policy: deletePolicy}},
+		"the PV of a retained one to Delete":           {state: in(retained, released, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add, volume: add}},
+		"the PV of a retained one, and back":           {state: in(retained, released, retainPolicy).with(held).with(pvHeld), want: changes{pv: remove, volume: remove}},
+		"and back after the record was changed":        {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held).with(pvHeld), want: changes{policy: retainPolicy, pv: remove, volume: remove}},
+		"and back, and both are deleted":               {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held).with(pvHeld).with(pvDeleted).deleted(), want: changes{policy: retainPolicy, pv: remove, volume: remove}},
 		"the record was changed while in use":          {state: in(ready, bound, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{policy: retainPolicy}},
 		"the record of a retained one to Delete":       {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
 		"it is held, and waits to be deleted":          {state: in(retained, released, retainPolicy).with(volumePolicy(deletePolicy)).with(held)},
@@ -44,5 +55,28 @@ func TestAlignment(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// A record under deletion may go with what is aligned, and so nothing is taken from a cache that is behind.
+func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
+	held := func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o
+	live := cached.pv.DeepCopy()
+	live.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{pavv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	behind := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached.volume).Build()
+	r := &Reconciler{Client: behind, Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}
+	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, retry.ErrStale) {
+		t.Errorf("got %v, want %v", err, retry.ErrStale)
+	}
+	left := &pavv1.PavVolume{}
+	if err := behind.Get(t.Context(), client.ObjectKeyFromObject(cached.volume), left); err != nil || len(left.Finalizers) != 1 {
+		t.Errorf("the record has the finalizers %q: %v; want it to be held", left.Finalizers, err)
 	}
 }

@@ -19,6 +19,16 @@ import (
 // fails, the next pass makes it.
 func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 	c := alignment(o)
+	if o.deleting() {
+		// The record may go with this write, and with it the policy that says what becomes of the storage.
+		live := o
+		if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
+			return err
+		}
+		if alignment(live) != c {
+			return retry.ErrStale
+		}
+	}
 	volume := o.volume.DeepCopy()
 	if c.policy != "" {
 		volume.Spec.ReclaimPolicy = c.policy

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
@@ -154,10 +155,11 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 }
 
 // reclaimed says whether an administrator has asked, by the reclaim policy of the PavVolume, for a
-// retained volume to be deleted after all: while a volume is retained, the policies of both were Retain.
+// retained volume to be deleted after all: while a volume is retained, the policies of both were Retain. Where the
+// PersistentVolume has the finalizer, its policy was Delete for a while, and the PavVolume's came from there.
 func (o observed) reclaimed(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeRetained && policyOf(pv) != corev1.PersistentVolumeReclaimDelete &&
-		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
 // retainedMeanwhile says whether the reclaim policy is not Delete any more.
