@@ -38,12 +38,14 @@ type PodHandler struct {
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, spec map[string]any) error {
-		for {
-			err := h.judge(ctx, request, pod, spec)
-			if !apierrors.IsConflict(err) || ctx.Err() != nil {
-				return err
+		// The node's agent may write the status of its stage meanwhile, also again and again.
+		var err error
+		for range 3 {
+			if err = h.judge(ctx, request, pod, spec); !apierrors.IsConflict(err) {
+				break
 			}
 		}
+		return err
 	})
 }
 
@@ -54,12 +56,12 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 		return err
 	}
 	wanted := stageplan.ReferencesOf(spec)
-	known := recordOf(stage)
-	if known == nil && stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
-		// The node's agent goes by it that none was admitted before, and none will be.
+	known := stageplan.RecordOf(stage)
+	if stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
+		// Where none was admitted before, the node's agent goes by it that none will be.
 		return refusePod("PavStage %q is being unstaged", stage.Name)
 	}
-	if known != nil && len(wanted.Without(known.references())) == 0 {
+	if known != nil && len(wanted.Without(known.Admitted())) == 0 {
 		return nil
 	}
 	s, found, err := h.gather(ctx, stage)
@@ -68,19 +70,19 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	}
 	if found.objects == nil {
 		_, why := s.basis()
-		return refusePod("%s; the pod refers to %s", why, atMostNamed(wanted.Without(known.references())))
+		return refusePod("%s; the pod refers to %s%s", why, atMostNamed(wanted.Without(known.Admitted())), s.advice())
 	}
 	planned, err := h.planned(ctx, s, *found.objects)
 	if err != nil {
 		return err
 	}
-	if missing := wanted.Without(planned, known.references()); len(missing) > 0 {
+	if missing := wanted.Without(planned, known.Admitted()); len(missing) > 0 {
 		return refusePod("%s", refusalOf(missing, fmt.Sprintf("PavProvisioner %q", stage.Spec.Provisioner)))
 	}
 	if request.DryRun != nil && *request.DryRun {
 		return nil
 	}
-	return known.with(planned, found).write(ctx, h.Client, stage)
+	return write(ctx, h.Client, stage, nextRecord(known, planned, found))
 }
 
 // stageOf returns the stage that a pod is of, by its owner.
@@ -107,7 +109,7 @@ func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod
 
 // gather returns the standing of a stage, and what its definition is to be evaluated with.
 func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standing, found, error) {
-	s := &standing{stage: stage, record: recordOf(stage)}
+	s := &standing{stage: stage, record: stageplan.RecordOf(stage)}
 	live, err := h.read(ctx, s)
 	if err != nil {
 		return nil, found{}, err
@@ -120,18 +122,17 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 			return nil, found{}, err
 		}
 	}
+	if s.kept, err = stageplan.Kept(stage); err != nil {
+		return nil, found{}, err
+	}
 	spec := &stage.Spec
 	switch on, _ := s.basis(); on {
 	case basisLive:
 		copies := isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim) &&
 			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
 		return s, found{objects: &live, copies: copies}, nil
-	case basisCopies:
-		copied, err := copiesOf(spec, live)
-		return s, found{objects: copied, copies: true}, err
-	case basisRecorded:
-		recorded, err := s.record.Objects.decoded(live)
-		return s, found{objects: recorded}, err
+	case basisCopies, basisRecorded:
+		return s, found{objects: s.orKept(live), copies: on == basisCopies}, nil
 	case basisNone:
 	}
 	return s, found{}, nil
@@ -161,22 +162,6 @@ func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Obje
 		live.Provisioned, err = decode(claim.Raw)
 	}
 	return live, err
-}
-
-// copiesOf returns what a stage has copied of the objects, with the rest as it is.
-func copiesOf(spec *pavv1.PavStageSpec, live stageplan.Objects) (*stageplan.Objects, error) {
-	copied := live
-	var err error
-	if copied.Volume, err = decode(spec.Volume.Raw); err != nil {
-		return nil, err
-	}
-	if copied.Claim, err = decode(spec.Claim.Raw); err != nil {
-		return nil, err
-	}
-	if spec.ProvisionedClaim != nil {
-		copied.Provisioned, err = decode(spec.ProvisionedClaim.Raw)
-	}
-	return &copied, err
 }
 
 // isUsed reports whether a pod on the stage's node uses its claim.

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/stageplan"
 )
 
 // Recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
@@ -35,7 +36,7 @@ func (r *Recorder) Register(mgr ctrl.Manager, options controller.Options) error 
 // wantsRecord reports whether a stage is staged and has no record.
 func wantsRecord(object client.Object) bool {
 	stage, ok := object.(*pavv1.PavStage)
-	return ok && stage.DeletionTimestamp == nil && stage.Status.Phase == pavv1.StageStaged && recordOf(stage) == nil
+	return ok && stage.DeletionTimestamp == nil && stage.Status.Phase == pavv1.StageStaged && stageplan.RecordOf(stage) == nil
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -52,5 +53,5 @@ func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil || !s.used || found.objects == nil {
 		return ctrl.Result{}, err
 	}
-	return retry.Result(s.record.with(nil, found).write(ctx, r.Pods.Client, stage))
+	return retry.Result(write(ctx, r.Pods.Client, stage, nextRecord(s.record, nil, found)))
 }

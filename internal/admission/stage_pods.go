@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
@@ -26,7 +27,8 @@ type standing struct {
 	claim       *corev1.PersistentVolumeClaim // nil where there is none
 	used        bool                          // a pod that uses the claim is bound to the node
 	older       bool                          // the stage is older than the rule that a record is needed
-	record      *record                       // nil where there is none
+	record      *stageplan.Record             // nil where there is none
+	kept        stageplan.Objects             // what the stage keeps of the volume and the claim
 }
 
 // basis is what the definition is to be evaluated with.
@@ -50,6 +52,8 @@ func (s *standing) basis() (basis, string) {
 		return basisNone, fmt.Sprintf("no running pod on node %s uses the claim %s, and the stage has no record that one did", spec.NodeName, claim)
 	case s.agrees():
 		return basisLive, ""
+	case !s.matches():
+		return basisNone, fmt.Sprintf("the stage's spec says of volume %q and the claim %s what its copies of them do not", spec.VolumeName, claim)
 	case s.record != nil && s.record.Copies, s.older:
 		return basisCopies, ""
 	case s.record != nil && s.record.Objects != nil:
@@ -65,6 +69,35 @@ func (s *standing) agrees() bool {
 		volume.Spec.CSI.Driver == spec.Provisioner && volume.Spec.CSI.VolumeHandle == spec.VolumeHandle &&
 		volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim.UID &&
 		claim.UID == spec.ClaimRef.UID && claim.Spec.VolumeName == volume.Name
+}
+
+// matches reports whether the stage is of the volume and the claim that it keeps. One that an agent wrote is.
+func (s *standing) matches() bool {
+	text := func(object map[string]any, path ...string) string {
+		value, _, _ := unstructured.NestedString(object, path...)
+		return value
+	}
+	spec, volume, claim := &s.stage.Spec, s.kept.Volume, s.kept.Claim
+	return text(volume, "metadata", "name") == spec.VolumeName && text(volume, "spec", "claimRef", "uid") == string(spec.ClaimRef.UID) &&
+		text(volume, "spec", "csi", "driver") == spec.Provisioner && text(volume, "spec", "csi", "volumeHandle") == spec.VolumeHandle &&
+		text(claim, "metadata", "namespace") == spec.ClaimRef.Namespace && text(claim, "metadata", "name") == spec.ClaimRef.Name &&
+		text(claim, "metadata", "uid") == string(spec.ClaimRef.UID)
+}
+
+// orKept returns the objects as the node's agent sees them: those that are gone, or are others by now, as they are kept.
+func (s *standing) orKept(live stageplan.Objects) *stageplan.Objects {
+	o := s.kept
+	o.Node = live.Node
+	if stageplan.IsVolume(s.stage, live.Volume, o.Volume) {
+		o.Volume = live.Volume
+	}
+	if stageplan.IsSame(live.Claim, o.Claim) {
+		o.Claim = live.Claim
+	}
+	if o.Provisioned == nil {
+		o.Provisioned = live.Provisioned
+	}
+	return &o
 }
 
 // uses reports whether a pod, which has not ended, uses a claim.
@@ -106,6 +139,15 @@ func checkStage(stage *pavv1.PavStage, owner *metav1.OwnerReference, pod *corev1
 		return fmt.Errorf("the pod's label and annotation do not say that it is PavStage %q's on node %q", stage.Name, node)
 	}
 	return nil
+}
+
+// advice says what to do where a volume cannot be unstaged, as nobody but the node says that its stage is right.
+func (s *standing) advice() string {
+	if s.stage.Status.Phase != pavv1.StageUnstaging || s.provisioner == nil || !s.matches() {
+		return ""
+	}
+	return fmt.Sprintf(`; if all of the PavStage's spec is right, say so: kubectl annotate --overwrite pavstage %s '%s={"copies":true}'`,
+		s.stage.Name, pavv1.AdmittedAnnotation)
 }
 
 // maxNamed is how many references a refusal names.

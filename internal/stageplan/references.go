@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -32,10 +33,11 @@ func Of(pod *corev1.Pod) (References, error) {
 	return ReferencesOf(spec), nil
 }
 
-// IsJudged reports whether the API server asks PaV's webhook before it creates a pod of a node agent.
-func IsJudged(pod *corev1.Pod) (bool, error) {
+// hasNoReferences reports whether a pod surely has none, and is given none for its service account's token. What it
+// is given otherwise, such as pull secrets, only the API server knows.
+func hasNoReferences(pod *corev1.Pod) bool {
 	references, err := Of(pod)
-	return len(references) > 0 || pod.Annotations[pavv1.AdmitAnnotation] != "", err
+	return err == nil && len(references) == 0 && !ptr.Deref(pod.Spec.AutomountServiceAccountToken, false)
 }
 
 // ReferencesOf returns the references of a pod's spec, as the API server sends it.
@@ -85,7 +87,7 @@ func (r References) plan(ctx context.Context, pod *corev1.Pod, lookUp Account) e
 		return err
 	}
 	maps.Copy(r, own)
-	if automount := pod.Spec.AutomountServiceAccountToken; automount != nil && *automount {
+	if ptr.Deref(pod.Spec.AutomountServiceAccountToken, false) {
 		for _, token := range []string{"volumes.projected", projectedSources + ".serviceAccountToken", projectedSources + ".configMap"} {
 			r[token] = true
 		}

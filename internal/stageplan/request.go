@@ -98,8 +98,9 @@ func isPrivileged(pod *corev1.PodSpec) bool {
 	})
 }
 
-// Staging returns the staging pod. If the unstaging pod is to have references, or cannot be told yet, the pod asks to
-// be judged: unstaging must not depend on a client, which is gone by then.
+// Staging returns the staging pod. If it has references, or if the unstaging pod is to have some, or cannot be told
+// yet, the pod asks to be judged: unstaging must not depend on a client, which is gone by then. It says so also where
+// it is judged anyway, as defaults and other webhooks may take away what it is judged for.
 func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
 	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
 	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
@@ -108,21 +109,16 @@ func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) 
 	if err != nil || stage.Annotations[pavv1.AdmittedAnnotation] != "" {
 		return pod, err
 	}
-	unstaging, err := r.Unstaging(ctx, stage, o, 1)
-	if err != nil && ctx.Err() != nil {
-		return nil, err
+	if hasNoReferences(pod) {
+		unstaging, err := r.Unstaging(ctx, stage, o, 1)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if err == nil && (unstaging == nil || hasNoReferences(unstaging)) {
+			return pod, nil
+		}
 	}
-	known := err == nil
-	if known && unstaging == nil {
-		return pod, nil
-	}
-	if known {
-		references, err := Of(unstaging)
-		known = err == nil && len(references) == 0
-	}
-	if !known {
-		pod.Annotations[pavv1.AdmitAnnotation] = "true"
-	}
+	pod.Annotations[pavv1.AdmitAnnotation] = "true"
 	return pod, nil
 }
 

@@ -77,8 +77,8 @@ const (
 // admission. A policy keeps node agents from it.
 const AdmittedAnnotation = Group + "/admitted"
 
-// AdmitAnnotation on a staging pod that has no references asks the controller agent to judge it all the same,
-// because the unstaging pod will have some.
+// AdmitAnnotation on a staging pod asks the controller agent to judge it: because it has references, or because the
+// unstaging pod will have some.
 const AdmitAnnotation = Group + "/admit"
 
 // The webhooks that judge the pods of agents, as errors of the API server name them.

@@ -31,6 +31,7 @@ type row struct {
 var ofWork = []row{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
 	{collect.ErrBusy, codes.Aborted},                   // likewise
+	{errGoesOn, codes.Aborted},                         // kubelet calls again
 	{errBegun, codes.Aborted},                          // kubelet is to unpublish what an earlier call has begun to publish
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
 	{stage.ErrFull, codes.ResourceExhausted},           // a pod has to end first; the stage is on record
@@ -81,6 +82,9 @@ var (
 
 	// errForeignPod is wrapped where /pav is asked for by a pod that PaV did not make.
 	errForeignPod = errors.New("the volume is only for pods that PaV makes")
+
+	// errGoesOn is returned where an earlier call for the volume goes on.
+	errGoesOn = errors.New("an earlier call to publish the volume goes on")
 
 	// errBegun is wrapped where such a pod has something of a /pav on the node.
 	errBegun = errors.New("an earlier call has begun to publish the volume, and is to be undone first")

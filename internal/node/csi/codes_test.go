@@ -31,6 +31,7 @@ var wanted = []struct {
 }{
 	{"stage.ErrBusy", stage.ErrBusy, codes.Aborted},
 	{"collect.ErrBusy", collect.ErrBusy, codes.Aborted},
+	{"an earlier call publishes", errGoesOn, codes.Aborted},
 	{"an earlier call began to publish", errBegun, codes.Aborted},
 	{"stage.ErrHeld", stage.ErrHeld, codes.Aborted},
 	{"stage.ErrFull", stage.ErrFull, codes.ResourceExhausted},

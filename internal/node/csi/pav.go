@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,9 @@ type pavNode struct {
 	collector Collector
 	waker     Waker
 	foreign   *foreignPods
+
+	// publishing has the volumes that a call publishes: a call that hangs may go on when kubelet has given it up.
+	publishing sync.Map
 }
 
 // Waker wakes whoever waits for something about a stage.
@@ -59,6 +63,10 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 	if err := check(r.GetVolumeId(), path{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
+	if _, goesOn := s.publishing.LoadOrStore(r.GetVolumeId(), nil); goesOn {
+		return nil, toStatus(errGoesOn)
+	}
+	defer s.publishing.Delete(r.GetVolumeId())
 	user, err := s.userOf(ctx, r.GetVolumeContext())
 	observe.Note(ctx, observe.Stage, user.stage)
 	if user.pod.Name != "" {

@@ -30,6 +30,7 @@ type world struct {
 	parted                        string // what Unpublish says
 	dirsErr                       error
 	begun                         bool // what Begun says
+	publishing                    func()
 	collector                     recordingCollector
 }
 
@@ -83,6 +84,9 @@ func (w *world) List(context.Context, client.ObjectList, ...client.ListOption) e
 
 // Publish implements Directories.
 func (w *world) Publish(_ context.Context, stage, target string) error {
+	if w.publishing != nil {
+		w.publishing()
+	}
 	w.published = append(w.published, stage+" at "+target)
 	return w.dirsErr
 }
@@ -127,6 +131,10 @@ func TestAPodThatPavMadeGetsTheDirectoryOfItsStage(t *testing.T) {
 			w.pod.Labels[pavv1.WorkflowLabel] = "validate"
 		},
 		"the unstaging pod": func(w *world) {
+			w.stage.Status.UnstagingPod, w.stage.Status.StagingPod = w.stage.Status.StagingPod, nil
+		},
+		"the unstaging pod of a stage that is being unstaged": func(w *world) {
+			w.stage.Status.Phase = pavv1.StageUnstaging
 			w.stage.Status.UnstagingPod, w.stage.Status.StagingPod = w.stage.Status.StagingPod, nil
 		},
 		"the unstaging pod, besides another staging pod": func(w *world) {
@@ -176,6 +184,7 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 		"whose stage has no pod on record":          {change: func(w *world) { w.stage.Status.StagingPod = nil }, code: codes.PermissionDenied},
 		"whose stage has another pod on record":     {change: func(w *world) { w.stage.Status.StagingPod.Name = "other" }, code: codes.PermissionDenied},
 		"whose stage has a pod elsewhere on record": {change: func(w *world) { w.stage.Status.StagingPod.Namespace = "other" }, code: codes.PermissionDenied},
+		"which comes when its stage is unstaged":    {change: func(w *world) { w.stage.Status.Phase = pavv1.StageUnstaging }, code: codes.PermissionDenied},
 		"while the API server does not answer":      {change: func(w *world) { w.err = errors.New("connection refused") }, code: codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,6 +203,36 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 				t.Errorf("%v does not say why", err)
 			}
 		})
+	}
+}
+
+// A call that hangs may publish after kubelet has given it up, and so nothing final is said meanwhile.
+func TestPavIsPublishedByOneCallAtATime(t *testing.T) {
+	w := newWorld()
+	node, begun, goOn := w.node(), make(chan struct{}), make(chan struct{})
+	w.publishing = func() {
+		close(begun)
+		<-goOn
+	}
+	request := &csi.NodePublishVolumeRequest{VolumeId: "id", TargetPath: "/target", VolumeContext: map[string]string{
+		ephemeralKey: "true", podNamespaceKey: "ns", podNameKey: "stage-1", podUIDKey: "pod-uid",
+	}}
+	first := make(chan error, 1)
+	go func() {
+		_, err := node.NodePublishVolume(t.Context(), request)
+		first <- err
+	}()
+	<-begun
+	request.VolumeContext = map[string]string{ephemeralKey: "true", podNamespaceKey: "ns", podNameKey: "stage-1", podUIDKey: "other"}
+	if _, err := node.NodePublishVolume(t.Context(), request); status.Code(err) != codes.Aborted {
+		t.Errorf("a call beside got %v, want the code %s", err, codes.Aborted)
+	}
+	close(goOn)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if _, err := node.NodePublishVolume(t.Context(), request); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a call afterwards got %v, want the code %s", err, codes.PermissionDenied)
 	}
 }
 

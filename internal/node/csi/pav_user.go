@@ -92,8 +92,14 @@ func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *m
 	return nil
 }
 
+// onRecord reports whether a pod is one that may have the stage's /pav. While the volume is being unstaged, only the
+// unstaging pod is: a staging pod may come late, when the answer to its creation was given up long ago.
 func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
-	for _, ref := range []*pavv1.PodReference{status.ValidationPod, status.StagingPod, status.UnstagingPod} {
+	refs := []*pavv1.PodReference{status.UnstagingPod}
+	if status.Phase != pavv1.StageUnstaging {
+		refs = append(refs, status.ValidationPod, status.StagingPod)
+	}
+	for _, ref := range refs {
 		if ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,8 +97,9 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool
 	return pod, true, err
 }
 
-// Begun reports whether the node has anything of a /pav at target, or of a directory of a pod's own for the volume of
-// that ID: an earlier call or agent may have been interrupted while it made one.
+// Begun reports whether the node has anything at target, be it what /pav is to be mounted on, or of a directory of a
+// pod's own for the volume of that ID: an earlier call or agent may have been interrupted while it made one. Kubelet
+// makes what target lies in, and not target.
 func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error) {
 	of, invalid := d.ofPod(id)
 	return mount.In(ctx, d.host, func() (bool, error) {
@@ -106,7 +108,14 @@ func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error
 				return exists, err
 			}
 		}
-		return mount.IsMountPoint(target)
+		if mounted, err := mount.IsMountPoint(target); err != nil || mounted {
+			return mounted, err
+		}
+		_, err := os.Lstat(target)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil, err
 	})
 }
 

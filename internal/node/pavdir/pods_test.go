@@ -301,4 +301,11 @@ func TestBegun_IsWhatIsOnTheNode_OfAPodsOwnAndOfAStages(t *testing.T) {
 	}
 	mustSay(t, false)(h.Begun(ctx, volume, target))
 	must(t, h.Remove(ctx, "s"))
+
+	must(t, os.MkdirAll(target, 0o755)) // where it was interrupted before the mount
+	mustSay(t, true)(h.Begun(ctx, volume, target))
+	if _, err := h.Unpublish(ctx, target); err != nil {
+		t.Fatal(err)
+	}
+	mustSay(t, false)(h.Begun(ctx, volume, target))
 }

@@ -112,10 +112,7 @@ func (t *task) runStaging(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	judged, err := stageplan.IsJudged(pod)
-	if err != nil {
-		return err
-	}
+	_, judged := pod.Annotations[pavv1.AdmitAnnotation]
 	if err := t.makeDirectory(ctx, first); err != nil {
 		return err
 	}
@@ -129,6 +126,13 @@ func (t *task) runStaging(ctx context.Context) error {
 	}
 	t.troubles.grant(t.stage)
 	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
+}
+
+// noteSeen notes that the staging pod was created, judged or not.
+func (t *task) noteSeen(status *pavv1.PavStageStatus) {
+	if t.stagingPod != nil && status.StagingPod != nil {
+		status.StagingPod.Judged = false
+	}
 }
 
 // makeDirectory makes /pav for a pod. For the first one of its kind in an attempt it is empty: what a pod
@@ -257,6 +261,7 @@ func (t *task) available(ctx context.Context) error {
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaged
+		t.noteSeen(status)
 		if status.Restaging {
 			status.Restaging, status.StagingFailure = false, nil
 			t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged anew")
@@ -304,6 +309,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure
+		t.noteSeen(status)
 		if nothingRan && failure.Workflow == pavv1.WorkflowStaging {
 			status.StagingPod = nil
 		}

@@ -20,6 +20,7 @@ import (
 func (t *task) revert(ctx context.Context) error {
 	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
+		t.noteSeen(status)
 		if status.Restaging {
 			status.Restaging, status.StagingFailure = false, nil
 		}
@@ -71,7 +72,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	case errors.Is(err, workflow.ErrForeign):
 		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.UnstagingAttempt = attempt + 1 })
 	case isDefinition(err) && t.neverAdmitted():
-		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod, status.UnstagingPod = nil, nil })
+		return t.skipUnstaging(ctx)
 	case isDefinition(err):
 		t.troubles.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
@@ -80,10 +81,20 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	}
 }
 
+// skipUnstaging says that there is nothing to be unstaged.
+func (t *task) skipUnstaging(ctx context.Context) error {
+	pod := t.stage.Status.StagingPod
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod, status.UnstagingPod = nil, nil }); err != nil {
+		return err
+	}
+	t.eventf(ctx, corev1.EventTypeNormal, "NothingStaged", "no pod unstages the volume on node %s: the staging pod %s/%s was never created", t.node, pod.Namespace, pod.Name)
+	return nil
+}
+
 // neverAdmitted says that the staging pod that is recorded was never created, so that there is nothing to be unstaged:
 // the answer to its creation was lost, or what was to follow from it, and since then the clients have gone, without
 // which no pod of the stage is admitted. The record is looked for in the answer to a write, after the phase had become
-// Unstaging, from which on the webhook admits no staging pod of a stage without one.
+// Unstaging, from which on the webhook admits no staging pod of the stage. Where the pod was seen, Judged is false.
 func (t *task) neverAdmitted() bool {
 	pod := t.stage.Status.StagingPod
 	return pod != nil && pod.Judged && t.stagingPod == nil && t.stage.Annotations[pavv1.AdmittedAnnotation] == ""

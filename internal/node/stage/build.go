@@ -46,46 +46,49 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 }
 
 // objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or
-// another one has its name, the PavStage's copy stands in. Bound reports whether none of them does, and volume
-// and claim are bound to each other.
+// another one has its name, what the PavStage keeps of it stands in, as it does for the webhook that judges the pod.
+// Bound reports whether neither does, and volume and claim are bound to each other.
 func (t *task) objects(ctx context.Context) (o stageplan.Objects, bound bool, err error) {
 	spec := &t.stage.Spec
-	volume, volumeExists, err := t.currentVolume(ctx)
+	if o, err = stageplan.Kept(t.stage); err != nil {
+		return o, false, err
+	}
+	var volumeExists, claimExists bool
+	if o.Volume, volumeExists, err = t.currentVolume(ctx, o.Volume); err != nil {
+		return o, false, err
+	}
+	claim, err := t.lookUp(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name})
 	if err != nil {
 		return o, false, err
 	}
-	claim, claimExists, err := t.currentOr(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}, spec.Claim)
+	if claimExists = stageplan.IsSame(claim, o.Claim); claimExists {
+		o.Claim = claim
+	}
+	node, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
 	if err != nil {
 		return o, false, err
 	}
-	rawNode, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
-	if err != nil {
+	if o.Node, err = object(node); err != nil {
 		return o, false, err
 	}
-	node, err := object(rawNode)
-	if err != nil {
-		return o, false, err
+	if o.Provisioned == nil {
+		// A PavStage of an earlier version does not have it.
+		if o.Provisioned, err = t.provisionedClaim(ctx, o.Volume); err != nil {
+			return o, false, err
+		}
 	}
-	provisioned, err := t.provisionedClaim(ctx, volume)
-	if err != nil {
-		return o, false, err
-	}
-	return stageplan.Objects{Volume: volume, Claim: claim, Node: node, Provisioned: provisioned}, volumeExists && claimExists && areBound(volume, claim), nil
+	return o, volumeExists && claimExists && areBound(o.Volume, o.Claim), nil
 }
 
-// provisionedClaim returns the claim that the volume was made for, as it was then, or nil.
+// provisionedClaim returns what the controller agent recorded of the claim that the volume was made for, or nil.
 func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map[string]any, error) {
-	recorded := t.stage.Spec.ProvisionedClaim
-	if recorded == nil {
-		// A PavStage of an earlier version does not have it.
-		pv := &corev1.PersistentVolume{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(volume, pv); err != nil {
-			return nil, fmt.Errorf("reading persistent volume %q: %w", t.stage.Spec.VolumeName, err)
-		}
-		var err error
-		if recorded, err = t.readProvisionedClaim(ctx, pv); err != nil || recorded == nil {
-			return nil, err
-		}
+	pv := &corev1.PersistentVolume{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(volume, pv); err != nil {
+		return nil, fmt.Errorf("reading persistent volume %q: %w", t.stage.Spec.VolumeName, err)
+	}
+	recorded, err := t.readProvisionedClaim(ctx, pv)
+	if err != nil || recorded == nil {
+		return nil, err
 	}
 	return object(*recorded)
 }
@@ -120,31 +123,25 @@ func areBound(volume, claim map[string]any) bool {
 	}
 }
 
-// currentVolume returns the volume, or the PavStage's copy, and whether it is the volume.
-func (t *task) currentVolume(ctx context.Context) (volume map[string]any, exists bool, err error) {
-	return t.currentOr(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName}, t.stage.Spec.Volume)
+// currentVolume returns the volume, or what is kept of it, and whether it is the volume.
+func (t *task) currentVolume(ctx context.Context, kept map[string]any) (volume map[string]any, exists bool, err error) {
+	volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName})
+	if err != nil || stageplan.IsVolume(t.stage, volume, kept) {
+		return volume, true, err
+	}
+	return kept, false, nil
 }
 
-func (t *task) currentOr(ctx context.Context, kind string, key client.ObjectKey, recorded apiextensionsv1.JSON) (current map[string]any, exists bool, err error) {
-	copied, err := object(recorded)
-	if err != nil {
-		return nil, false, err
-	}
+// lookUp returns an object, or nil where there is none.
+func (t *task) lookUp(ctx context.Context, kind string, key client.ObjectKey) (map[string]any, error) {
 	raw, err := t.read(ctx, kind, key, nil)
 	if apierrors.IsNotFound(err) {
-		return copied, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	current, err = object(raw)
-	if err != nil {
-		return nil, false, err
-	}
-	if uid(current) != uid(copied) {
-		return copied, false, nil
-	}
-	return current, true, nil
+	return object(raw)
 }
 
 func uid(object map[string]any) string {

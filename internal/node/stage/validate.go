@@ -101,7 +101,11 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if provisioner.Spec.VolumeValidation == nil || provisioner.Spec.VolumeValidation.PodTemplate == nil {
 		return nil, nil
 	}
-	volume, _, err := t.currentVolume(ctx)
+	kept, err := stageplan.Kept(t.stage)
+	if err != nil {
+		return nil, err
+	}
+	volume, _, err := t.currentVolume(ctx, kept.Volume)
 	if err != nil {
 		return nil, err
 	}

@@ -58,8 +58,8 @@ func (h *Webhook) Judge(by string, before, after client.Object) error {
 	}
 	switch {
 	case strings.HasPrefix(by, "agent-"):
-		judged, err := stageplan.IsJudged(pod)
-		if err != nil || !judged {
+		references, err := stageplan.Of(pod)
+		if err != nil || len(references) == 0 && pod.Annotations[pavv1.AdmitAnnotation] == "" {
 			return err
 		}
 		user := authenticationv1.UserInfo{Extra: map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/node-name": {h.NodeOf(by)}}}

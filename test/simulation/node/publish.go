@@ -187,7 +187,7 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *pavdir.Pod, exis
 func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error) {
 	return ask(ctx, d.agent, "Begun "+id+" "+target, func() (bool, error) {
 		n := d.agent.node
-		return n.pods[id] != nil || n.isMounted(target), nil
+		return n.pods[id] != nil || n.places[target] != nil, nil
 	})
 }
 

@@ -1,0 +1,100 @@
+package stageplan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// Record is what the controller agent has found out about a stage: the value of pavv1.AdmittedAnnotation.
+type Record struct {
+	// References are what the stage's pods may refer to, whatever becomes of the definition and the client.
+	References []string `json:"references,omitempty"`
+
+	// Copies says that the stage's copies of the volume and the claim were true, so that a changed definition can be
+	// evaluated with them when the objects are gone. A stage's copies never change.
+	Copies bool `json:"copies,omitempty"`
+
+	// Objects are the volume and the claim as they were, where the stage's copies are not true: a tenant may have
+	// changed the claim since.
+	Objects *Recorded `json:"objects,omitempty"`
+}
+
+// Recorded is what a record has of the objects that a stage names.
+type Recorded struct {
+	Volume      json.RawMessage `json:"volume,omitempty"`
+	Claim       json.RawMessage `json:"claim,omitempty"`
+	Provisioned json.RawMessage `json:"provisioned,omitempty"`
+}
+
+// RecordOf returns the record of a stage, or nil where there is none. A record that cannot be read admits nothing more.
+func RecordOf(stage *pavv1.PavStage) *Record {
+	text, found := stage.Annotations[pavv1.AdmittedAnnotation]
+	if !found {
+		return nil
+	}
+	r := &Record{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return &Record{}
+	}
+	return r
+}
+
+// Admitted returns the references that a record, which may be nil, admits.
+func (r *Record) Admitted() References {
+	all := References{}
+	if r != nil {
+		for _, reference := range r.References {
+			all[reference] = true
+		}
+	}
+	return all
+}
+
+// Kept returns what is kept of the volume and the claim of a stage, for when they are gone: what its record has, or
+// else its own copies. The claim that the volume was made for may be missing in both.
+func Kept(stage *pavv1.PavStage) (o Objects, err error) {
+	spec := &stage.Spec
+	raw := Recorded{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw}
+	if spec.ProvisionedClaim != nil {
+		raw.Provisioned = spec.ProvisionedClaim.Raw
+	}
+	if record := RecordOf(stage); record != nil && record.Objects != nil {
+		raw = *record.Objects
+	}
+	for object, text := range map[*map[string]any]json.RawMessage{&o.Volume: raw.Volume, &o.Claim: raw.Claim, &o.Provisioned: raw.Provisioned} {
+		if len(text) == 0 {
+			continue
+		}
+		value, err := template.Decode(apiextensionsv1.JSON{Raw: text})
+		if err == nil {
+			*object, err = template.Object("", value)
+		}
+		if err != nil {
+			return o, fmt.Errorf("reading what is kept of the objects of PavStage %q: %w", stage.Name, err)
+		}
+	}
+	return o, nil
+}
+
+// IsVolume reports whether a volume, which may be nil, is the one that a stage is of, and its claim's still. If not,
+// another one has its name by now, or it is on its way to another claim.
+func IsVolume(stage *pavv1.PavStage, volume, kept map[string]any) bool {
+	claim, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "uid")
+	return IsSame(volume, kept) && types.UID(claim) == stage.Spec.ClaimRef.UID
+}
+
+// IsSame reports whether an object, which may be nil, is the one that is kept. If not, another one has its name by now.
+func IsSame(object, kept map[string]any) bool {
+	uid := func(object map[string]any) string {
+		value, _, _ := unstructured.NestedString(object, "metadata", "uid")
+		return value
+	}
+	return object != nil && uid(object) == uid(kept)
+}
