@@ -73,10 +73,12 @@ func (t *task) inUse(ctx context.Context) error {
 	}
 	note := observe.Clip(fmt.Sprintf("kubelet of node %s asks to unstage the volume of provisioner %q, handle %q, but pods %q still run there and have it mounted; it is unstaged when they have ended",
 		t.node, t.Driver, t.Handle, pods), observe.MaxNote)
-	if t.stage != nil {
-		t.tellStage(ctx, t.stage, corev1.EventTypeWarning, "FailedUnmount", note)
+	if due, _ := t.repeats.Due(t.Handle, note, t.now()); due { // kubelet asks again and again
+		if t.stage != nil {
+			t.tellStage(ctx, t.stage, corev1.EventTypeWarning, "FailedUnmount", note)
+		}
+		t.tellPods(t.inUseBy, corev1.EventTypeWarning, "FailedUnmount", note)
 	}
-	t.tellPods(t.inUseBy, corev1.EventTypeWarning, "FailedUnmount", note)
 	return fmt.Errorf("%w: provisioner %q, handle %q: pods %q still run, and have the volume mounted", ErrBusy, t.Driver, t.Handle, pods)
 }
 
