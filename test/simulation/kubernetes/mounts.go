@@ -59,6 +59,26 @@ type operation struct {
 	attempt *attempt // nil where no call goes on
 	pause   time.Duration
 	due     time.Time
+
+	// found says that kubelet, after a start, knows of the volume only by its folders: that a call failed for good then
+	// does not tell it that the volume is not there.
+	found bool
+}
+
+// settle returns what kubelet knows after a call that is to have the volume there: after an error that is not final,
+// it knows nothing.
+func (o *operation) settle(err error) certainty {
+	switch status.Code(err) {
+	case codes.OK:
+		o.found = false
+		return yes
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return uncertain
+	}
+	if o.found {
+		return uncertain
+	}
+	return no
 }
 
 // attempt is one call.
@@ -135,18 +155,6 @@ func (n *Node) hear(o *operation, about string, add func(world.Choice)) {
 	}})
 }
 
-// settled returns what kubelet knows after a call: after an error that is not final, it knows nothing.
-func settled(success, failure certainty, err error) certainty {
-	switch status.Code(err) {
-	case codes.OK:
-		return success
-	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
-		return uncertain
-	default:
-		return failure
-	}
-}
-
 // publish returns what kubelet is to do next until a volume is published for its pod, and nothing once it is.
 func (n *Node) publish(t *target) (what string, do func(), done bool) {
 	if t.published == yes {
@@ -175,7 +183,7 @@ func (n *Node) publish(t *target) (what string, do func(), done bool) {
 	what, do = n.call(&t.operation, "publishes "+t.pv+" for", driver, func(ctx context.Context, server csi.NodeServer) error {
 		_, err := server.NodePublishVolume(ctx, request)
 		return err
-	}, func(err error) { t.published = settled(yes, no, err) })
+	}, func(err error) { t.published = t.settle(err) })
 	begin := do
 	if begin == nil {
 		return "", nil, false
@@ -193,7 +201,7 @@ func (n *Node) stage(d *device) (string, func()) {
 	what, do := n.call(&d.operation, "stages "+d.handle+" for", d.driver, func(ctx context.Context, server csi.NodeServer) error {
 		_, err := server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path(), VolumeCapability: d.capability()})
 		return err
-	}, func(err error) { d.staged = settled(yes, no, err) })
+	}, func(err error) { d.staged = d.settle(err) })
 	if do == nil {
 		return "", nil
 	}

@@ -330,10 +330,10 @@ func (n *Node) Cut() {
 	}
 	n.Machine.Reboot(false)
 	for _, d := range n.devices {
-		d.staged, d.operation = uncertain, operation{}
+		d.staged, d.operation = uncertain, operation{found: true}
 	}
 	for _, t := range n.targets {
-		t.published, t.operation = uncertain, operation{}
+		t.published, t.operation = uncertain, operation{found: true}
 	}
 	n.Up = false
 }
