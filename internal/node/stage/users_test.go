@@ -73,6 +73,9 @@ func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 			if test.want != nil && (len(events) != 3 || slices.ContainsFunc(events, func(e string) bool { return !about(e) })) {
 				t.Errorf("got events %q, want one on the stage, the claim and the pod", events)
 			}
+			if o.inUse && (!errors.Is(task.inUse(t.Context()), test.want) || len(n.events) > 0) {
+				t.Error("kubelet's next call had another answer, or was told of again")
+			}
 		})
 	}
 }
