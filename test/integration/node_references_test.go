@@ -285,7 +285,15 @@ func TestNodePods_WithoutReplicas(t *testing.T) {
 		corev1.Volume{Name: "self", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}})
 	exempt.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
 	exempt.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "busybox:1.37.0"}}
+	delete(exempt.Annotations, pavv1.AdmitAnnotation)
 	mustAdmit(t, h.token, exempt)
+
+	// Of what the node's agent records that it is judged, the API server asks, whatever its defaults make of it.
+	h.provisioner.Spec.VolumeStaging.PodTemplate = *field(`{"spec": {"containers": [{"name": "main", "image": "busybox:1.37.0"}], "volumes": [{"name": "scratch"}]}}`)
+	defaulted, _ := h.pods(t, stage, o)
+	if err := h.token.Create(t.Context(), defaulted); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), pavv1.PodsWebhook) {
+		t.Errorf("a pod with a volume that has no source: got %v", err)
+	}
 
 	many := userOf(h.volume, "")
 	many.Name = "many"
