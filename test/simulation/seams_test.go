@@ -54,7 +54,7 @@ var concurrent = map[string]string{
 // TestSeams_NoOtherGoroutines holds what would take the order of events out of the world's hands to that list: Go
 // alone decides which goroutine is next, and which of two channels that are ready a select takes.
 func TestSeams_NoOtherGoroutines(t *testing.T) {
-	listed, err := exec.Command("go", "list", "-deps", "-f", "{{if .Module}}{{.ImportPath}} {{.Dir}}{{end}}", "./agents", "./node").Output()
+	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.ImportPath}} {{.Dir}}{{end}}", "./agents", "./node").Output()
 	if err != nil {
 		t.Fatalf("listing the packages that the world runs: %v", err)
 	}

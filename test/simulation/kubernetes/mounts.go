@@ -74,11 +74,12 @@ func (o *operation) settle(err error) certainty {
 		return yes
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
 		return uncertain
+	default:
+		if o.found {
+			return uncertain
+		}
+		return no
 	}
-	if o.found {
-		return uncertain
-	}
-	return no
 }
 
 // attempt is one call.
