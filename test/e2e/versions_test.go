@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -55,7 +56,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 
 	deploy(t, to, "OnDelete")
 	replaceNodeAgent(t, to, nodes[0])
-	l.useOnBothNodes(t, "mixed")
+	mixed := l.useOnBothNodes(t, "mixed")
 	l.wantSamePods(t, claims, pods)
 
 	replaceNodeAgent(t, to, nodes[1])
@@ -67,6 +68,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 	awaitBound(t, claims[pavv1.WorkflowCreation])
 	l.awaitRunning(t, "client-"+pavv1.WorkflowStaging)
 	awaitNoVolume(t, claims[pavv1.WorkflowDeletion])
+	awaitNoVolume(t, mixed)
 	eventually(t, "no volume is staged but one", func(ctx context.Context) error {
 		stages, err := l.stages(ctx)
 		if err == nil && len(stages) != 1 {
@@ -74,7 +76,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 		}
 		return err
 	})
-	l.useOnBothNodes(t, "after")
+	awaitNoVolume(t, l.useOnBothNodes(t, "after"))
 	for _, workflow := range caught {
 		want := []string{"create"}
 		if workflow == pavv1.WorkflowDeletion {
@@ -128,8 +130,9 @@ func describePods(pods []corev1.Pod) string {
 	return strings.Join(found, ", ")
 }
 
-// useOnBothNodes takes one more volume through its life, with a client on each node.
-func (l *ledger) useOnBothNodes(t *testing.T, name string) {
+// useOnBothNodes takes one more volume through its life, with a client on each node. Its record may stay for as long as
+// a creation pod runs that could have found its storage.
+func (l *ledger) useOnBothNodes(t *testing.T, name string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	claim := l.claim(t, name)
 	awaitBound(t, claim)
@@ -143,10 +146,14 @@ func (l *ledger) useOnBothNodes(t *testing.T, name string) {
 		l.sh(t, pod, "echo hello > /data/"+pod)
 	}
 	l.end(t, clients...)
-	removeClaim(t, claim)
+	remove(t, claim)
+	eventually(t, "the PersistentVolume of claim "+name+" is gone", func(ctx context.Context) error {
+		return gone(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim)}})
+	})
 	if err := l.wantEffects(claim, "create", "delete"); err != nil {
 		t.Error(err)
 	}
+	return claim
 }
 
 // deploy applies a version's deployment.yaml, takes away what only the other version has, and waits for its controller agents.
