@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -148,7 +149,11 @@ func (l *ledger) useOnBothNodes(t *testing.T, name string) *corev1.PersistentVol
 	l.end(t, clients...)
 	remove(t, claim)
 	eventually(t, "the PersistentVolume of claim "+name+" is gone", func(ctx context.Context) error {
-		return gone(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim)}})
+		err := kube.Get(ctx, client.ObjectKey{Name: volumeName(claim)}, &corev1.PersistentVolume{})
+		if err == nil {
+			return errors.New("it exists")
+		}
+		return client.IgnoreNotFound(err)
 	})
 	if err := l.wantEffects(claim, "create", "delete"); err != nil {
 		t.Error(err)
