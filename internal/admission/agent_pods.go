@@ -132,7 +132,8 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
 		return s, found{objects: &live, copies: copies}, nil
 	case basisCopies, basisRecorded:
-		return s, found{objects: s.orKept(live), copies: on == basisCopies}, nil
+		current := stageplan.Current(stage, live, s.kept)
+		return s, found{objects: &current, copies: on == basisCopies}, nil
 	case basisNone:
 	}
 	return s, found{}, nil

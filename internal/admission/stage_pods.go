@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
@@ -73,31 +72,12 @@ func (s *standing) agrees() bool {
 
 // matches reports whether the stage is of the volume and the claim that it keeps. One that an agent wrote is.
 func (s *standing) matches() bool {
-	text := func(object map[string]any, path ...string) string {
-		value, _, _ := unstructured.NestedString(object, path...)
-		return value
-	}
+	text := stageplan.Text
 	spec, volume, claim := &s.stage.Spec, s.kept.Volume, s.kept.Claim
 	return text(volume, "metadata", "name") == spec.VolumeName && text(volume, "spec", "claimRef", "uid") == string(spec.ClaimRef.UID) &&
 		text(volume, "spec", "csi", "driver") == spec.Provisioner && text(volume, "spec", "csi", "volumeHandle") == spec.VolumeHandle &&
 		text(claim, "metadata", "namespace") == spec.ClaimRef.Namespace && text(claim, "metadata", "name") == spec.ClaimRef.Name &&
 		text(claim, "metadata", "uid") == string(spec.ClaimRef.UID)
-}
-
-// orKept returns the objects as the node's agent sees them: those that are gone, or are others by now, as they are kept.
-func (s *standing) orKept(live stageplan.Objects) *stageplan.Objects {
-	o := s.kept
-	o.Node = live.Node
-	if stageplan.IsVolume(s.stage, live.Volume, o.Volume) {
-		o.Volume = live.Volume
-	}
-	if stageplan.IsSame(live.Claim, o.Claim) {
-		o.Claim = live.Claim
-	}
-	if o.Provisioned == nil {
-		o.Provisioned = live.Provisioned
-	}
-	return &o
 }
 
 // uses reports whether a pod, which has not ended, uses a claim.
@@ -141,7 +121,7 @@ func checkStage(stage *pavv1.PavStage, owner *metav1.OwnerReference, pod *corev1
 	return nil
 }
 
-// advice says what to do where a volume cannot be unstaged, as nobody but the node says that its stage is right.
+// advice is what an administrator can do to have a volume unstaged of which only the node says that its stage is right.
 func (s *standing) advice() string {
 	if s.stage.Status.Phase != pavv1.StageUnstaging || s.provisioner == nil || !s.matches() {
 		return ""

@@ -64,7 +64,7 @@ func TestBasis_WhereTheStageContradictsItsCopies(t *testing.T) {
 }
 
 // The node's agent and the webhook see the same objects: each as it is where it is still the same one, or as it is kept.
-func TestOrKept(t *testing.T) {
+func TestCurrent(t *testing.T) {
 	object := func(uid, claim, as string) map[string]any {
 		return map[string]any{
 			"metadata": map[string]any{"uid": uid, "labels": map[string]any{"as": as}}, "spec": map[string]any{"claimRef": map[string]any{"uid": claim}},
@@ -93,7 +93,7 @@ func TestOrKept(t *testing.T) {
 					s.Annotations[pavv1.AdmittedAnnotation] = test.record
 				}
 			})
-			got := s.orKept(stageplan.Objects{Volume: test.volume, Claim: test.claim, Node: object("node-uid", "", "it is")})
+			got := stageplan.Current(s.stage, stageplan.Objects{Volume: test.volume, Claim: test.claim, Node: object("node-uid", "", "it is")}, s.kept)
 			as := func(object map[string]any) any {
 				return object["metadata"].(map[string]any)["labels"].(map[string]any)["as"]
 			}

@@ -83,18 +83,36 @@ func Kept(stage *pavv1.PavStage) (o Objects, err error) {
 	return o, nil
 }
 
+// Current returns the objects of a stage as they are, which may be nil, or as they are kept where one is gone or another
+// one has its name by now. The node's agent renders with these, and the webhook judges with the same.
+func Current(stage *pavv1.PavStage, live, kept Objects) Objects {
+	o := kept
+	o.Node = live.Node
+	if IsVolume(stage, live.Volume, kept.Volume) {
+		o.Volume = live.Volume
+	}
+	if IsSame(live.Claim, kept.Claim) {
+		o.Claim = live.Claim
+	}
+	if o.Provisioned == nil {
+		o.Provisioned = live.Provisioned
+	}
+	return o
+}
+
 // IsVolume reports whether a volume, which may be nil, is the one that a stage is of, and its claim's still. If not,
 // another one has its name by now, or it is on its way to another claim.
 func IsVolume(stage *pavv1.PavStage, volume, kept map[string]any) bool {
-	claim, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "uid")
-	return IsSame(volume, kept) && types.UID(claim) == stage.Spec.ClaimRef.UID
+	return IsSame(volume, kept) && types.UID(Text(volume, "spec", "claimRef", "uid")) == stage.Spec.ClaimRef.UID
 }
 
 // IsSame reports whether an object, which may be nil, is the one that is kept. If not, another one has its name by now.
 func IsSame(object, kept map[string]any) bool {
-	uid := func(object map[string]any) string {
-		value, _, _ := unstructured.NestedString(object, "metadata", "uid")
-		return value
-	}
-	return object != nil && uid(object) == uid(kept)
+	return object != nil && Text(object, "metadata", "uid") == Text(kept, "metadata", "uid")
+}
+
+// Text returns the text of an object's field, or nothing.
+func Text(object map[string]any, path ...string) string {
+	value, _, _ := unstructured.NestedString(object, path...)
+	return value
 }

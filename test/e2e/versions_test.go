@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -148,13 +146,7 @@ func (l *ledger) useOnBothNodes(t *testing.T, name string) *corev1.PersistentVol
 	}
 	l.end(t, clients...)
 	remove(t, claim)
-	eventually(t, "the PersistentVolume of claim "+name+" is gone", func(ctx context.Context) error {
-		err := kube.Get(ctx, client.ObjectKey{Name: volumeName(claim)}, &corev1.PersistentVolume{})
-		if err == nil {
-			return errors.New("it exists")
-		}
-		return client.IgnoreNotFound(err)
-	})
+	awaitNone(t, claim, &corev1.PersistentVolume{})
 	if err := l.wantEffects(claim, "create", "delete"); err != nil {
 		t.Error(err)
 	}

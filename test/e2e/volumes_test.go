@@ -82,8 +82,14 @@ func wantBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 // awaitNoVolume waits until nothing is left of a claim's volume but, perhaps, records of its pods' deeds.
 func awaitNoVolume(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
+	awaitNone(t, claim, &corev1.PersistentVolume{}, &pavv1.PavVolume{})
+}
+
+// awaitNone waits until none of these kinds of objects has the name of a claim's volume.
+func awaitNone(t *testing.T, claim *corev1.PersistentVolumeClaim, objects ...client.Object) {
+	t.Helper()
 	eventually(t, "the volume of claim "+claim.Name+" is gone", func(ctx context.Context) error {
-		for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
+		for _, object := range objects {
 			err := kube.Get(ctx, client.ObjectKey{Name: volumeName(claim)}, object)
 			if err == nil {
 				return fmt.Errorf("%T %s exists: %+v", object, object.GetName(), object)

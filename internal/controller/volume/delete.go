@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 	c := alignment(o)
 	if o.deleting() {
-		// The record may go with this write, and with it the policy that says what becomes of the storage.
+		// This write may remove the record, and with it the reclaim policy.
 		live := o
 		if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
 			return err

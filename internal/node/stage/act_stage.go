@@ -128,13 +128,6 @@ func (t *task) runStaging(ctx context.Context) error {
 	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
 }
 
-// noteSeen notes that the staging pod was created, judged or not.
-func (t *task) noteSeen(status *pavv1.PavStageStatus) {
-	if t.stagingPod != nil && status.StagingPod != nil {
-		status.StagingPod.Judged = false
-	}
-}
-
 // makeDirectory makes /pav for a pod. For the first one of its kind in an attempt it is empty: what a pod
 // before it has left, such as /pav/ready, must not be taken for this one's.
 func (t *task) makeDirectory(ctx context.Context, first bool) error {

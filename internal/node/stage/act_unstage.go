@@ -100,6 +100,13 @@ func (t *task) neverAdmitted() bool {
 	return pod != nil && pod.Judged && t.stagingPod == nil && t.stage.Annotations[pavv1.AdmittedAnnotation] == ""
 }
 
+// noteSeen notes that the staging pod was created, judged or not.
+func (t *task) noteSeen(status *pavv1.PavStageStatus) {
+	if t.stagingPod != nil && status.StagingPod != nil {
+		status.StagingPod.Judged = false
+	}
+}
+
 func (t *task) buildUnstaging(ctx context.Context, provisioner *pavv1.PavProvisioner, attempt int32) (*corev1.Pod, error) {
 	objects, _, err := t.objects(ctx)
 	if err != nil {

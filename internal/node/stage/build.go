@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +30,7 @@ func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string
 // reportLookup records for the administrator that a definition looks claims of another namespace up: what
 // namespace that is may be a tenant's word.
 func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, namespace string, allowed bool) {
-	of, _, _ := unstructured.NestedString(volume, "metadata", "name")
-	own, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "namespace")
+	of, own := stageplan.Text(volume, "metadata", "name"), stageplan.Text(volume, "spec", "claimRef", "namespace")
 	message := template.ForeignLookup(provisioner, name, namespace, own, allowed)
 	if due, _ := s.repeats.Due(of, message, s.now()); !due {
 		return
@@ -50,34 +48,33 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 // Bound reports whether neither does, and volume and claim are bound to each other.
 func (t *task) objects(ctx context.Context) (o stageplan.Objects, bound bool, err error) {
 	spec := &t.stage.Spec
-	if o, err = stageplan.Kept(t.stage); err != nil {
-		return o, false, err
-	}
-	var volumeExists, claimExists bool
-	if o.Volume, volumeExists, err = t.currentVolume(ctx, o.Volume); err != nil {
-		return o, false, err
-	}
-	claim, err := t.lookUp(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name})
+	kept, err := stageplan.Kept(t.stage)
 	if err != nil {
 		return o, false, err
 	}
-	if claimExists = stageplan.IsSame(claim, o.Claim); claimExists {
-		o.Claim = claim
+	var live stageplan.Objects
+	if live.Volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
+		return o, false, err
+	}
+	if live.Claim, err = t.lookUp(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}); err != nil {
+		return o, false, err
 	}
 	node, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
 	if err != nil {
 		return o, false, err
 	}
-	if o.Node, err = object(node); err != nil {
+	if live.Node, err = object(node); err != nil {
 		return o, false, err
 	}
+	o = stageplan.Current(t.stage, live, kept)
 	if o.Provisioned == nil {
 		// A PavStage of an earlier version does not have it.
 		if o.Provisioned, err = t.provisionedClaim(ctx, o.Volume); err != nil {
 			return o, false, err
 		}
 	}
-	return o, volumeExists && claimExists && areBound(o.Volume, o.Claim), nil
+	exist := stageplan.IsVolume(t.stage, live.Volume, kept.Volume) && stageplan.IsSame(live.Claim, kept.Claim)
+	return o, exist && areBound(o.Volume, o.Claim), nil
 }
 
 // provisionedClaim returns what the controller agent recorded of the claim that the volume was made for, or nil.
@@ -111,25 +108,13 @@ func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.Persiste
 // areBound reports whether a persistent volume and a claim are bound to each other, and the volume may be used:
 // one that is Released or Failed is, or was, on its way to be deleted.
 func areBound(volume, claim map[string]any) bool {
-	text := func(object map[string]any, path ...string) string {
-		value, _, _ := unstructured.NestedString(object, path...)
-		return value
-	}
+	text := stageplan.Text
 	switch corev1.PersistentVolumePhase(text(volume, "status", "phase")) {
 	case corev1.VolumeReleased, corev1.VolumeFailed:
 		return false
 	default:
 		return text(volume, "spec", "claimRef", "uid") == uid(claim) && text(claim, "spec", "volumeName") == text(volume, "metadata", "name")
 	}
-}
-
-// currentVolume returns the volume, or what is kept of it, and whether it is the volume.
-func (t *task) currentVolume(ctx context.Context, kept map[string]any) (volume map[string]any, exists bool, err error) {
-	volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName})
-	if err != nil || stageplan.IsVolume(t.stage, volume, kept) {
-		return volume, true, err
-	}
-	return kept, false, nil
 }
 
 // lookUp returns an object, or nil where there is none.
@@ -145,8 +130,7 @@ func (t *task) lookUp(ctx context.Context, kind string, key client.ObjectKey) (m
 }
 
 func uid(object map[string]any) string {
-	value, _, _ := unstructured.NestedString(object, "metadata", "uid")
-	return value
+	return stageplan.Text(object, "metadata", "uid")
 }
 
 func object(raw apiextensionsv1.JSON) (map[string]any, error) {

@@ -74,7 +74,7 @@ func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 				t.Errorf("got events %q, want one on the stage, the claim and the pod", events)
 			}
 			if o.inUse && (!errors.Is(task.inUse(t.Context()), test.want) || len(n.events) > 0) {
-				t.Error("kubelet's next call had another answer, or was told of again")
+				t.Error("kubelet's next call had another answer, or made events again")
 			}
 		})
 	}

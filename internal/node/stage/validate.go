@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/stageplan"
@@ -105,10 +106,11 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume, _, err := t.currentVolume(ctx, kept.Volume)
+	volume, err := t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: t.stage.Spec.VolumeName})
 	if err != nil {
 		return nil, err
 	}
+	volume = stageplan.Current(t.stage, stageplan.Objects{Volume: volume}, kept).Volume
 	pod, err := t.definition(provisioner, volume).Validation(ctx, t.stage, volume)
 	return pod, refusal(err)
 }

@@ -60,8 +60,8 @@ type operation struct {
 	pause   time.Duration
 	due     time.Time
 
-	// found says that kubelet, after a start, knows of the volume only by its folders: that a call failed for good then
-	// does not tell it that the volume is not there.
+	// found says that kubelet has started since, and found the volume in its folders. Until a call succeeds, it takes
+	// no final error as proof that the volume is not mounted.
 	found bool
 }
 
