@@ -33,12 +33,14 @@ const (
 // volume is deleted, too, where its PavVolume's is changed to Delete and the PavVolume is deleted.
 func alignment(o observed) changes {
 	c := changes{}
-	policy := o.volume.Spec.ReclaimPolicy
+	policy, bound := o.volume.Spec.ReclaimPolicy, false
 	if pv := o.ownPV(); pv != nil {
 		c, policy = alignmentWith(o, pv)
+		bound = pv.Status.Phase == corev1.VolumeBound
 	}
-	// A retained volume's storage is the administrator's, so that its record holds nothing.
-	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained
+	// A retained volume's storage is the administrator's, so that its record holds nothing. Once a claim has it
+	// again, the finalizer comes first, and then the phase: no other record may go at once when it is deleted.
+	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained || bound
 	c.volume = finalizerOf(o.volume, pavv1.VolumeFinalizer, owned)
 	return c
 }

@@ -31,6 +31,8 @@ func TestAlignment(t *testing.T) {
 	}{
 		"nothing differs":                              {state: in(ready, bound, deletePolicy)},
 		"retained, and nothing differs":                {state: in(retained, released, retainPolicy)},
+		"retained, and a claim has it again":           {state: in(retained, bound, retainPolicy), want: changes{volume: add}},
+		"it is held, and can be marked ready":          {state: in(retained, bound, retainPolicy).with(held)},
 		"the PV was changed to Retain":                 {state: in(ready, bound, deletePolicy).with(pvPolicy(retainPolicy)), want: changes{policy: retainPolicy, pv: remove}},
 		"the PV was changed to Delete":                 {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add}},
 		"the PV was, and has its finalizer":            {state: in(ready, bound, retainPolicy).with(pvPolicy(deletePolicy)).with(pvHeld), want: changes{policy: deletePolicy}},
