@@ -193,3 +193,15 @@ func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
 	}
 	return err
 }
+
+// checkNewHolders asks the caches once more. Since checkAlone, the template was evaluated and the pod was recorded, and an
+// administrator may have created a PersistentVolume of the storage meanwhile.
+func (r *Reconciler) checkNewHolders(ctx context.Context, o observed) error {
+	if err := r.gatherOthers(ctx, &o); err != nil {
+		return err
+	}
+	if len(o.others) > 0 {
+		return retry.ErrStale
+	}
+	return nil
+}

@@ -205,6 +205,9 @@ func (i *intent) create(ctx context.Context, request plan.Request, c *pavv1.Volu
 // start creates a pod that is recorded and has a place, and records that it was created.
 func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, generation int64) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
+	if err == nil && workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
+		err = r.checkNewHolders(ctx, o)
+	}
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)
 	}
