@@ -328,7 +328,7 @@ func (n *Node) Cut() {
 			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c }) // is started again
 		}
 	}
-	n.Machine.Reboot(false)
+	n.Machine.Reboot(n.sameBoot())
 	for _, d := range n.devices {
 		d.staged, d.operation = uncertain, operation{found: true}
 	}
@@ -336,6 +336,15 @@ func (n *Node) Cut() {
 		t.published, t.operation = uncertain, operation{found: true}
 	}
 	n.Up = false
+}
+
+// sameBoot chooses whether a node that comes back has the boot ID that it had: nodes that are containers do.
+func (n *Node) sameBoot() bool {
+	same := n.World.Rand.IntN(2) == 0
+	if same {
+		n.World.Counts["nodes without power in the same boot"]++
+	}
+	return same
 }
 
 // LetEnd has the clients of a pod's name end well.
