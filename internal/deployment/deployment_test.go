@@ -139,6 +139,17 @@ func TestAgents_AreBounded_AndGoKnowsTheirLimit(t *testing.T) {
 	}
 }
 
+// Kubelet's own limit is a second, in which an agent need not answer where thousands of volumes keep its node busy.
+func TestAgents_AreNotRestarted_BecauseTheirNodeIsBusy(t *testing.T) {
+	for name, pod := range podSpecs(t) {
+		for _, c := range pod.Containers {
+			if p := c.LivenessProbe; p == nil || p.TimeoutSeconds < 10 {
+				t.Errorf("%s: container %s: its liveness probe is %v, want one that waits for 10 s", name, c.Name, p)
+			}
+		}
+	}
+}
+
 // rightsOf returns the rights that rules give an account, a line for each.
 func rightsOf(account, scope string, rules []rbacv1.PolicyRule) []string {
 	var lines []string

@@ -37,9 +37,10 @@ func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 	l := newStorage(t, "flooded", folders)
 	tenant := tenantOf(t, l.namespace)
 	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	undisturbed := l.timeClient(t, 10*time.Minute)
 	before := beforeAttack(t)
 	t.Run("refused", func(t *testing.T) {
-		l.floodNode(t, 10, 1000, func(pod *corev1.Pod) error {
+		l.floodNode(t, 10, 1000, undisturbed, func(pod *corev1.Pod) error {
 			if err := tenant.Create(t.Context(), pod); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "for the pods that PaV makes") {
 				return fmt.Errorf("got %w, want that it is forbidden", err)
 			}
@@ -48,7 +49,7 @@ func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 	})
 	t.Run("created", func(t *testing.T) {
 		spareNamespace(t, l.namespace, tenant)
-		l.floodNode(t, 1, 300, func(pod *corev1.Pod) error {
+		l.floodNode(t, 1, 300, undisturbed, func(pod *corev1.Pod) error {
 			if err := tenant.Create(t.Context(), pod); err != nil {
 				return err
 			}
@@ -63,8 +64,8 @@ func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 }
 
 // floodNode creates pods with so many inline volumes each, and lets a client of the claim data run beside. Kubelet asks
-// for each volume several times meanwhile.
-func (l *ledger) floodNode(t *testing.T, pods, volumes int, create func(pod *corev1.Pod) error) {
+// for each volume several times meanwhile. Undisturbed is what the client takes without the flood.
+func (l *ledger) floodNode(t *testing.T, pods, volumes int, undisturbed time.Duration, create func(pod *corev1.Pod) error) {
 	t.Helper()
 	agent := &corev1.Pod{}
 	must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: "pav", Name: agentOn(t, "node1").Name}, agent))
@@ -78,13 +79,7 @@ func (l *ledger) floodNode(t *testing.T, pods, volumes int, create func(pod *cor
 	created.Wait()
 	must(t, errors.Join(failed...))
 
-	began := time.Now()
-	_, err := kubectl(t.Context(), clientPod("client", "data", "node1"), "create", "-n", l.namespace, "-f", "-")
-	must(t, err)
-	within(t, stagedWithin, "the client runs", func(ctx context.Context) error { return l.runs(ctx, "client") })
-	took := time.Since(began)
-	l.end(t, "client")
-	l.awaitNoStage(t)
+	took := l.timeClient(t, max(stagedWithin, 10*undisturbed))
 	n := requestsOf(t, agent).since(made)["GET"]
 	t.Logf("the client ran after %.1f s, and the node agent has read %.0f times", took.Seconds(), n)
 	if n >= float64(3*pods*volumes) {
@@ -92,7 +87,20 @@ func (l *ledger) floodNode(t *testing.T, pods, volumes int, create func(pod *cor
 	}
 }
 
-// stagedWithin is in what time a client runs on a machine that is busy. What kubelet tries again comes after two minutes.
+// timeClient returns how long a client of the claim data takes to run, which must be less than a limit.
+func (l *ledger) timeClient(t *testing.T, limit time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	_, err := kubectl(t.Context(), clientPod("client", "data", "node1"), "create", "-n", l.namespace, "-f", "-")
+	must(t, err)
+	within(t, limit, "the client runs", func(ctx context.Context) error { return l.runs(ctx, "client") })
+	took := time.Since(began)
+	l.end(t, "client")
+	l.awaitNoStage(t)
+	return took
+}
+
+// stagedWithin is the time within which a client runs on an ordinary machine. Kubelet's next try comes after two minutes.
 const stagedWithin = 90 * time.Second
 
 // endFlood deletes pods that have no containers, all at once.

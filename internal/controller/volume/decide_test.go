@@ -168,7 +168,7 @@ func TestDecide(t *testing.T) {
 		"a claim bound to the volume again makes it ready":   {state: in(deleting, bound, deletePolicy), want: stepMarkReady},
 		"a retained volume that waits for a claim":           {state: in(retained, available, retainPolicy), want: stepDone},
 		"a retained volume with a new claim is in use again": {state: in(retained, bound, retainPolicy).with(func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepMarkReady},
-		"its finalizer comes first":                           {state: in(retained, bound, retainPolicy), want: stepAlign},
+		"its finalizer comes first":                          {state: in(retained, bound, retainPolicy), want: stepAlign},
 
 		// Released, Delete.
 		"deletion is recorded first":                        {state: in(ready, released, deletePolicy), want: stepMarkDeleted},
