@@ -153,7 +153,7 @@ func TestLiveReads_AreSharedAndNeverOlderThanTheQuestion(t *testing.T) {
 	for range many {
 		go ask(waiter{t.Context(), waits}, later)
 	}
-	for range many - 1 { // the one who is to read next does not get there
+	for range many { // the one who is to read next waits for the first read, the others wait for that one
 		<-waits
 	}
 	s.goOn <- struct{}{}
