@@ -119,10 +119,10 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 
 ##@ Check
 
-# What runs side by side mostly waits: the integration tests, and the end-to-end tests on two clusters.
+# What runs side by side mostly waits: the end-to-end tests on two clusters.
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit test-simulation compile test-integration+test-e2e+test-e2e-alone test-conformance
+	@test/parts/run test packages verify lint test-unit test-simulation compile test-integration test-e2e+test-e2e-alone test-conformance
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing

@@ -140,11 +140,13 @@ func TestAgents_AreBounded_AndGoKnowsTheirLimit(t *testing.T) {
 }
 
 // Kubelet's own limit is a second, in which an agent need not answer where thousands of volumes keep its node busy.
-func TestAgents_AreNotRestarted_BecauseTheirNodeIsBusy(t *testing.T) {
+func TestAgents_AreNeitherRestartedNorUnready_BecauseTheirNodeIsBusy(t *testing.T) {
 	for name, pod := range podSpecs(t) {
 		for _, c := range pod.Containers {
-			if p := c.LivenessProbe; p == nil || p.TimeoutSeconds < 10 {
-				t.Errorf("%s: container %s: its liveness probe is %v, want one that waits for 10 s", name, c.Name, p)
+			for kind, p := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+				if p == nil || p.TimeoutSeconds < 10 {
+					t.Errorf("%s: container %s: its %s probe is %v, want one that waits for 10 s", name, c.Name, kind, p)
+				}
 			}
 		}
 	}

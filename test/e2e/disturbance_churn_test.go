@@ -112,7 +112,7 @@ func (c *churner) do(what string) {
 
 // roundWithin is how long one pod may take to come and go: many times what it takes undisturbed, also on a
 // machine that does other things.
-const roundWithin = 2 * patience
+const roundWithin = patience
 
 // round lets one pod, and its claim if it has its own, come and go.
 func (c *churner) round(ctx context.Context) error {
