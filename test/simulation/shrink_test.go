@@ -22,7 +22,7 @@ type settings struct {
 }
 
 // optional is what a run can do without.
-var optional = []string{"refused", "cut", "killed", "hangs", "fails", "dies", "clocks", "disturbances", "administrators"}
+var optional = []string{"refused", "cut", "killed", "hangs", "fails", "dies", "late", "clocks", "disturbances", "administrators"}
 
 func (s settings) has(what string) bool { return !slices.Contains(s.without, what) }
 

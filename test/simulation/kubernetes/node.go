@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/mount"
-	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -25,8 +22,8 @@ import (
 // Trouble is how often, of a thousand times, something goes wrong with a pod.
 type Trouble struct {
 	// Hangs: a container never starts. Fails: it ends with a failure, before or after its effect. Dies: a daemon that
-	// serves a volume ends, at each step.
-	Hangs, Fails, Dies int
+	// serves a volume ends, at each step. Late: a daemon calls its volume ready before it has mounted it.
+	Hangs, Fails, Dies, Late int
 
 	// Broken is a driver of which no container ever starts.
 	Broken string
@@ -54,16 +51,6 @@ type Node struct {
 	containers []*container
 	devices    map[string]*device // by driver and handle
 	targets    map[string]*target // by pod and volume
-}
-
-// container is that of a pod: what really is, not what is told.
-type container struct {
-	pod    *corev1.Pod // as it was when it started
-	script storage.Script
-	volume *node.Mount // that it has mounted for others
-
-	hangs, effective, ended, failed bool
-	wants                           bool // to end: a client's
 }
 
 // NewNode returns a node that is up.
@@ -100,72 +87,6 @@ func (n *Node) Choices(add func(world.Choice)) {
 		n.hear(&t.operation, t.pv+" of "+t.namespace+"/"+t.name, add)
 	}
 }
-
-// runs adds what a container may do by itself.
-func (n *Node) runs(c *container, add func(world.Choice)) {
-	if c.ended || c.hangs || c.script.Verb == "" {
-		return
-	}
-	name := c.pod.Namespace + "/" + c.pod.Name
-	if !c.effective {
-		add(world.Choice{What: "takes effect: " + name, Weight: 2, Do: func() { n.effect(c) }})
-		return
-	}
-	if c.script.Serves() {
-		if n.World.Chance(n.Trouble.Dies) {
-			add(world.Choice{What: "dies: " + name, Do: func() { n.end(c, true) }})
-		}
-		return
-	}
-	add(world.Choice{What: "ends: " + name, Weight: 2, Do: func() { n.end(c, n.World.Chance(n.Trouble.Fails)) }})
-}
-
-func (n *Node) effect(c *container) {
-	if n.World.Chance(n.Trouble.Fails) {
-		n.end(c, true)
-		return
-	}
-	c.effective = true
-	pav := (&target{uid: string(c.pod.UID), pv: workflow.PavVolume}).path()
-	driver := c.pod.Annotations[driverAnnotation]
-	var err error
-	switch c.script.Verb {
-	case storage.Stage:
-		volume := node.Volume{Name: driver + "/" + c.script.Handle, Daemon: c.script.Serves()}
-		if c.script.IsBlock() {
-			volume.Mode, volume.Bytes = mount.Block, 1<<30
-		}
-		if c.volume, err = n.Machine.PodMounts(pav, volume); err == nil && c.script.Serves() {
-			err = n.Machine.PodMakes(pav, "ready")
-		}
-	case storage.Unstage:
-		_ = n.Machine.PodUnmounts(pav) // it may be gone with its daemon
-	default:
-		var files map[string]string
-		files, err = n.Storage.Run(driver, c.script, metav1.GetControllerOf(c.pod).UID)
-		for _, name := range slices.Sorted(maps.Keys(files)) {
-			err = errors.Join(err, n.Machine.PodWrites(pav, name, files[name]))
-		}
-	}
-	if err != nil {
-		n.World.Notef("%v", err)
-		n.end(c, true)
-	}
-}
-
-func (n *Node) end(c *container, failed bool) {
-	c.ended, c.failed = true, failed
-	n.Machine.Runs(c.pod.UID, false)
-	if c.volume != nil && c.script.Serves() {
-		c.volume.Becomes(node.Dead)
-	}
-	if n.Ended != nil {
-		n.Ended(c.pod.UID)
-	}
-}
-
-// driverAnnotation tells a container which driver's storage it is about.
-const driverAnnotation = "simulation/driver"
 
 func (n *Node) containerOf(pod *corev1.Pod) *container {
 	for _, c := range n.containers {
@@ -219,29 +140,6 @@ func (n *Node) starts(pod *corev1.Pod) (string, func()) {
 		return "", nil
 	}
 	return "starts", func() { n.start(pod) }
-}
-
-func (n *Node) start(pod *corev1.Pod) {
-	c := &container{pod: pod}
-	if pod.Labels[pavv1.WorkflowLabel] != "" {
-		c.hangs = n.World.Chance(n.Trouble.Hangs) || n.Trouble.Broken != "" && pod.Annotations[driverAnnotation] == n.Trouble.Broken
-		script, err := storage.Parse(pod.Spec.Containers[0].Args)
-		if err != nil {
-			panic(err) // the templates are the simulation's own
-		}
-		c.script = script
-	}
-	n.containers = append(n.containers, c)
-	if !c.hangs {
-		n.begin(c)
-	}
-}
-
-func (n *Node) begin(c *container) {
-	n.Machine.Runs(c.pod.UID, true)
-	if n.Starting != nil {
-		n.Starting(c.pod)
-	}
 }
 
 // Recover has the containers start that hang and that nobody could start on another node.
