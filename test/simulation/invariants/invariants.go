@@ -280,6 +280,7 @@ func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 			i.failf(1, "the storage of the handle %q is deleted, which PersistentVolume %s (%s) has", v.Handle, pv.Name, pv.Status.Phase)
 		}
 	}
+	i.claimed(v)
 	for _, other := range world.Objects[*pavv1.PavVolume](i.store) {
 		if other.UID == v.By && other.UID != by && other.Spec.Provisioner == driver && other.Status.Handle == v.Handle && isMade(other) {
 			i.failf(1, "the storage of the handle %q, which PavVolume %s (%s) made, is deleted for another", v.Handle, other.Name, other.Status.Phase)
@@ -289,6 +290,15 @@ func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 		if stage.Spec.Provisioner == driver && stage.Spec.VolumeHandle == v.Handle && stage.Status.Phase == pavv1.StageStaged &&
 			(stage.Spec.Scope != pavv1.StagingScopePod || stage.Spec.Client != nil) { // else nothing of it is on the node
 			i.failf(3, "the storage of the handle %q is deleted while it is staged on %s", v.Handle, stage.Spec.NodeName)
+		}
+	}
+}
+
+// claimed checks that the storage of a volume is not that of a claim, which may have lost its PersistentVolume.
+func (i *Invariants) claimed(v *storage.Volume) {
+	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
+		if own := world.Object[*pavv1.PavVolume](i.store, "", claim.Spec.VolumeName); own != nil && own.UID == v.By && claim.DeletionTimestamp == nil {
+			i.failf(1, "the storage of the handle %q is deleted, which claim %s/%s (%s) is bound to", v.Handle, claim.Namespace, claim.Name, claim.Status.Phase)
 		}
 	}
 }

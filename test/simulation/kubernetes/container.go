@@ -64,6 +64,8 @@ func (n *Node) effect(c *container) {
 		}
 	case storage.Unstage:
 		_ = n.Machine.PodUnmounts(pav) // it may be gone with its daemon
+	case storage.Validate: // its script is that of staging, and leaves what that leaves
+		err = errors.Join(n.Machine.PodMakes(pav, "volume"), n.Machine.PodMakes(pav, "ready"))
 	default:
 		var files map[string]string
 		files, err = n.Storage.Run(driver, c.script, metav1.GetControllerOf(c.pod).UID)

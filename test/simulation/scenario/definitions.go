@@ -58,7 +58,7 @@ spec:
   volumeValidation: {podTemplate: ` + pod("validate") + `}
   volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
-  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}`,
+  volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 	"private": `
 spec:
   provisioningModes: [Dynamic, Static]

@@ -211,6 +211,16 @@ func (a *Admins) reclaim(pv *corev1.PersistentVolume) {
 		a.policy(pv, corev1.PersistentVolumeReclaimDelete)
 	case n == 3 && !a.Leaving:
 		a.adopt(pv)
+	case n == 4 && !a.Leaving && a.World.Rand.IntN(4) == 0:
+		a.force(pv)
+	}
+}
+
+// force takes a PersistentVolume away at once, with whatever holds it.
+func (a *Admins) force(pv *corev1.PersistentVolume) {
+	_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pv), nil, nil)
+	if left := world.Object[*corev1.PersistentVolume](a.World.Store, "", pv.Name); left != nil {
+		_ = world.Change(a.World.Store, people, left, func(p *corev1.PersistentVolume) { p.Finalizers = nil })
 	}
 }
 

@@ -68,7 +68,7 @@ type Script struct {
 const (
 	Create   = "create"
 	Delete   = "delete"
-	Validate = "validate"
+	Validate = "validate" // leaves what Stage leaves, as both may share a script
 	Stage    = "stage"
 	Unstage  = "unstage"
 )
@@ -103,7 +103,6 @@ func Parse(arguments []string) (Script, error) {
 func (s *System) Run(driver string, script Script, by types.UID) (map[string]string, error) {
 	files := map[string]string{}
 	switch script.Verb {
-	case Validate:
 	case Create:
 		s.Make(driver, script.Handle, by)
 		if slices.Contains(script.Words, WriteHandle) {
