@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // decidePending decides about a volume in the making.
@@ -273,8 +274,8 @@ func decideUntold(now time.Time, pod *corev1.Pod, condition string) decision {
 	}
 	d := waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
 		pod.Spec.NodeName, pod.Namespace, pod.Name), true)
-	if untold := untoldFor(now, pod); untold > 0 {
-		d.after = max(longPatience-untold, reportPatience)
+	if _, collected := workflow.Collected(pod); collected {
+		d.after = min(max(longPatience-untoldFor(now, pod), reportPatience), longPatience) // the clock may be behind
 	}
 	return d
 }

@@ -161,6 +161,7 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"and says so":                                {state: failedCreation(60), want: stepWait, message: "to tell what pod pav-pods/pod left in /pav"},
 		"what nobody will tell is not reverted":      {state: failedCreation(60).with(nodeGone), want: stepAbandon},
 		"a node that is back may tell yet":           {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to tell what pod"},
+		"also if the clock is behind":                {state: at(creating).with(unclaimed).pod(99, collected(-500)), want: stepWait, after: longPatience, message: "to tell what pod"},
 		"but not for ever":                           {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
 		"nor where nobody wants it":                  {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
 		"the definition's own handle is known":       {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
