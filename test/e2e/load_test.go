@@ -68,12 +68,29 @@ func TestLoad_ClaimsWithPods(t *testing.T) {
 // testLoad lets claims of one provisioner come at once, and go at once, with the agent as it is deployed.
 func testLoad(t *testing.T, namespace string, n int, floor times, mostRequests float64, pod string) {
 	t.Helper()
-	leader := startController(t)
+	startController(t)
 	newLoadProvisioner(t, "load", pod)
+	for range 3 {
+		if loadOnce(t, namespace, n, floor, mostRequests, pod) {
+			return
+		}
+	}
+	t.Error("the controller agent was started again each time")
+}
+
+// loadOnce is testLoad, and reports false where there are no figures: on a busy machine an agent may lose its lease, and
+// counts from the beginning when it is started again.
+func loadOnce(t *testing.T, namespace string, n int, floor times, mostRequests float64, pod string) bool {
+	t.Helper()
+	leader := startController(t)
 	seen := watchPods(t)
 	memory := peakMemory(t, leader)
 	before := requestsOf(t, leader)
 	took := load(t, namespace, n, "load")
+	if now := startController(t); containerID(now) != containerID(leader) {
+		t.Logf("%s was started again meanwhile; once more", now.Name)
+		return false
+	}
 	made := requestsOf(t, leader).since(before)
 	peak := peakMemory(t, leader)
 	t.Logf("%d claims at once are %s: %.2f and %.2f times the floor", n, took, took.bound.Seconds()/floor.bound.Seconds(), took.gone.Seconds()/floor.gone.Seconds())
@@ -89,6 +106,7 @@ func testLoad(t *testing.T, namespace string, n int, floor times, mostRequests f
 		pods = 2 * n
 	}
 	seen.check(t, pods, controller.DefaultOptions().Pods)
+	return true
 }
 
 // Two provisioners want more places than there are. The agent runs in the test, which tells its requests apart.

@@ -111,7 +111,7 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	w.disturber = d
 	for _, name := range names {
 		node := kubernetes.NewNode(w.World, name, w.system, w.trouble)
-		node.Starting, node.Ended = w.rules.Starting, w.rules.Ended
+		node.Starting, node.Ended = func(pod *corev1.Pod) { w.rules.Starting(node, pod) }, w.rules.Ended
 		node.Drivers = func(driver string) (csi.NodeServer, context.Context) { return d.Driver(node, driver) }
 		d.Nodes = append(d.Nodes, node)
 		w.Add(node)

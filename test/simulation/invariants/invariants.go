@@ -252,8 +252,11 @@ func (i *Invariants) Clients(nodes []*kubernetes.Node) {
 	}
 }
 
-// Starting hears of each container before it starts.
-func (i *Invariants) Starting(pod *corev1.Pod) {
+// Starting hears of each container before it starts. What a staging pod finds in /pav would be taken for its own.
+func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
+	if found, exists := node.Finds(pod); exists && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
+		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
+	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "PavVolume" {
 		return

@@ -84,6 +84,11 @@ func pavOf(c *container) string {
 	return (&target{uid: string(c.pod.UID), pv: workflow.PavVolume}).path()
 }
 
+// Finds returns what a pod finds at /pav/volume, if there is anything.
+func (n *Node) Finds(pod *corev1.Pod) (what string, exists bool) {
+	return n.Machine.PodSees(pavOf(&container{pod: pod}))
+}
+
 // mount has a staging container mount its volume.
 func (n *Node) mount(c *container) (err error) {
 	volume := node.Volume{Name: c.pod.Annotations[driverAnnotation] + "/" + c.script.Handle, Daemon: c.script.Serves()}
