@@ -27,13 +27,6 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Faults are how often, of a thousand times, something happens to a request of an agent.
-type Faults struct {
-	// Refused requests have no effect, and Cut ones have it although their answer is an error. Killed are agents whose
-	// request had its effect, and who never hear of it.
-	Refused, Cut, Killed int
-}
-
 // Controller is a process of the controller agent that leads.
 type Controller struct {
 	Name   string
@@ -142,7 +135,7 @@ func (c *Controller) Choices(add func(world.Choice)) {
 // goOn lets a request go on, or has something happen to it, or to the agent.
 func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 	switch {
-	case call.Writes && w.Chance(faults.Killed):
+	case call.Writes && faults.kill(w, call, kindOf):
 		if err := w.Apply(call); err == nil {
 			w.Counts["agents killed after: "+kindOf(call)]++
 		}

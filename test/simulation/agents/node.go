@@ -151,7 +151,7 @@ func (n *Node) Choices(add func(world.Choice)) {
 func (n *Node) goOn(call *world.Call) {
 	local := strings.HasPrefix(call.What, n.Name+" does ")
 	switch {
-	case local && n.World.Chance(n.Faults.Killed):
+	case local && n.Faults.kill(n.World, call, operationOf):
 		n.World.Counts["agents killed before: "+operationOf(call)]++
 		n.Dies()
 	case local:
