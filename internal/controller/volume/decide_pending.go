@@ -214,9 +214,12 @@ func decideMade(o observed) decision {
 // decideReverting decides about a volume whose creation is being undone.
 func decideReverting(o observed) decision {
 	reverted := decision{step: stepReverted}
-	if o.ownPV() != nil {
-		// Written by somebody who did not hear of the revert any more. Its storage is gone, or about to be.
-		reverted.step = stepDeletePV
+	// Written by somebody who did not hear of the revert any more.
+	if pv := o.ownPV(); pv != nil {
+		if !o.released(pv) && o.untouched() {
+			return decision{step: stepMarkReady} // whoever is bound to it has it
+		}
+		reverted.step = stepDeletePV // its storage is gone, or about to be
 	}
 	if o.begun() {
 		if o.progress() == podSucceeded && o.holdsAnother() {
@@ -237,6 +240,12 @@ func decideReverting(o observed) decision {
 		return decideNextDeletion(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
 	}
 	return decideDeletionPod(o, reverted.step)
+}
+
+// untouched reports whether no deletion pod of a revert has been created, so that all that was made is there.
+func (o observed) untouched() bool {
+	status := &o.volume.Status
+	return !o.begun() && status.DeletionFailure == nil && (status.DeletionAttempt == 0 || status.DeletionAttempt == 1 && status.Pod != nil)
 }
 
 // within says whether something happened less than so long ago, by a clock that may differ from ours.
