@@ -184,19 +184,19 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 # are left to the other cluster, where they run before the rest, so that both take the same time.
 ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
-# What the simulation and the integration tests hold, too, is left to test-long, and so is the example that takes longest.
+# What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsGoOn$$
-SHOWN := ^TestExample_ObjectStore
+LENGTHY := ^Test(Example_(LocalPath|ObjectStore)|Load_ClaimsWithPods)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(ALONE)|$(CRASHED)|$(SHOWN)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(ALONE)|$(CRASHED)|$(LENGTHY)'
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestVersionsApart|$(CRASHED)|$(DISTURBED)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestVersionsApart|$(CRASHED)|$(DISTURBED)|$(LENGTHY)'
 
 # The driver whose volumes are shared by all nodes; test-long has the other two.
 .PHONY: test-conformance

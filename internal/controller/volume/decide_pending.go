@@ -216,8 +216,9 @@ func decideReverting(o observed) decision {
 	reverted := decision{step: stepReverted}
 	// Written by somebody who did not hear of the revert any more.
 	if pv := o.ownPV(); pv != nil {
-		if !o.released(pv) && o.untouched() {
-			return decision{step: stepMarkReady} // whoever is bound to it has it
+		kept := !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
+		if kept && o.untouched() {
+			return decision{step: stepMarkReady} // whoever is bound to it has it, or the administrator
 		}
 		reverted.step = stepDeletePV // its storage is gone, or about to be
 	}
@@ -229,6 +230,8 @@ func decideReverting(o observed) decision {
 	}
 	_, known := o.identity()
 	switch {
+	case known == handleKnown && len(o.others) > 0 && o.ownPV() != nil:
+		return stillHeld(o) // a conflict would forget that a deletion pod has run
 	case known == handleKnown && len(o.others) > 0:
 		return decision{step: stepRecordConflict}
 	case o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil:
@@ -242,10 +245,12 @@ func decideReverting(o observed) decision {
 	return decideDeletionPod(o, reverted.step)
 }
 
-// untouched reports whether no deletion pod of a revert has been created, so that all that was made is there.
+// untouched reports whether the volume was made, which is when its capacity is known, and no deletion pod of its
+// revert has been created, so that all that was made is there. A pod that could not be created has no name.
 func (o observed) untouched() bool {
 	status := &o.volume.Status
-	return !o.begun() && status.DeletionFailure == nil && (status.DeletionAttempt == 0 || status.DeletionAttempt == 1 && status.Pod != nil)
+	return status.Capacity != nil && !o.begun() && status.DeletionAttempt <= 1 &&
+		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
 }
 
 // within says whether something happened less than so long ago, by a clock that may differ from ours.

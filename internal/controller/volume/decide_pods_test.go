@@ -54,6 +54,15 @@ func pvIs(phase corev1.PersistentVolumePhase) func(*observed) {
 	return func(o *observed) { o.pv = in("", phase, deletePolicy).o.pv }
 }
 
+// hasBeenMade is for a volume that is reverted although its creation pod has succeeded.
+func hasBeenMade(o *observed) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
+
+func retainsPV(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
+
+func refusedDeletion(o *observed) {
+	o.volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: "delete", Time: ago(99)}
+}
+
 func noPod(o *observed) { o.volume.Status.Pod = nil }
 
 func ago(seconds int) metav1.Time {
@@ -195,10 +204,13 @@ func TestDecideWithPods(t *testing.T) {
 		"also where nobody wants it":                 {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
 		"what nobody wants must be told, too":        {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepDone, after: 5 * time.Second},
 		"nor what was validated":                     {state: at(validating).with(unclaimed).pod(99, ended(failed, 1)), want: stepDropPod},
-		"a claim that has been bound has its volume": {state: at(reverting).with(pvIs(corev1.VolumeBound)), want: stepMarkReady},
-		"also before a pod is recorded":              {state: at(reverting).with(pvIs(corev1.VolumeBound)).with(noPod), want: stepMarkReady},
-		"and one that is about to be bound":          {state: at(reverting).with(pvIs(corev1.VolumePending)).with(noPod), want: stepMarkReady},
-		"not what nobody has any more":               {state: at(reverting).with(pvIs(corev1.VolumeReleased)), want: stepRunPod},
+		"a claim that has been bound has its volume": {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)), want: stepMarkReady},
+		"also before a pod is recorded":              {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(noPod), want: stepMarkReady},
+		"and one that is about to be bound":          {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumePending)).with(noPod), want: stepMarkReady},
+		"also if its deletion pod was refused":       {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(noPod).with(refusedDeletion), want: stepMarkReady},
+		"what was bound and is to be retained is":    {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeReleased)).with(retainsPV), want: stepMarkReady},
+		"not what nobody has any more":               {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeReleased)), want: stepRunPod},
+		"nor what this attempt has not made":         {state: at(reverting).with(pvIs(corev1.VolumeBound)), want: stepRunPod},
 		"a PersistentVolume does not stop a revert": {state: at(reverting).with(func(o *observed) {
 			o.pv = in("", corev1.VolumeBound, deletePolicy).o.pv
 		}).pod(1, runs), want: stepDone, after: 599 * time.Second},
@@ -269,6 +281,11 @@ func TestDecideAfterFailures(t *testing.T) {
 		status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: "delete", Time: ago(seconds)}
 		return s
 	}
+	deletionRan := func() *state {
+		s := deletionFailed(pavv1.StepReverting, 1, 99).with(hasBeenMade)
+		s.o.volume.Status.DeletionFailure.PodName = "delete-1"
+		return s
+	}
 	edited := func(o *observed) { o.provisioner.Generation++ }
 	made := recorded().with(func(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	tests := map[string]struct {
@@ -292,7 +309,8 @@ func TestDecideAfterFailures(t *testing.T) {
 		"until it has":                              {state: failedAt(1, "create", 0).with(selected).with(func(o *observed) { o.selectedNode, o.waitsForNode = "", true }), want: stepDone},
 		"another node is not given back":            {state: failedAt(1, "create", 3).with(selected).with(func(o *observed) { o.selectedNode = "n2" }), want: stepBegin},
 		"a volume that is made and not wanted":      {state: made.with(unclaimed), want: stepRevert},
-		"also if a claim is bound to what is left":  {state: deletionFailed(pavv1.StepReverting, 1, 99).with(pvIs(corev1.VolumeBound)), want: stepDelete},
+		"also if a claim is bound to what is left":  {state: deletionRan().with(pvIs(corev1.VolumeBound)), want: stepDelete},
+		"unless that is staged, or another's, too":  {state: deletionRan().with(pvIs(corev1.VolumeBound)).with(heldBy(holder("PavStage", "s1", ""))), want: stepWait},
 		"reverting begins":                          {state: deletionFailed(pavv1.StepReverting, 0, 99), want: stepDelete},
 		"reverting waits":                           {state: deletionFailed(pavv1.StepReverting, 3, 1), want: stepDone, after: 3 * time.Second},
 		"an edited definition reverts at once":      {state: deletionFailed(pavv1.StepReverting, 9, 1).with(edited), want: stepDelete},

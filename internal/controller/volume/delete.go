@@ -129,11 +129,10 @@ func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 
 // markReverted records that nothing of the volume is left, or ever was.
 func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) error {
-	// Without a pod, it is the definition's word that there is nothing to do.
-	if o.volume.Status.Pod == nil {
-		if err := r.confirm(ctx, o, d); err != nil {
-			return err
-		}
+	// A PersistentVolume that was written meanwhile goes first. Without a pod, it is the definition's word that
+	// there is nothing to do.
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
 	}
 	r.finders.forget(o.volume.Name) // which are looked for now that the storage is gone
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {

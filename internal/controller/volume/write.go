@@ -65,7 +65,12 @@ func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) err
 }
 
 // markReady records that the PersistentVolume exists, and what it says.
-func (r *Reconciler) markReady(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) markReady(ctx context.Context, o observed, d decision) error {
+	if o.volume.Status.Step == pavv1.StepReverting {
+		if err := r.confirm(ctx, o, d); err != nil {
+			return err
+		}
+	}
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
