@@ -110,13 +110,9 @@ func (c *churner) do(what string) {
 	}
 }
 
-// roundWithin is how long one pod may take to come and go: many times what it takes undisturbed, also on a
-// machine that does other things.
-const roundWithin = patience
-
 // round lets one pod, and its claim if it has its own, come and go.
 func (c *churner) round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	name := fmt.Sprintf("%s-%d", c.name, c.rounds.Load()+1)
 	claimName := c.shared

@@ -17,7 +17,7 @@ import (
 )
 
 // toldWithin is how soon a claim's user must be told why nothing goes on: ten times the 10 s that are promised, as the
-// machine may be busy. What waits for somebody's next try takes minutes.
+// machine may be busy. What waits for a retry takes minutes.
 const toldWithin = 100 * time.Second
 
 // notWorkflow selects the pods that are not PaV's.

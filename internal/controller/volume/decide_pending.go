@@ -214,11 +214,11 @@ func decideMade(o observed) decision {
 // decideReverting decides about a volume whose creation is being undone.
 func decideReverting(o observed) decision {
 	reverted := decision{step: stepReverted}
-	// Written by somebody who did not hear of the revert any more.
-	if pv := o.ownPV(); pv != nil {
+	pv := o.ownPV()
+	if pv != nil { // another leader wrote it before it knew of the revert
 		kept := !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 		if kept && o.untouched() {
-			return decision{step: stepMarkReady} // whoever is bound to it has it, or the administrator
+			return decision{step: stepMarkReady} // for its claim, or for the administrator
 		}
 		reverted.step = stepDeletePV // its storage is gone, or about to be
 	}
@@ -230,7 +230,7 @@ func decideReverting(o observed) decision {
 	}
 	_, known := o.identity()
 	switch {
-	case known == handleKnown && len(o.others) > 0 && o.ownPV() != nil:
+	case known == handleKnown && len(o.others) > 0 && pv != nil:
 		return stillHeld(o) // a conflict would forget that a deletion pod has run
 	case known == handleKnown && len(o.others) > 0:
 		return decision{step: stepRecordConflict}

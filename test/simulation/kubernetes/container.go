@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// container is that of a pod: what really is, not what is told.
+// container is the container of a pod as it is, whatever the API server knows of it.
 type container struct {
 	pod    *corev1.Pod // as it was when it started
 	script storage.Script
@@ -52,25 +52,23 @@ func (n *Node) effect(c *container) {
 		return
 	}
 	c.effective = true
-	pav := pavOf(c)
-	driver := c.pod.Annotations[driverAnnotation]
 	var err error
 	switch c.script.Verb {
 	case storage.Stage:
 		if c.script.Serves() && !c.script.IsBlock() && n.World.Chance(n.Trouble.Late) {
 			err = n.serveLate(c)
 		} else if err = n.mount(c); err == nil && c.script.Serves() {
-			err = n.Machine.PodMakes(pav, "ready")
+			err = n.Machine.PodMakes(pavOf(c), "ready")
 		}
 	case storage.Unstage:
-		_ = n.Machine.PodUnmounts(pav) // it may be gone with its daemon
+		_ = n.Machine.PodUnmounts(pavOf(c)) // it may be gone with its daemon
 	case storage.Validate: // its script is that of staging, and leaves what that leaves
-		err = errors.Join(n.Machine.PodMakes(pav, "volume"), n.Machine.PodMakes(pav, "ready"))
+		err = n.offerDirectory(c)
 	default:
 		var files map[string]string
-		files, err = n.Storage.Run(driver, c.script, metav1.GetControllerOf(c.pod).UID)
+		files, err = n.Storage.Run(c.pod.Annotations[driverAnnotation], c.script, metav1.GetControllerOf(c.pod).UID)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			err = errors.Join(err, n.Machine.PodWrites(pav, name, files[name]))
+			err = errors.Join(err, n.Machine.PodWrites(pavOf(c), name, files[name]))
 		}
 	}
 	if err != nil {
@@ -111,6 +109,11 @@ func (n *Node) serveLate(c *container) error {
 			n.end(c, true)
 		}
 	})
+	return n.offerDirectory(c)
+}
+
+// offerDirectory has a container call a plain directory of the node's disk its volume.
+func (n *Node) offerDirectory(c *container) error {
 	return errors.Join(n.Machine.PodMakes(pavOf(c), "volume"), n.Machine.PodMakes(pavOf(c), "ready"))
 }
 
