@@ -30,7 +30,7 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 	var problems []error
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
 		switch {
-		case claim.DeletionTimestamp != nil && i.used(claim):
+		case claim.DeletionTimestamp != nil && i.used(claim.Namespace, claim.Name, ""):
 			// its clients hold it
 		case claim.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
@@ -94,10 +94,11 @@ func (i *Invariants) places() []error {
 	return problems
 }
 
-// used reports whether a client has a claim.
-func (i *Invariants) used(claim *corev1.PersistentVolumeClaim) bool {
+// used reports whether a client has a claim, on a node or, if that is "", on any.
+func (i *Invariants) used(namespace, claim, node string) bool {
 	return slices.ContainsFunc(world.Objects[*corev1.Pod](i.store), func(pod *corev1.Pod) bool {
-		return pod.Namespace == claim.Namespace && protocol.Uses(pod, claim.Name) && pod.Spec.NodeName != ""
+		on := pod.Spec.NodeName
+		return pod.Namespace == namespace && protocol.Uses(pod, claim) && on != "" && (node == "" || on == node)
 	})
 }
 
@@ -116,6 +117,10 @@ func (i *Invariants) why(object client.Object) string {
 		}
 		if volume := world.Object[*pavv1.PavVolume](i.store, "", o.Name); volume != nil {
 			return i.why(volume)
+		}
+	case *pavv1.PavStage:
+		if o.Status.Phase != "" && i.used(o.Spec.ClaimRef.Namespace, o.Spec.ClaimRef.Name, o.Spec.NodeName) {
+			return "its clients use it"
 		}
 	}
 	return ""
