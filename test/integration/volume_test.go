@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -178,6 +179,21 @@ func TestPersistentVolumeDeletedByHandIsProtected(t *testing.T) {
 	mustDelete(t, c, claim)
 	gone(t, c, pv)
 	gone(t, c, volume)
+}
+
+// Somebody has taken its record away by force: PaV cannot delete the storage, and must not keep the object for ever.
+func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "forced")
+	claim := mustCreate(t, c, claimOf("forced", "data"))
+	pv, volume := bound(t, c, claim)
+	wipe(t, c, volume)
+
+	mustDelete(t, c, pv)
+	mustDelete(t, c, claim)
+	told(t, c, pv, "Warning", "VolumeFailedDelete", fmt.Sprintf("the storage of handle %q is left", pv.Spec.CSI.VolumeHandle))
+	gone(t, c, pv)
 }
 
 func TestClaimDeletedBeforeItIsProvisioned(t *testing.T) {

@@ -293,7 +293,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	if err := r.releaseOrphans(ctx, volume, pods); err != nil {
 		return err
 	}
-	return r.tellOrphan(ctx, volume)
+	return r.settleOrphan(ctx, volume)
 }
 
 // acts are the ways to take each step that is something to do.

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/plan"
@@ -210,22 +209,6 @@ func (r *Reconciler) tellDeletion(o observed, eventType, reason, message string)
 	if o.pending() && o.claim == claimWaits {
 		r.Events.Event(claimObject(o.volume), eventType, reason, message)
 	}
-}
-
-// tellOrphan tells of a PersistentVolume that is to be deleted, and of which PaV knows nothing any more.
-func (r *Reconciler) tellOrphan(ctx context.Context, name string) error {
-	pv, err := optional(ctx, r.Client, types.NamespacedName{Name: name}, &corev1.PersistentVolume{})
-	if err != nil || pv == nil || pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeReleased ||
-		policyOf(pv) != corev1.PersistentVolumeReclaimDelete || pv.Annotations[protocol.ProvisionedBy] != pv.Spec.CSI.Driver {
-		return err
-	}
-	provisioner, err := optional(ctx, r.Client, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
-	if err != nil || provisioner == nil {
-		return err
-	}
-	r.Events.Eventf(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete,
-		"PavVolume %q does not exist any more, so that PaV does not know from what the volume was made: delete the storage of handle %q by hand, then the PersistentVolume", name, pv.Spec.CSI.VolumeHandle)
-	return nil
 }
 
 func (r *Reconciler) tellClaim(volume *pavv1.PavVolume, eventType, reason, message string) {

@@ -109,22 +109,29 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 }
 
-// stagePodIsMade checks that a staging pod is made only for a volume that is its claim's, by what the agent was
-// told after the stage was written: before that, the storage may have been deleted.
+// stagePodIsMade checks that a staging pod is made only for a volume that was its claim's when the agent asked, once
+// the stage was written. Before that, the storage may have been deleted; after that, the stage holds it.
 func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
 	if pod.Labels[pavv1.WorkflowLabel] != pavv1.WorkflowStaging || stage == nil || stage.Status.Restaging {
 		return
 	}
 	what := step("makes staging pod %s", pod.Name)
-	key := world.Key{Kind: "PersistentVolume", Name: stage.Spec.VolumeName}
-	pv, _ := i.read(by, what, key).(*corev1.PersistentVolume)
-	if pv == nil || pv.Status.Phase == corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != stage.Spec.ClaimRef.UID {
-		i.failf(3, "%s %s, and knows that PersistentVolume %s is not its claim's any more", by, what, stage.Spec.VolumeName)
+	pv := stage.Spec.VolumeName
+	i.read(by, what, world.Key{Kind: "PersistentVolume", Name: pv})
+	r := i.reads[by]
+	if r == nil {
+		return
 	}
-	if r := i.reads[by]; r != nil && r.objects[inPass{key: key}].at < r.written[stage.Name] {
-		i.failf(6, "%s %s, and has not asked for PersistentVolume %s since it wrote PavStage %s", by, what, stage.Spec.VolumeName, stage.Name)
+	since := r.written[stage.Name]
+	if at, told := r.bound[binding{pv: pv, claim: stage.Spec.ClaimRef.UID}]; told && at >= since {
+		return
 	}
+	if r.objects[inPass{key: world.Key{Kind: "PersistentVolume", Name: pv}}].at < since {
+		i.failf(6, "%s %s, and has not asked for PersistentVolume %s since it wrote PavStage %s", by, what, pv, stage.Name)
+		return
+	}
+	i.failf(3, "%s %s, and knows that PersistentVolume %s is not its claim's any more", by, what, pv)
 }
 
 // holder returns who has the storage of a handle besides a PavVolume that is to delete it, by what the agent was

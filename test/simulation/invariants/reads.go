@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -18,7 +20,14 @@ type reads struct {
 	requests int
 	objects  map[inPass]read
 	lists    map[string]read
-	written  map[string]int // when it wrote each PavStage
+	written  map[string]int  // when it wrote each PavStage
+	bound    map[binding]int // when it was told last that a PersistentVolume is a claim's
+}
+
+// binding is a claim that has a PersistentVolume.
+type binding struct {
+	pv    string
+	claim types.UID
 }
 
 // inPass is an object, as a pass was told of it. That of the empty pass is what the agent was told last.
@@ -38,7 +47,7 @@ type read struct {
 func (i *Invariants) Heard(c *world.Call) {
 	r := i.reads[c.By]
 	if r == nil {
-		r = &reads{objects: map[inPass]read{}, lists: map[string]read{}, written: map[string]int{}}
+		r = &reads{objects: map[inPass]read{}, lists: map[string]read{}, written: map[string]int{}, bound: map[binding]int{}}
 		i.reads[c.By] = r
 	}
 	r.requests++
@@ -48,6 +57,9 @@ func (i *Invariants) Heard(c *world.Call) {
 		told := read{at: r.requests, object: i.store.Find(key)}
 		r.objects[inPass{key: key}] = told
 		r.objects[inPass{pass: c.Pass, key: key}] = told
+		if pv, ok := told.object.(*corev1.PersistentVolume); ok && pv.Status.Phase != corev1.VolumeReleased && pv.Spec.ClaimRef != nil {
+			r.bound[binding{pv: name, claim: pv.Spec.ClaimRef.UID}] = r.requests
+		}
 	case "create":
 		if kind == "PavStage" {
 			r.written[name] = r.requests
