@@ -202,10 +202,12 @@ func (w *simulated) leave() {
 	}
 }
 
-// rest lets the world go on for a time, or until there is nothing that people have made.
+// rest lets the world go on for a time, or until there is nothing that people have made, and all is as it must be.
 func (w *simulated) rest(wait time.Duration) error {
 	until := time.Now().Add(wait)
-	return w.Run(1_000_000, func() bool { return time.Now().After(until) || w.empty() })
+	return w.Run(1_000_000, func() bool {
+		return time.Now().After(until) || w.empty() && w.rules.Settled(w.events.Warnings) == nil
+	})
 }
 
 // empty reports whether nothing is there of claims, their clients and their volumes.
