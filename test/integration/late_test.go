@@ -102,3 +102,30 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	gone(t, c, pv)
 	gone(t, c, volume)
 }
+
+// The cache has no word of it that a provisioner is being deleted: no record is written, which would be forgotten at
+// once, and written again.
+func TestCacheBehind_NoVolumeOfAProvisionerThatIsBeingDeleted(t *testing.T) {
+	const name = "going-unseen"
+	c := start(t)
+	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{"pavprovisioners": 0}}}
+	a := agent.Launch(t, c.agent, agent.Options(namespace), line)
+	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	provisioner := driver(t, c, name)
+	first := mustCreate(t, c, claimOf(name, "first"))
+	pv, volume := bound(t, c, first)
+
+	release := line.Hold("pavprovisioners")
+	t.Cleanup(release)
+	mustDelete(t, c, provisioner)
+	second := mustCreate(t, c, claimOf(name, "second"))
+	told(t, c, second, "Warning", "ProvisioningFailed", fmt.Sprintf("PavProvisioner %q is being deleted", name))
+	noVolume(t, c, second)
+
+	mustDelete(t, c, second)
+	mustDelete(t, c, first)
+	release()
+	gone(t, c, pv)
+	gone(t, c, volume)
+	gone(t, c, provisioner)
+}

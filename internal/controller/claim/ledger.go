@@ -20,7 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/retry"
 )
 
-// create writes the PavVolume of a claim: the intent, before any effect. Claim and class are read
+// create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read
 // from the API server, and the decision is made again on what it says.
 func (r *Reconciler) create(ctx context.Context, o observed) error {
 	live, rawClaim, rawClass, err := r.readLive(ctx, o)
@@ -45,7 +45,7 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 		return fmt.Errorf("writing PavVolume %q: %w", volume.Name, err)
 	}
 	r.Events.Eventf(o.claim, corev1.EventTypeNormal, protocol.Provisioning,
-		"PavProvisioner %q is provisioning a volume for claim %q", o.provisioner.Name, o.claim.Namespace+"/"+o.claim.Name)
+		"PavProvisioner %q is provisioning a volume for claim %q", live.provisioner.Name, o.claim.Namespace+"/"+o.claim.Name)
 	r.warnOfExpansion(live)
 	return nil
 }
@@ -53,7 +53,11 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 // readLive returns what the decision depends on, and claim and class in full, as the API server has
 // it: nil where they are gone, or another claim has the name.
 func (r *Reconciler) readLive(ctx context.Context, o observed) (live observed, rawClaim, rawClass *unstructured.Unstructured, err error) {
-	live = observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}, provisioner: o.provisioner}
+	live = observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
+	// A record of a provisioner that is being deleted would be forgotten at once, and written again.
+	if live.provisioner, err = optional(ctx, r.Live, o.provisioner.Name, &pavv1.PavProvisioner{}); err != nil || live.provisioner == nil {
+		return live, nil, nil, err
+	}
 	rawClaim, err = r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
 	if err != nil || rawClaim == nil || rawClaim.GetUID() != o.claim.UID {
 		return live, nil, nil, err
