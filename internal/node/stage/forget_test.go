@@ -125,7 +125,7 @@ func TestOutcomes_OfAPodWithoutAnOwnerIsNeeded_WhileItsStageKnowsIt(t *testing.T
 	pod.Name = workflow.Name(pavv1.WorkflowStaging, string(stage.UID), "1")
 	stage.Status.StagingPod.Name = pod.Name
 	recorded := func() bool {
-		is, err := (&outcomes{n.stager}).recorded(t.Context(), pod)
+		is, err := (&outcomes{stager: n.stager}).recorded(t.Context(), pod)
 		must(t, err)
 		return is
 	}
@@ -135,5 +135,43 @@ func TestOutcomes_OfAPodWithoutAnOwnerIsNeeded_WhileItsStageKnowsIt(t *testing.T
 	stage.Status.StagingPod = nil
 	if !recorded() {
 		t.Error("the pod is kept, and nobody needs it")
+	}
+}
+
+// The last event of a pod that is held may come while its stage still needs it, so that the stage's next one counts.
+func TestOutcomes_PodIsLookedAtAgainWhenItsStageHasGoneOn(t *testing.T) {
+	v := Volume{Driver: "driver", Handle: "handle"}
+	n := newNode(t)
+	n.withVolumes(v)
+	shared, _ := n.stager.names(v)
+	stage := n.ledger(t, v, shared)
+	o := &outcomes{stager: n.stager, cache: n.api}
+	pod := n.api.pods["stage-1"]
+	pod.Labels = map[string]string{pavv1.StageLabel: stage.Name, pavv1.WorkflowLabel: pavv1.WorkflowStaging}
+	pod.OwnerReferences = []metav1.OwnerReference{{Name: stage.Name, UID: stage.UID, Controller: new(true)}}
+	pod.Finalizers, pod.Status.Phase = []string{pavv1.PodFinalizer}, corev1.PodFailed
+	if got := o.heldOf(t.Context(), stage); len(got) != 0 {
+		t.Errorf("a pod that is not deleted is looked at: %v", got)
+	}
+	pod.DeletionTimestamp = &metav1.Time{}
+	other := stage.DeepCopy()
+	other.Name = "other"
+	if got := o.heldOf(t.Context(), other); len(got) != 0 {
+		t.Errorf("the pod of another stage is looked at: %v", got)
+	}
+
+	for _, needed := range []bool{true, false} {
+		if !needed {
+			stage.Status.StagingPod = nil
+		}
+		requests := o.heldOf(t.Context(), stage)
+		if len(requests) != 1 {
+			t.Fatalf("looks at %v", requests)
+		}
+		_, err := o.Reconcile(t.Context(), requests[0])
+		must(t, err)
+		if held := len(n.api.pods["stage-1"].Finalizers) > 0; held != needed {
+			t.Errorf("held: %t, needed: %t", held, needed)
+		}
 	}
 }

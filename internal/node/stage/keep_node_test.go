@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,10 +60,17 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, key.Name)
 }
 
-func (a *api) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+func (a *api) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch into := into.(type) {
+	case *metav1.PartialObjectMetadataList:
+		selector := (&client.ListOptions{}).ApplyOptions(options).LabelSelector
+		for _, pod := range a.pods {
+			if selector.Matches(apilabels.Set(pod.Labels)) {
+				into.Items = append(into.Items, metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()})
+			}
+		}
 	case *pavv1.PavStageList:
 		for _, stage := range a.stages {
 			into.Items = append(into.Items, *stage.DeepCopy())

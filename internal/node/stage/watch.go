@@ -8,16 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -109,60 +103,5 @@ func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stage
 		return fmt.Errorf("watching pods: %w", err)
 	}
 
-	held := predicate.NewPredicateFuncs(func(pod client.Object) bool {
-		return pod.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(pod, pavv1.PodFinalizer)
-	})
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("outcome").
-		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(held)).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
-		Complete(&outcomes{stager})
-}
-
-// outcomes lets workflow pods go that somebody deletes after their outcome was recorded.
-type outcomes struct{ stager *Stager }
-
-// Reconcile implements reconcile.Reconciler.
-func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	pod := &corev1.Pod{}
-	if err := o.stager.client.Get(ctx, request.NamespacedName, pod); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
-		return reconcile.Result{}, nil
-	}
-	recorded, err := o.recorded(ctx, pod)
-	if err != nil || !recorded {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, o.stager.runner.Release(ctx, pod)
-}
-
-// recorded says whether the ledger does not need the pod any more: its stage is gone, or has gone on to
-// other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
-// then lets the pod go itself.
-func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	name := pod.Labels[pavv1.StageLabel]
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		name = owner.Name
-	}
-	if name == "" {
-		return true, nil
-	}
-	stage := &pavv1.PavStage{}
-	if err := o.stager.client.Get(ctx, client.ObjectKey{Name: name}, stage); apierrors.IsNotFound(err) {
-		return true, nil
-	} else if err != nil {
-		return false, fmt.Errorf("getting PavStage %q: %w", name, err)
-	}
-	return !workflow.Belongs(pod, stage.UID) || !needs(&stage.Status, pod), nil
-}
-
-// needs says whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
-// As every pod is recorded before it is created, one that is not there is of an earlier attempt.
-func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
-	is := func(ref *pavv1.PodReference) bool {
-		return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name
-	}
-	return is(status.StagingPod) || is(status.UnstagingPod) || is(status.ValidationPod) && !status.Validated
+	return registerOutcomes(mgr, stager)
 }

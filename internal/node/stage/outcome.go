@@ -1,0 +1,108 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// registerOutcomes adds outcomes and its watches to the manager. A pod is looked at when it changes, and when its
+// stage does: its last event may come before its outcome is recorded.
+func registerOutcomes(mgr manager.Manager, stager *Stager) error {
+	o := &outcomes{stager: stager, cache: mgr.GetCache()}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("outcome").
+		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
+		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(o.heldOf), builder.OnlyMetadata).
+		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
+		Complete(o)
+}
+
+// isHeld reports whether a pod would be gone but for PaV's finalizer.
+func isHeld(pod client.Object) bool {
+	return pod.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(pod, pavv1.PodFinalizer)
+}
+
+// outcomes lets workflow pods go that somebody deletes after their outcome was recorded.
+type outcomes struct {
+	stager *Stager
+	cache  client.Reader // of which pods there are
+}
+
+// heldOf maps a stage to its pods that may have to be let go.
+func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []reconcile.Request {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := o.cache.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Stage, stage.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; isHeld(pod) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}})
+		}
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := o.stager.client.Get(ctx, request.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
+		return reconcile.Result{}, nil
+	}
+	recorded, err := o.recorded(ctx, pod)
+	if err != nil || !recorded {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, o.stager.runner.Release(ctx, pod)
+}
+
+// recorded says whether the ledger does not need the pod any more: its stage is gone, or has gone on to
+// other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
+// then lets the pod go itself.
+func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	name := pod.Labels[pavv1.StageLabel]
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		name = owner.Name
+	}
+	if name == "" {
+		return true, nil
+	}
+	stage := &pavv1.PavStage{}
+	if err := o.stager.client.Get(ctx, client.ObjectKey{Name: name}, stage); apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("getting PavStage %q: %w", name, err)
+	}
+	return !workflow.Belongs(pod, stage.UID) || !needs(&stage.Status, pod), nil
+}
+
+// needs says whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
+// As every pod is recorded before it is created, one that is not there is of an earlier attempt.
+func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
+	is := func(ref *pavv1.PodReference) bool {
+		return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name
+	}
+	return is(status.StagingPod) || is(status.UnstagingPod) || is(status.ValidationPod) && !status.Validated
+}
