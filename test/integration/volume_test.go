@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,14 +187,39 @@ func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "forced")
+	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "forced-node"}})
+	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
 	claim := mustCreate(t, c, claimOf("forced", "data"))
 	pv, volume := bound(t, c, claim)
+	stage := mustCreate(t, c, stageOf(pv, "stage-forced", node.Name))
 	wipe(t, c, volume)
 
 	mustDelete(t, c, pv)
 	mustDelete(t, c, claim)
-	told(t, c, pv, "Warning", "VolumeFailedDelete", fmt.Sprintf("the storage of handle %q is left", pv.Spec.CSI.VolumeHandle))
+	told(t, c, pv, "Normal", "VolumeDeletionWaiting", "waiting for the volume to be unstaged on node forced-node")
+	mustPatch(t, c, stage, func(s *pavv1.PavStage) { s.Finalizers = nil })
+	mustDelete(t, c, stage)
+	told(t, c, pv, "Warning", "VolumeFailedDelete", fmt.Sprintf("PaV has not deleted the storage of handle %q", pv.Spec.CSI.VolumeHandle))
 	gone(t, c, pv)
+}
+
+// It is a copy that was made by hand: its storage is another one's, whom nobody must be told to delete.
+func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotTakenForLeft(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "copied")
+	pv, _ := bound(t, c, mustCreate(t, c, claimOf("copied", "data")))
+	second := asBackedUp(pv)
+	second.Name, second.Spec.ClaimRef = "second", &corev1.ObjectReference{Namespace: "default", Name: "nobody", UID: "nobody"}
+	mustCreate(t, c, second)
+	told(t, c, second, "Warning", "VolumeFailedDelete", fmt.Sprintf("but not the storage of handle %q, which PersistentVolume %q has, too", pv.Spec.CSI.VolumeHandle, pv.Name))
+	mustDelete(t, c, second)
+	gone(t, c, second)
+	for _, e := range eventsOf(t.Context(), t, c, second) {
+		if strings.Contains(e.Message, "PaV has not deleted the storage") {
+			t.Errorf("it was told: %s", e.Message)
+		}
+	}
 }
 
 func TestClaimDeletedBeforeItIsProvisioned(t *testing.T) {

@@ -217,7 +217,7 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}
 	}
-	return requests
+	return append(requests, r.orphansOf(ctx, object.GetName())...)
 }
 
 // Reconcile implements reconcile.Reconciler.

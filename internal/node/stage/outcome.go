@@ -3,14 +3,17 @@ package stage
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -30,6 +33,7 @@ func registerOutcomes(mgr manager.Manager, stager *Stager) error {
 		Named("outcome").
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(o.heldOf), builder.OnlyMetadata).
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 30*time.Second)}).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
 		Complete(o)
 }
@@ -39,7 +43,7 @@ func isHeld(pod client.Object) bool {
 	return pod.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(pod, pavv1.PodFinalizer)
 }
 
-// outcomes lets workflow pods go that somebody deletes after their outcome was recorded.
+// outcomes lets workflow pods go that are deleted, and whose outcome is recorded.
 type outcomes struct {
 	stager *Stager
 	cache  client.Reader // of which pods there are
@@ -75,7 +79,11 @@ func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil || !recorded {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, o.stager.runner.Release(ctx, pod)
+	err = o.stager.runner.Release(ctx, pod)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: settle}, nil // Somebody changed the pod since it was read.
+	}
+	return reconcile.Result{}, err
 }
 
 // recorded says whether the ledger does not need the pod any more: its stage is gone, or has gone on to

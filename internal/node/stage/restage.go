@@ -167,26 +167,10 @@ func (t *task) tellUnfenced(ctx context.Context, reason error) error {
 	return nil
 }
 
-// renew begins the next attempt to stage a volume anew, with nothing left of the last one.
+// renew begins the next attempt to stage a volume anew, with nothing left of the last one. Its pods are deleted while
+// the record knows them; from then on outcomes lets them go.
 func (t *task) renew(ctx context.Context) error {
 	if err := t.dirs.Renew(ctx, t.stage.Name); err != nil {
-		return err
-	}
-	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
-		status.Phase = pavv1.StageStaging
-		status.Attempt++
-		status.Validated = true
-		status.StagingPod = nil
-		if status.UnstagingPod != nil {
-			status.UnstagingPod = nil
-			status.UnstagingAttempt++ // so that no two pods have one name
-		}
-		status.UnstagingFailure = nil
-		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
-	}); err != nil {
-		return err
-	}
-	if err := t.releasePods(ctx); err != nil {
 		return err
 	}
 	for _, pod := range []*corev1.Pod{t.stagingPod, t.unstagingPod} {
@@ -197,7 +181,18 @@ func (t *task) renew(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return t.update(ctx, func(status *pavv1.PavStageStatus) {
+		status.Phase = pavv1.StageStaging
+		status.Attempt++
+		status.Validated = true
+		status.StagingPod = nil
+		if status.UnstagingPod != nil {
+			status.UnstagingPod = nil
+			status.UnstagingAttempt++ // so that no two pods have one name
+		}
+		status.UnstagingFailure = nil
+		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
+	})
 }
 
 // reasonCovering is the condition Ready's reason from before the first running client gets the new volume:
