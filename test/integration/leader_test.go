@@ -25,17 +25,35 @@ func leading() controller.Options {
 	return o
 }
 
+// leader returns the identity of the agent that has the lease, or "".
+func leader(ctx context.Context, c *cluster) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pav-controller"}, lease)
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), client.IgnoreNotFound(err)
+}
+
 // awaitLeader waits until an agent leads that is not the given one, and returns its identity.
 func awaitLeader(t *testing.T, c *cluster, not string) string {
 	t.Helper()
 	holder := ""
 	eventually(t, "an agent leads", func(ctx context.Context) (bool, string) {
-		lease := &coordinationv1.Lease{}
-		err := c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pav-controller"}, lease)
-		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+		var err error
+		holder, err = leader(ctx, c)
 		return err == nil && holder != "" && holder != not, fmt.Sprintf("%q leads, %v", holder, err)
 	})
 	return holder
+}
+
+// happens waits until a channel is closed. The test fails, and it returns false, if that takes too long.
+func happens(t *testing.T, what string, done <-chan struct{}) bool {
+	t.Helper()
+	select {
+	case <-done:
+		return true
+	case <-time.After(deadline):
+		t.Errorf("it does not happen that %s", what)
+		return false
+	}
 }
 
 // A leader stalls before one of its writes, for longer than its lease, and goes on with that write while another
@@ -49,8 +67,12 @@ func TestLeaderStalls_AndGoesOnWhileTheOtherActs(t *testing.T) {
 	}
 	for _, after := range seed.Random(t).Perm(writes)[:times] {
 		t.Run(fmt.Sprintf("after write %d", after+1), func(t *testing.T) {
+			former, err := leader(t.Context(), c) // which may not have given the lease up
+			if err != nil {
+				t.Fatal(err)
+			}
 			first := agent.Launch(t, c.agent, leading(), &agent.Line{StallAfter: after + 1, MayEnd: true})
-			stalled := awaitLeader(t, c, "")
+			stalled := awaitLeader(t, c, former)
 			second := agent.Launch(t, c.agent, leading(), &agent.Line{MayEnd: true})
 			t.Cleanup(func() {
 				late := first.Line.Resume()
@@ -64,7 +86,9 @@ func TestLeaderStalls_AndGoesOnWhileTheOtherActs(t *testing.T) {
 			resumed := make(chan struct{})
 			go func() {
 				defer close(resumed)
-				<-first.Line.Stalled()
+				if !happens(t, "the leader stalls", first.Line.Stalled()) {
+					return
+				}
 				awaitLeader(t, c, stalled)
 				eventually(t, "the other one has acted", func(context.Context) (bool, string) {
 					return len(second.Line.Writes()) > 0, "it has written nothing"
@@ -76,7 +100,7 @@ func TestLeaderStalls_AndGoesOnWhileTheOtherActs(t *testing.T) {
 				t.Errorf("the volume was %s", seen)
 			}
 			<-resumed
-			<-first.Ended() // It finds that it does not lead any more.
+			happens(t, "the stalled leader finds that it does not lead any more", first.Ended())
 			if diff := cmp.Diff(map[string]int{"validate": 1, "create": 1, "delete": 1}, h.rest()); diff != "" {
 				t.Errorf("pods (-want +got):\n%s", diff)
 			}
@@ -107,10 +131,8 @@ func TestAPIServerAwayForLongerThanTheLease(t *testing.T) {
 	pv, volume := bound(t, c, ending)
 
 	line.set(true, false)
-	select {
-	case <-s.First().Ended():
-	case <-time.After(deadline):
-		t.Fatal("the leader does not end without its lease")
+	if !happens(t, "the leader ends without its lease", s.First().Ended()) {
+		t.FailNow()
 	}
 	mustDelete(t, c, ending)
 	beginning := mustCreate(t, c, claimOf(name, "beginning"))
