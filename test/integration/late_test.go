@@ -66,13 +66,20 @@ func TestCacheBehind_EveryPodRunsOnce(t *testing.T) {
 	}
 }
 
+// launchLate starts an agent on whose line the watch of a resource can be held.
+func launchLate(t *testing.T, c *cluster, resource string) (*agent.Agent, *agent.Line) {
+	t.Helper()
+	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{resource: 0}}}
+	a := agent.Launch(t, c.agent, agent.Options(namespace), line)
+	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	return a, line
+}
+
 // The cache has no word of a volume's only stage when the volume is to be deleted: the stage holds it all the same.
 func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	const name = "stage-unseen"
 	c := start(t)
-	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{"pavstages": 0}}}
-	a := agent.Launch(t, c.agent, agent.Options(namespace), line)
-	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	a, line := launchLate(t, c, "pavstages")
 	driver(t, c, name, withDeletionPod, inPool)
 	nodeIn(t, c, handNode, "none")
 	claim := mustCreate(t, c, ownedClaim(name, "me"))
@@ -103,14 +110,12 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// The cache has no word of it that a provisioner is being deleted: no record is written, which would be forgotten at
-// once, and written again.
+// The cache does not show yet that a provisioner is being deleted. No record is written for it, as that would be
+// deleted at once, and written again.
 func TestCacheBehind_NoVolumeOfAProvisionerThatIsBeingDeleted(t *testing.T) {
 	const name = "going-unseen"
 	c := start(t)
-	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{"pavprovisioners": 0}}}
-	a := agent.Launch(t, c.agent, agent.Options(namespace), line)
-	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
+	_, line := launchLate(t, c, "pavprovisioners")
 	provisioner := driver(t, c, name)
 	first := mustCreate(t, c, claimOf(name, "first"))
 	pv, volume := bound(t, c, first)

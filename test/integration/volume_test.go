@@ -186,12 +186,7 @@ func TestPersistentVolumeDeletedByHandIsProtected(t *testing.T) {
 func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	c := start(t)
 	run(t, c)
-	driver(t, c, "forced")
-	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "forced-node"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
-	claim := mustCreate(t, c, claimOf("forced", "data"))
-	pv, volume := bound(t, c, claim)
-	stage := mustCreate(t, c, stageOf(pv, "stage-forced", node.Name))
+	claim, pv, volume, stage := staged(t, c, "forced")
 	wipe(t, c, volume)
 
 	mustDelete(t, c, pv)
@@ -222,6 +217,26 @@ func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotTakenForLeft(t *te
 	}
 }
 
+// Without its provisioner nobody knows whether it is PaV's.
+func TestPersistentVolumeWithoutPavVolume_WaitsForItsProvisioner(t *testing.T) {
+	const name = "recreated"
+	c := start(t)
+	run(t, c)
+	provisioner := driver(t, c, name)
+	claim := mustCreate(t, c, claimOf(name, "data"))
+	pv, volume := bound(t, c, claim)
+	wipe(t, c, volume)
+	mustDelete(t, c, provisioner)
+	gone(t, c, provisioner)
+	mustDelete(t, c, pv)
+	mustDelete(t, c, claim)
+	exists(t, c, pv, "has PaV's finalizer only", func(pv *corev1.PersistentVolume) bool {
+		return cmp.Equal(pv.Finalizers, []string{pavv1.PVFinalizer})
+	})
+	mustCreate(t, c, provisionerOf(name))
+	gone(t, c, pv)
+}
+
 func TestClaimDeletedBeforeItIsProvisioned(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -249,15 +264,21 @@ func TestEditedProvisionerHealsItsClaims(t *testing.T) {
 	bound(t, c, claim)
 }
 
+// staged returns a claim of a new driver and its volume, which is staged on the node NAME-node.
+func staged(t *testing.T, c *cluster, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *pavv1.PavVolume, *pavv1.PavStage) {
+	t.Helper()
+	driver(t, c, name)
+	node := name + "-node"
+	nodeIn(t, c, node, "none")
+	claim := mustCreate(t, c, claimOf(name, "data"))
+	pv, volume := bound(t, c, claim)
+	return claim, pv, volume, mustCreate(t, c, stageOf(pv, "stage-"+name, node))
+}
+
 func TestDeletionWaitsForTheLastStage(t *testing.T) {
 	c := start(t)
 	run(t, c)
-	driver(t, c, "staged")
-	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "staged-node"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
-	claim := mustCreate(t, c, claimOf("staged", "data"))
-	pv, volume := bound(t, c, claim)
-	stage := mustCreate(t, c, stageOf(pv, "stage-staged", node.Name))
+	claim, pv, volume, stage := staged(t, c, "staged")
 
 	mustDelete(t, c, claim)
 	gone(t, c, claim)

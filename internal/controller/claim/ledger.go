@@ -51,7 +51,7 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 }
 
 // readLive returns what the decision depends on, and claim and class in full, as the API server has
-// it: nil where one is gone, or the provisioner, or another claim has the name.
+// it. It returns nil for both where the claim, its class or its provisioner is gone, or another claim has the name.
 func (r *Reconciler) readLive(ctx context.Context, o observed) (live observed, rawClaim, rawClass *unstructured.Unstructured, err error) {
 	live = observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
 	// A record of a provisioner that is being deleted would be forgotten at once, and written again.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
@@ -22,6 +23,9 @@ const (
 
 	// ClaimsByVolume finds claims by spec.volumeName.
 	ClaimsByVolume = "claim.volume"
+
+	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
+	HeldPVsByDriver = "pv.held"
 
 	// pvsByStorage finds PersistentVolumes by Storage.
 	pvsByStorage = "pv.storage"
@@ -85,6 +89,12 @@ var fields = []field{
 		return ifUnbound(c, protocol.ClassName(c))
 	}),
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
+	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {
+		if pv.Spec.CSI == nil || !IsHeld(pv) {
+			return ""
+		}
+		return pv.Spec.CSI.Driver
+	}),
 	of(&corev1.PersistentVolume{}, pvsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
 	ofMany(&pavv1.PavVolume{}, volumesByStorage, storagesOfVolume),
@@ -99,6 +109,11 @@ var fields = []field{
 		}
 		return ""
 	}),
+}
+
+// IsHeld reports whether a PersistentVolume is being deleted and still has PaV's finalizer.
+func IsHeld(pv *corev1.PersistentVolume) bool {
+	return pv.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
 func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {

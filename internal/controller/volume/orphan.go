@@ -27,8 +27,8 @@ func (r *Reconciler) settleOrphan(ctx context.Context, name string) error {
 	}
 	switch decideOrphan(pv) {
 	case orphanKept:
-	case orphanTold:
-		return r.tellOrphan(ctx, pv)
+	case orphanReported:
+		return r.reportOrphan(ctx, pv)
 	case orphanReleased:
 		return r.releaseOrphan(ctx, name)
 	}
@@ -55,40 +55,40 @@ type orphanFate string
 
 const (
 	orphanKept     orphanFate = "Kept"
-	orphanTold     orphanFate = "Told"     // whoever waits for its deletion learns that PaV cannot delete its storage
-	orphanReleased orphanFate = "Released" // from PaV's finalizer, which would keep it for ever
+	orphanReported orphanFate = "Reported" // an event says that PaV cannot delete its storage
+	orphanReleased orphanFate = "Released" // PaV's finalizer is removed, which would keep it for ever
 )
 
 // decideOrphan is pure.
 func decideOrphan(pv *corev1.PersistentVolume) orphanFate {
 	switch {
-	case isHeld(pv) && pv.Status.Phase != corev1.VolumeBound:
+	case index.IsHeld(pv) && pv.Status.Phase != corev1.VolumeBound:
 		return orphanReleased
 	case pv.DeletionTimestamp == nil && pv.Status.Phase == corev1.VolumeReleased && policyOf(pv) == corev1.PersistentVolumeReclaimDelete:
-		return orphanTold
+		return orphanReported
 	default:
 		return orphanKept
 	}
 }
 
-// isHeld reports whether a PersistentVolume is being deleted, and PaV's finalizer keeps it.
-func isHeld(pv *corev1.PersistentVolume) bool {
-	return pv.DeletionTimestamp != nil && slices.Contains(pv.Finalizers, pavv1.PVFinalizer)
-}
-
-// tellOrphan tells whoever waits for a volume's deletion that PaV cannot delete it.
-func (r *Reconciler) tellOrphan(ctx context.Context, pv *corev1.PersistentVolume) error {
+// reportOrphan records an event on a PersistentVolume that says that PaV cannot delete its storage.
+func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolume) error {
 	holders, err := index.Holders(ctx, r.Client, storageOf(pv))
 	if err != nil {
 		return fmt.Errorf("looking up who has the storage of PersistentVolume %q: %w", pv.Name, err)
 	}
 	what := fmt.Sprintf("delete the storage of handle %q by hand, then the PersistentVolume", pv.Spec.CSI.VolumeHandle)
 	if others := besidesPV(pv, holders); len(others) > 0 {
-		what = fmt.Sprintf("delete the PersistentVolume, but not the storage of handle %q, which %s %q has, too", pv.Spec.CSI.VolumeHandle, others[0].Kind, others[0].Name)
+		what = fmt.Sprintf("delete the PersistentVolume, but not the storage of handle %q, which %s has, too", pv.Spec.CSI.VolumeHandle, describe(others[0]))
 	}
-	r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete, observe.Clip(
-		fmt.Sprintf("there is no PavVolume %q, so that PaV does not know from what the volume was made: %s", pv.Name, what), observe.MaxNote))
+	r.warnOfOrphan(pv, "does not know from what the volume was made: "+what)
 	return nil
+}
+
+// warnOfOrphan records an event that says what PaV does not know, or has not done, without a PavVolume.
+func (r *Reconciler) warnOfOrphan(pv *corev1.PersistentVolume, message string) {
+	r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete,
+		observe.Clip(fmt.Sprintf("there is no PavVolume %q, so that PaV %s", pv.Name, message), observe.MaxNote))
 }
 
 // releaseOrphan lets go of a PersistentVolume that is being deleted and has no PavVolume. Its storage stays, as PaV
@@ -100,7 +100,7 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	}
 	pv, err := r.orphan(ctx, r.Live, name)
 	if err != nil || pv == nil {
-		return err // what is gone is not told of: its storage may have been deleted with it
+		return err // no event is recorded of one that is gone: its storage may have been deleted with it
 	}
 	if volume != nil || decideOrphan(pv) != orphanReleased {
 		return retry.ErrStale
@@ -110,15 +110,14 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 		return err
 	}
 	others := besidesPV(pv, holders)
-	if nodes := index.StagedOn(others); len(nodes) > 0 {
-		r.Events.Eventf(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, "waiting for the volume to be unstaged on node %s", nodes[0])
+	if staged := index.StagedOn(others); len(staged) > 0 {
+		r.Events.Eventf(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, "waiting for the volume to be unstaged on %s", nodes(staged))
 		return nil // the end of the stage is an event, and brings the next pass
 	}
 	ctrl.LoggerFrom(ctx).Info("letting go of a PersistentVolume that has no PavVolume", "handle", pv.Spec.CSI.VolumeHandle)
 	if len(others) == 0 && policyOf(pv) != corev1.PersistentVolumeReclaimRetain {
-		// Before it is gone: rather twice than never.
-		r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete, observe.Clip(fmt.Sprintf(
-			"there is no PavVolume %q, so that PaV has not deleted the storage of handle %q: see whether it is still there, and delete it by hand if nobody uses it", name, pv.Spec.CSI.VolumeHandle), observe.MaxNote))
+		// Recorded before the PersistentVolume is gone: better twice than never.
+		r.warnOfOrphan(pv, fmt.Sprintf("has not deleted the storage of handle %q: see whether it is still there, and delete it by hand if nobody uses it", pv.Spec.CSI.VolumeHandle))
 	}
 	released := pv.DeepCopy()
 	applyFinalizer(released, pavv1.PVFinalizer, remove)
@@ -134,19 +133,17 @@ func besidesPV(pv *corev1.PersistentVolume, holders []index.Holder) []index.Hold
 	return slices.DeleteFunc(holders, func(h index.Holder) bool { return h.Kind == index.KindPV && h.Name == pv.Name })
 }
 
-// orphansOf returns the PersistentVolumes of a driver that only PaV's finalizer may keep: they are looked at again
-// when there is a provisioner of that name.
+// orphansOf returns requests for the PersistentVolumes of a driver that PaV's finalizer keeps. They may wait for a
+// provisioner of that name.
 func (r *Reconciler) orphansOf(ctx context.Context, driver string) []reconcile.Request {
 	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{index.HeldPVsByDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observe.Provisioner, driver)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range pvs.Items {
-		if pv := &pvs.Items[i]; pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver && isHeld(pv) {
-			requests = append(requests, named(pv.Name)...)
-		}
+		requests = append(requests, named(pvs.Items[i].Name)...)
 	}
 	return requests
 }

@@ -25,8 +25,8 @@ func TestDecideOrphan(t *testing.T) {
 		pv   changes
 		want orphanFate
 	}{
-		"one that nobody has any more":         {pv: changes{in(corev1.VolumeReleased), held}, want: orphanTold},
-		"that nobody has, without a finalizer": {pv: changes{in(corev1.VolumeReleased)}, want: orphanTold},
+		"one that nobody has any more":         {pv: changes{in(corev1.VolumeReleased), held}, want: orphanReported},
+		"that nobody has, without a finalizer": {pv: changes{in(corev1.VolumeReleased)}, want: orphanReported},
 		"that is retained":                     {pv: changes{in(corev1.VolumeReleased), retained}, want: orphanKept},
 		"that a claim has":                     {pv: changes{in(corev1.VolumeBound), held}, want: orphanKept},
 		"deleted":                              {pv: changes{in(corev1.VolumeReleased), held, deleted}, want: orphanReleased},

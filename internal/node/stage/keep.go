@@ -79,6 +79,11 @@ const (
 	shortestPause, longestPause = 3 * time.Second, time.Minute
 )
 
+// limiter returns what says when to try again what has failed.
+func limiter[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](time.Second, 30*time.Second)
+}
+
 // everything stands in the queue for the search for all stages of the node.
 const everything = ""
 
@@ -86,7 +91,7 @@ const everything = ""
 func NewKeeper(stager *Stager, c KeeperConfig) *Keeper {
 	k := &Keeper{
 		stager: stager, grace: c.OrphanGrace, metrics: cmp.Or[prometheus.Registerer](c.Metrics, metrics.Registry), log: c.Log, now: time.Now,
-		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, 30*time.Second)),
+		queue:   workqueue.NewTypedRateLimitingQueue(limiter[string]()),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
 		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, rows: map[string]int32{}, orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
 	}

@@ -3,13 +3,11 @@ package stage
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +31,7 @@ func registerOutcomes(mgr manager.Manager, stager *Stager) error {
 		Named("outcome").
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(o.heldOf), builder.OnlyMetadata).
-		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 30*time.Second)}).
+		WithOptions(controller.Options{RateLimiter: limiter[reconcile.Request]()}).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
 		Complete(o)
 }
@@ -86,7 +84,7 @@ func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, err
 }
 
-// recorded says whether the ledger does not need the pod any more: its stage is gone, or has gone on to
+// recorded reports whether the ledger does not need the pod any more: its stage is gone, or has gone on to
 // other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
 // then lets the pod go itself.
 func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
@@ -106,7 +104,7 @@ func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return !workflow.Belongs(pod, stage.UID) || !needs(&stage.Status, pod), nil
 }
 
-// needs says whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
+// needs reports whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
 // As every pod is recorded before it is created, one that is not there is of an earlier attempt.
 func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
 	is := func(ref *pavv1.PodReference) bool {

@@ -167,8 +167,8 @@ func (t *task) tellUnfenced(ctx context.Context, reason error) error {
 	return nil
 }
 
-// renew begins the next attempt to stage a volume anew, with nothing left of the last one. Its pods are deleted while
-// the record knows them; from then on outcomes lets them go.
+// renew begins the next attempt to stage a volume anew, with nothing left of the last one. The pods of that are deleted
+// while the record names them; once it does not, outcomes removes their finalizers.
 func (t *task) renew(ctx context.Context) error {
 	if err := t.dirs.Renew(ctx, t.stage.Name); err != nil {
 		return err

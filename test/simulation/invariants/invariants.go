@@ -118,7 +118,8 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	}
 	what := step("makes staging pod %s", pod.Name)
 	pv := stage.Spec.VolumeName
-	i.read(by, what, world.Key{Kind: "PersistentVolume", Name: pv})
+	key := world.Key{Kind: "PersistentVolume", Name: pv}
+	i.read(by, what, key) // it must have asked a short time ago
 	r := i.reads[by]
 	if r == nil {
 		return
@@ -127,7 +128,7 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	if at, told := r.bound[binding{pv: pv, claim: stage.Spec.ClaimRef.UID}]; told && at >= since {
 		return
 	}
-	if r.objects[inPass{key: world.Key{Kind: "PersistentVolume", Name: pv}}].at < since {
+	if r.objects[inPass{key: key}].at < since {
 		i.failf(6, "%s %s, and has not asked for PersistentVolume %s since it wrote PavStage %s", by, what, pv, stage.Name)
 		return
 	}
