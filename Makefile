@@ -12,7 +12,7 @@ export PAV_CLUSTER_CACHE := $(CACHE)
 
 CLUSTER := bin/cluster
 GO_MODULES := . test/cluster test/conformance
-GO_FILES := $(shell find cmd internal -name '*.go')
+GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
 .PHONY: help
 help: ## Show this text
@@ -150,7 +150,7 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 
 .PHONY: test-unit
 test-unit: packages ## Run the unit tests, those on real mounts, and those of the templates
-	go test -race -timeout 30m ./cmd/... ./internal/...
+	go test -race -timeout 30m ./cmd/... ./internal/... ./jinja/...
 	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/harmless
 	cd test/cluster && go test ./...
@@ -223,7 +223,7 @@ test-race: $(CLUSTER) ## Run all integration tests with the race detector, witho
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 3h ./test/integration
 
 long-unit: packages ## Run the unit tests with all of their repeats
-	go test -count=1 -timeout 3h ./cmd/... ./internal/...
+	go test -count=1 -timeout 3h ./cmd/... ./internal/... ./jinja/...
 
 long-simulation: ## Simulate a cluster's bad days for an hour, from other seeds each time
 	go test -count=1 -timeout 3h ./test/simulation -during 1h -seed $(PAV_SEED)

@@ -3,7 +3,7 @@ package definition
 import (
 	"strings"
 
-	"github.com/albertofaria/pav/internal/template/jinja/spelling"
+	"github.com/albertofaria/pav/jinja/editdistance"
 )
 
 // nearest returns the known name that is written as name but for its case, or else the one that is most
@@ -14,7 +14,7 @@ func nearest(name string, known []string) string {
 			return candidate
 		}
 	}
-	if len(name) > spelling.MaxName {
+	if len(name) > editdistance.MaxName {
 		return ""
 	}
 	lower := strings.ToLower(name)
@@ -23,7 +23,7 @@ func nearest(name string, known []string) string {
 		if max(len(candidate)-len(lower), len(lower)-len(candidate)) >= least {
 			continue // so long are the edits at least
 		}
-		distance := spelling.Distance(lower, strings.ToLower(candidate))
+		distance := editdistance.Distance(lower, strings.ToLower(candidate))
 		if distance < least && distance < len(candidate) {
 			best, least = candidate, distance
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/jinja"
 )
 
 // Analysis is what can be known of one template without evaluating it. Lines and columns are those of the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/jinja"
 )
 
 func texts(errors []*jinja.Error) []string {

@@ -3,7 +3,7 @@ package template
 import (
 	"strings"
 
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // toBash is the filter tobash.

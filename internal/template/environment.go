@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // NewEnvironment returns Jinja as the contract has it: expressions "must evaluate to strings or numeric

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/yaml11"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // evaluation is one evaluation of a field.

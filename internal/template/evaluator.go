@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/jinja"
 )
 
 // Evaluator evaluates the fields of definitions, and remembers them compiled. It is safe for concurrent use.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // Limits bound what the evaluation of a field may use, so that no definition can hurt another one's volumes.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // ErrNoClaim is what a GetPVC returns where there is no such claim: the template's author is told. Any

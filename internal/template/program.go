@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/jinja"
 )
 
 // Program is a field's definition with its templates compiled. It is never changed, and safe for concurrent use.

@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/lint"
 	"github.com/albertofaria/pav/internal/kubectl/source"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/template/jinja"
+	"github.com/albertofaria/pav/jinja"
 )
 
 // fieldOf is a field that an error begins with.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 var environment = template.NewEnvironment(template.DefaultLimits())

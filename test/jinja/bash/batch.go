@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // prelude defines a function that prints how many words it is given, and the first.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
 	"github.com/albertofaria/pav/internal/template/yaml11"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 )
 
 // The engine as PaV sets it up.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/albertofaria/pav/internal/template/jinja/syntax"
+	"github.com/albertofaria/pav/jinja/syntax"
 	"github.com/albertofaria/pav/test/jinja/cases"
 	"github.com/albertofaria/pav/test/jinja/oracle"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/template/jinja"
-	"github.com/albertofaria/pav/internal/template/jinja/py"
+	"github.com/albertofaria/pav/jinja"
+	"github.com/albertofaria/pav/jinja/py"
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 

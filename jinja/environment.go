@@ -1,0 +1,127 @@
+package jinja
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+
+	"github.com/albertofaria/pav/jinja/py"
+	"github.com/albertofaria/pav/jinja/syntax"
+)
+
+// Filter is a filter of the host. It is called with the value to filter and the arguments behind its name.
+type Filter func(b *py.Budget, value py.Value, args py.Args) (py.Value, error)
+
+// Options are what a host adds to Jinja.
+type Options struct {
+	// Limits bound each render, and what is evaluated when a template is compiled.
+	Limits py.Limits
+	// Source is how many bytes a template may have.
+	Source int
+	// Filters are known besides the builtin ones. They depend on nothing but their arguments.
+	Filters map[string]Filter
+	// Finalize makes the text of what {{ … }} prints, which is str(value) without it.
+	Finalize func(b *py.Budget, value py.Value) (string, error)
+}
+
+// Environment is what templates are compiled for. It is never changed, and safe for concurrent use.
+type Environment struct {
+	options Options
+	filters map[string]filter
+	tests   map[string]test
+}
+
+// New returns an environment with the builtin filters and tests and what options add.
+func New(options Options) *Environment {
+	env := &Environment{options: options, tests: builtinTests, filters: map[string]filter{}}
+	maps.Copy(env.filters, builtinFilters)
+	for name, added := range options.Filters {
+		env.filters[name] = func(s *state, value py.Value, args py.Args) (py.Value, error) {
+			return added(s.budget, value, args)
+		}
+	}
+	return env
+}
+
+// Template is a compiled template. It is never changed, and safe for concurrent use.
+type Template struct {
+	env    *Environment
+	root   *unit
+	body   exec
+	blocks map[string]*block
+}
+
+// Compiler compiles templates that belong together: what is constant in them is evaluated with a budget that all of
+// them share. It is not for concurrent use.
+type Compiler struct {
+	env     *Environment
+	folding *py.Budget
+}
+
+// Compiler returns a compiler.
+func (env *Environment) Compiler() *Compiler {
+	return &Compiler{env, py.Untimed(foldingLimits(env.options.Limits))}
+}
+
+// Compile compiles one template. An error is of type *Error.
+func (env *Environment) Compile(source string) (*Template, error) {
+	return env.Compiler().Compile(source)
+}
+
+// Constants returns about how many bytes the constants of all the templates take.
+func (c *Compiler) Constants() int { return int(c.folding.Used()) }
+
+// Compile compiles one template. An error is of type *Error.
+func (c *Compiler) Compile(source string) (*Template, error) {
+	tree, err := c.env.parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return c.env.compile(tree, c.folding, nil)
+}
+
+func (env *Environment) parse(source string) (*syntax.Template, error) {
+	if limit := env.options.Source; limit > 0 && len(source) > limit {
+		return nil, syntaxError(syntax.Pos{Line: 1, Column: 1}, "the template is longer than %d bytes", limit)
+	}
+	tree, err := syntax.Parse(source)
+	return tree, at(syntax.Pos{Line: 1, Column: 1}, err)
+}
+
+// Result is what a render yields.
+type Result struct {
+	Text string
+
+	context *scope
+}
+
+// Variable returns what the template has assigned to name outside of loops, macros and other inner scopes. Names with
+// a leading underscore are the template's own.
+func (r *Result) Variable(name string) (py.Value, bool) {
+	value, ok := r.context.set[name]
+	return value, ok && name != "" && name[0] != '_'
+}
+
+// Render evaluates the template. Variables are its own copy of plain values: a template may empty a list. An error
+// is of type *Error.
+func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*Result, error) {
+	s := newState(t.env, py.NewBudget(ctx, t.env.options.Limits))
+	top := &scope{variables: variables, set: map[string]py.Value{}, blocks: t.blocks}
+	out := &output{}
+	r := &run{state: s, scope: top, frame: t.root.activate(nil), out: out}
+	if err := t.body(r); err != nil {
+		return nil, at(syntax.Pos{Line: 1, Column: 1}, err)
+	}
+	text, err := out.done()
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Text: text, context: top}, nil
+}
+
+// seed is the same for each render: random and lipsum yield the same each time.
+const seed = 1
+
+func newState(env *Environment, budget *py.Budget) *state {
+	return &state{budget: budget, env: env, random: rand.New(rand.NewPCG(seed, seed))}
+}

@@ -1,0 +1,52 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/albertofaria/pav/jinja/py"
+	"github.com/albertofaria/pav/jinja/syntax"
+)
+
+// Error says what is wrong with a template, and where. It never has the template's source in it, nor a value.
+type Error struct {
+	// Kind is the sort of mistake.
+	Kind py.Kind
+	// Line and Column count from one, columns in code points.
+	Line, Column int
+	// Message says what is wrong and what was expected.
+	Message string
+	// Err is what a function of the host returned, if that is the reason.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
+// Unwrap returns what a function of the host returned, if that is the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// syntaxError is a mistake that is found before anything is rendered.
+func syntaxError(pos syntax.Pos, format string, args ...any) error {
+	return &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: fmt.Sprintf(format, args...)}
+}
+
+// at says where err arose, unless it knows better; err may be nil.
+func at(pos syntax.Pos, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	located := &Error{Kind: py.Other, Line: pos.Line, Column: pos.Column, Message: err.Error(), Err: err}
+	if raised, ok := errors.AsType[*py.Error](err); ok {
+		located.Kind = raised.Kind
+	}
+	if wrong, ok := errors.AsType[*syntax.Error](err); ok {
+		located.Kind, located.Line, located.Column = py.Syntax, wrong.Line, wrong.Column
+	}
+	return located
+}
