@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -55,8 +55,8 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	if err != nil {
 		return err
 	}
-	wanted := stageplan.ReferencesOf(spec)
-	known := stageplan.RecordOf(stage)
+	wanted := podplan.ReferencesOf(spec)
+	known := podplan.RecordOf(stage)
 	if stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
 		// Where none was admitted before, the node's agent goes by it that none will be.
 		return refusePod("PavStage %q is being unstaged", stage.Name)
@@ -109,7 +109,7 @@ func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod
 
 // gather returns the standing of a stage, and what its definition is to be evaluated with.
 func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standing, found, error) {
-	s := &standing{stage: stage, record: stageplan.RecordOf(stage)}
+	s := &standing{stage: stage, record: podplan.RecordOf(stage)}
 	live, err := h.read(ctx, s)
 	if err != nil {
 		return nil, found{}, err
@@ -122,7 +122,7 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 			return nil, found{}, err
 		}
 	}
-	if s.kept, err = stageplan.Kept(stage); err != nil {
+	if s.kept, err = podplan.KeptObjects(stage); err != nil {
 		return nil, found{}, err
 	}
 	spec := &stage.Spec
@@ -132,7 +132,7 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
 		return s, found{objects: &live, copies: copies}, nil
 	case basisCopies, basisRecorded:
-		current := stageplan.Current(stage, live, s.kept)
+		current := podplan.CurrentObjects(stage, live, s.kept)
 		return s, found{objects: &current, copies: on == basisCopies}, nil
 	case basisNone:
 	}
@@ -140,7 +140,7 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 }
 
 // read reads the objects that a stage names.
-func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Objects, err error) {
+func (h *PodHandler) read(ctx context.Context, s *standing) (live podplan.StageObjects, err error) {
 	spec := &s.stage.Spec
 	if s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner}); err != nil {
 		return live, err
@@ -159,7 +159,7 @@ func (h *PodHandler) read(ctx context.Context, s *standing) (live stageplan.Obje
 	if err != nil {
 		return live, err
 	}
-	if claim := stageplan.ProvisionedClaim(volume, spec.Provisioner, spec.VolumeHandle); claim != nil {
+	if claim := podplan.ProvisionedClaim(volume, spec.Provisioner, spec.VolumeHandle); claim != nil {
 		live.Provisioned, err = decode(claim.Raw)
 	}
 	return live, err

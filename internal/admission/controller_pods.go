@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	volumeplan "github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/observe"
+	volumeplan "github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -108,8 +108,8 @@ func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*
 
 // request returns what a definition plans the pods of a workflow from: the same objects that the agent takes, which for
 // deletion are those that the PavVolume has recorded, where they are gone.
-func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (volumeplan.Request, error) {
-	request := volumeplan.Request{
+func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (volumeplan.VolumeRequest, error) {
+	request := volumeplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,
 		Templates: h.Templates, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
@@ -131,7 +131,7 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 		return request, refusePod("%w", err)
 	}
 	if kind == pavv1.WorkflowDeletion {
-		if request.Provisioned, err = volumeplan.ProvisionedClaim(volume); err != nil {
+		if request.Provisioned, err = volumeplan.RecordedProvisionedClaim(volume); err != nil {
 			return request, refusePod("%w", err)
 		}
 	}

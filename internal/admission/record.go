@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // maxRecord is how long a record may be that has objects, in bytes: all annotations of an object may have 256 KiB.
@@ -22,10 +22,10 @@ const maxRecord = 128 << 10
 
 // nextRecord returns a record, which may be nil, with what was found out now. Objects that it has already are as good
 // as those of later.
-func nextRecord(r *stageplan.Record, planned stageplan.References, f found) *stageplan.Record {
+func nextRecord(r *podplan.StageRecord, planned podplan.References, f found) *podplan.StageRecord {
 	all := r.Admitted()
 	maps.Copy(all, planned)
-	next := &stageplan.Record{References: slices.Sorted(maps.Keys(all)), Copies: f.copies || r != nil && r.Copies}
+	next := &podplan.StageRecord{References: slices.Sorted(maps.Keys(all)), Copies: f.copies || r != nil && r.Copies}
 	switch {
 	case next.Copies:
 	case r != nil && r.Objects != nil:
@@ -37,8 +37,8 @@ func nextRecord(r *stageplan.Record, planned stageplan.References, f found) *sta
 }
 
 // write writes the record on the stage as it was read. If anything of it has changed since, that is a conflict.
-func write(ctx context.Context, c client.Client, stage *pavv1.PavStage, r *stageplan.Record) error {
-	if equality.Semantic.DeepEqual(r, stageplan.RecordOf(stage)) {
+func write(ctx context.Context, c client.Client, stage *pavv1.PavStage, r *podplan.StageRecord) error {
+	if equality.Semantic.DeepEqual(r, podplan.RecordOf(stage)) {
 		return nil
 	}
 	text, err := encode(r)
@@ -58,26 +58,26 @@ func write(ctx context.Context, c client.Client, stage *pavv1.PavStage, r *stage
 }
 
 // encode returns the record as an annotation has it, without the objects where they are too large.
-func encode(r *stageplan.Record) ([]byte, error) {
+func encode(r *podplan.StageRecord) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil || len(text) <= maxRecord || r.Objects == nil {
 		return text, err
 	}
-	return json.Marshal(&stageplan.Record{References: r.References, Copies: r.Copies})
+	return json.Marshal(&podplan.StageRecord{References: r.References, Copies: r.Copies})
 }
 
 // found is what was found out about a stage: what its definition is to be evaluated with.
 type found struct {
-	objects *stageplan.Objects // nil where there are none that can be trusted
-	copies  bool               // the copies that the stage has are true
+	objects *podplan.StageObjects // nil where there are none that can be trusted
+	copies  bool                  // the copies that the stage has are true
 }
 
 // recorded returns the objects as a record has them, or nil where they cannot be encoded.
-func (f found) recorded() *stageplan.Recorded {
+func (f found) recorded() *podplan.RecordedObjects {
 	if f.objects == nil {
 		return nil
 	}
-	all := &stageplan.Recorded{}
+	all := &podplan.RecordedObjects{}
 	for raw, object := range map[*json.RawMessage]map[string]any{&all.Volume: f.objects.Volume, &all.Claim: f.objects.Claim, &all.Provisioned: f.objects.Provisioned} {
 		if object == nil {
 			continue

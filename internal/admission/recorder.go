@@ -12,7 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/retry"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // Recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
@@ -36,7 +36,7 @@ func (r *Recorder) Register(mgr ctrl.Manager, options controller.Options) error 
 // wantsRecord reports whether a stage is staged and has no record.
 func wantsRecord(object client.Object) bool {
 	stage, ok := object.(*pavv1.PavStage)
-	return ok && stage.DeletionTimestamp == nil && stage.Status.Phase == pavv1.StageStaged && stageplan.RecordOf(stage) == nil
+	return ok && stage.DeletionTimestamp == nil && stage.Status.Phase == pavv1.StageStaged && podplan.RecordOf(stage) == nil
 }
 
 // Reconcile implements reconcile.Reconciler.

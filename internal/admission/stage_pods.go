@@ -11,7 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // A node agent's token may be stolen, and with it all that it may write: every PavStage of its node. So what a pod
@@ -26,8 +26,8 @@ type standing struct {
 	claim       *corev1.PersistentVolumeClaim // nil where there is none
 	used        bool                          // a pod that uses the claim is bound to the node
 	older       bool                          // the stage is older than the rule that a record is needed
-	record      *stageplan.Record             // nil where there is none
-	kept        stageplan.Objects             // what the stage keeps of the volume and the claim
+	record      *podplan.StageRecord          // nil where there is none
+	kept        podplan.StageObjects          // what the stage keeps of the volume and the claim
 }
 
 // basis is what the definition is to be evaluated with.
@@ -72,7 +72,7 @@ func (s *standing) agrees() bool {
 
 // matches reports whether the stage is of the volume and the claim that it keeps. One that an agent wrote is.
 func (s *standing) matches() bool {
-	text := stageplan.Text
+	text := podplan.TextAt
 	spec, volume, claim := &s.stage.Spec, s.kept.Volume, s.kept.Claim
 	return text(volume, "metadata", "name") == spec.VolumeName && text(volume, "spec", "claimRef", "uid") == string(spec.ClaimRef.UID) &&
 		text(volume, "spec", "csi", "driver") == spec.Provisioner && text(volume, "spec", "csi", "volumeHandle") == spec.VolumeHandle &&
@@ -148,12 +148,12 @@ func atMostNamed(references []string) string {
 }
 
 // planned returns what evaluates a definition with the objects that it is to be evaluated with.
-func (h *PodHandler) planned(ctx context.Context, s *standing, objects stageplan.Objects) (stageplan.References, error) {
+func (h *PodHandler) planned(ctx context.Context, s *standing, objects podplan.StageObjects) (podplan.References, error) {
 	stage := s.stage.DeepCopy()
 	if s.volume != nil && s.volume.Spec.CSI != nil && s.claim != nil {
 		// A stage cannot make what is for reading only writable.
-		stage.Spec.ReadOnly = stage.Spec.ReadOnly || stageplan.IsReadOnly(s.volume, s.claim)
+		stage.Spec.ReadOnly = stage.Spec.ReadOnly || podplan.IsReadOnly(s.volume, s.claim)
 	}
-	request := stageplan.Request{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: getPVC(h.Client)}
+	request := podplan.StageRequest{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: getPVC(h.Client)}
 	return request.Planned(ctx, stage, objects, h.account)
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // stageOf returns a stage of the volume "pv" and the claim "ns/claim", with the copies that its agent made.
@@ -25,11 +25,11 @@ func stageOf(t *testing.T, change func(*pavv1.PavStage)) *standing {
 		Status: pavv1.PavStageStatus{Phase: pavv1.StageUnstaging},
 	}
 	change(s)
-	kept, err := stageplan.Kept(s)
+	kept, err := podplan.KeptObjects(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &standing{stage: s, provisioner: &pavv1.PavProvisioner{}, record: stageplan.RecordOf(s), kept: kept}
+	return &standing{stage: s, provisioner: &pavv1.PavProvisioner{}, record: podplan.RecordOf(s), kept: kept}
 }
 
 // What an administrator, or a former version, vouches for is a stage that agrees with its own copies.
@@ -93,7 +93,7 @@ func TestCurrent(t *testing.T) {
 					s.Annotations[pavv1.AdmittedAnnotation] = test.record
 				}
 			})
-			got := stageplan.Current(s.stage, stageplan.Objects{Volume: test.volume, Claim: test.claim, Node: object("node-uid", "", "it is")}, s.kept)
+			got := podplan.CurrentObjects(s.stage, podplan.StageObjects{Volume: test.volume, Claim: test.claim, Node: object("node-uid", "", "it is")}, s.kept)
 			as := func(object map[string]any) any {
 				return object["metadata"].(map[string]any)["labels"].(map[string]any)["as"]
 			}

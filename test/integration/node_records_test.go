@@ -15,7 +15,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // The volume can be unstaged when its client, claim and definition are not what they were.
@@ -98,7 +98,7 @@ func mustBeStaged(t *testing.T, h *held, stage *pavv1.PavStage) {
 }
 
 // leave takes a stage's client and claim away and gives its definition a Secret, and returns the unstaging pod.
-func leave(t *testing.T, h *held, stage *pavv1.PavStage, o stageplan.Objects) *corev1.Pod {
+func leave(t *testing.T, h *held, stage *pavv1.PavStage, o podplan.StageObjects) *corev1.Pod {
 	t.Helper()
 	if err := h.c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)

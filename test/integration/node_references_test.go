@@ -17,7 +17,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/test/kubelet"
 )
@@ -108,7 +108,7 @@ func plain(t *testing.T, object any) map[string]any {
 }
 
 // objects returns what templates see, as the API server has it.
-func (h *held) objects(t *testing.T) (stageplan.Objects, *corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
+func (h *held) objects(t *testing.T) (podplan.StageObjects, *corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	pv, claim, node := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: h.volume.Name}}, claimNamed(h.volume), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node}}
 	exists(t, h.c, pv, "is bound", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeBound })
@@ -117,16 +117,16 @@ func (h *held) objects(t *testing.T) (stageplan.Objects, *corev1.PersistentVolum
 	pv.ManagedFields, claim.ManagedFields = nil, nil
 	pv.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}
 	claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
-	return stageplan.Objects{Volume: plain(t, pv), Claim: plain(t, claim), Node: plain(t, node)}, pv, claim
+	return podplan.StageObjects{Volume: plain(t, pv), Claim: plain(t, claim), Node: plain(t, node)}, pv, claim
 }
 
 // stage makes the PavStage that the agent would.
-func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.PavStage, stageplan.Objects) {
+func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.PavStage, podplan.StageObjects) {
 	t.Helper()
 	o, pv, claim := h.objects(t)
 	stage := &pavv1.PavStage{
-		ObjectMeta: metav1.ObjectMeta{Name: stageplan.Name(pv, h.node), Labels: map[string]string{pavv1.ProvisionerLabel: h.provisioner.Name}},
-		Spec:       stageplan.Spec(pv, claim, h.node),
+		ObjectMeta: metav1.ObjectMeta{Name: podplan.StageName(pv, h.node), Labels: map[string]string{pavv1.ProvisionerLabel: h.provisioner.Name}},
+		Spec:       podplan.StageSpec(pv, claim, h.node),
 	}
 	stage.Spec.Scope = pavv1.StagingScopeNode
 	for raw, object := range map[*apiextensionsv1.JSON]map[string]any{&stage.Spec.Volume: o.Volume, &stage.Spec.Claim: o.Claim} {
@@ -147,9 +147,9 @@ func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.Pav
 }
 
 // pods returns the pods of a stage as the agent makes them.
-func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o stageplan.Objects) (staging, unstaging *corev1.Pod) {
+func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o podplan.StageObjects) (staging, unstaging *corev1.Pod) {
 	t.Helper()
-	request := stageplan.Request{
+	request := podplan.StageRequest{
 		Provisioner: h.provisioner, Templates: template.NewEvaluator(template.DefaultLimits()),
 		GetPVC: func(context.Context, string, string) (map[string]any, error) { return nil, template.ErrNoClaim },
 	}
@@ -255,7 +255,7 @@ func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	stage, o := h.stage(t, func(stage *pavv1.PavStage) {
 		stage.Spec.Volume.Raw = []byte(strings.ReplaceAll(string(stage.Spec.Volume.Raw), "for-staging", "of-others"))
 	})
-	forged := stageplan.Objects{Volume: plain(t, json.RawMessage(stage.Spec.Volume.Raw)), Claim: o.Claim, Node: o.Node}
+	forged := podplan.StageObjects{Volume: plain(t, json.RawMessage(stage.Spec.Volume.Raw)), Claim: o.Claim, Node: o.Node}
 	staging, _ := h.pods(t, stage, forged)
 	wantForbidden(t, h.token, staging, "volumes.secret.secretName=of-others")
 

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // With the token of a node's agent, somebody claims volumes for that node by their PavStages, so that no other
@@ -28,7 +28,7 @@ func TestStagesThatNobodyUsesAreLetGo(t *testing.T) {
 	take := func(name string, status pavv1.PavStageStatus) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *pavv1.PavStage) {
 		claim := mustCreate(t, c, claimOf("taken", name))
 		pv, _ := bound(t, c, claim)
-		_, exclusive := stageplan.Names(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, thief.Name)
+		_, exclusive := podplan.StageNames(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, thief.Name)
 		stage := stageOf(pv, exclusive, thief.Name)
 		stage.Spec.VolumeHandle, stage.Spec.Exclusive = pv.Spec.CSI.VolumeHandle, true
 		stage.Spec.ClaimRef = pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}

@@ -11,9 +11,9 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -26,7 +26,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
 		return retry.ErrStale
 	}
-	claim, err := plan.Record(request.Claim)
+	claim, err := podplan.RecordClaim(request.Claim)
 	if err != nil { // It may have grown since the attempt before.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
@@ -78,7 +78,7 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 
 // createBy records the creation pod or, where there is none, what the volume is: before the
 // PersistentVolume is written, so that a repeated pass writes the same one.
-func (r *Reconciler) createBy(ctx context.Context, o observed, request plan.Request, c *pavv1.VolumeCreation, begin change) error {
+func (r *Reconciler) createBy(ctx context.Context, o observed, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
 	creation, err := request.Create(ctx, c)
 	if err == nil && creation.Handle != "" {
 		err = r.reserve(ctx, o, "spec.volumeCreation.handle", creation.Handle)
@@ -96,7 +96,7 @@ func (r *Reconciler) createBy(ctx context.Context, o observed, request plan.Requ
 }
 
 // planned returns what is recorded of how a volume is to be created.
-func planned(creation *plan.Creation) *pavv1.VolumePlan {
+func planned(creation *podplan.Creation) *pavv1.VolumePlan {
 	p := &pavv1.VolumePlan{Handle: creation.Handle, AccessibleTopology: creation.Topology}
 	if creation.Capacity > 0 {
 		p.Capacity = resource.NewQuantity(creation.Capacity, resource.BinarySI)
@@ -104,7 +104,7 @@ func planned(creation *plan.Creation) *pavv1.VolumePlan {
 	return p
 }
 
-func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *plan.Creation, begin change) error {
+func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *podplan.Creation, begin change) error {
 	made, err := creation.Outcome(nil)
 	if err == nil {
 		err = r.reserve(ctx, o, "the default handle", made.Handle)
@@ -120,7 +120,7 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation 
 }
 
 // setMade ends creation with what the volume is.
-func setMade(status *pavv1.PavVolumeStatus, made plan.Volume, accessible []pavv1.TopologyLabels) {
+func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessible []pavv1.TopologyLabels) {
 	status.Step, status.Pod = "", nil
 	status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
 	status.AccessibleTopology = accessible
@@ -131,7 +131,7 @@ func setMade(status *pavv1.PavVolumeStatus, made plan.Volume, accessible []pavv1
 func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) error {
 	pod := o.pod()
 	made, err := r.made(ctx, o, pod)
-	if plan.IsRefusal(err) {
+	if podplan.IsRefusal(err) {
 		failure := newFailure(pavv1.WorkflowCreation, err)
 		failure.PodNamespace, failure.PodName = pod.Namespace, pod.Name
 		return r.failProvisioning(ctx, o, failure, nothing, true)
@@ -144,17 +144,17 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) 
 	})
 }
 
-func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (plan.Volume, error) {
-	s, err := plan.SourceOf(o.volume)
+func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
+	s, err := podplan.SourceOf(o.volume)
 	if err != nil {
-		return plan.Volume{}, err
+		return podplan.VolumeOutcome{}, err
 	}
 	result, err := workflow.ResultOf(pod)
 	if err != nil {
-		return plan.Volume{}, &plan.Error{Err: err}
+		return podplan.VolumeOutcome{}, &podplan.Error{Err: err}
 	}
 	requested := s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	creation := &plan.Creation{DefaultHandle: protocol.VolumeName(o.volume.Spec.ClaimRef.UID), Requested: requested.Value()}
+	creation := &podplan.Creation{DefaultHandle: protocol.VolumeName(o.volume.Spec.ClaimRef.UID), Requested: requested.Value()}
 	if p := o.volume.Status.Plan; p != nil {
 		creation.Handle = p.Handle
 		if p.Capacity != nil {
@@ -163,7 +163,7 @@ func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (pla
 	}
 	made, err := creation.Outcome(result)
 	if err != nil {
-		return plan.Volume{}, err
+		return podplan.VolumeOutcome{}, err
 	}
 	return made, r.reserve(ctx, o, "the creation pod's /pav/handle", made.Handle)
 }
@@ -178,7 +178,7 @@ func (r *Reconciler) reserve(ctx context.Context, o observed, source, handle str
 	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
 	if err == nil {
 		if others := o.besides(handle, holders); len(others) > 0 {
-			err = &plan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}
+			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}
 		}
 	}
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
@@ -117,7 +117,7 @@ func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 		return err
 	}
 	handle, _ := o.identity()
-	if err := r.reserve(ctx, o, "the handle to revert", handle); plan.IsRefusal(err) {
+	if err := r.reserve(ctx, o, "the handle to revert", handle); podplan.IsRefusal(err) {
 		return retry.ErrStale // the next decision is about whose it is
 	} else if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -83,8 +83,8 @@ func conditionOf(step pavv1.VolumeStep) string {
 
 // build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
-	placement := plan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.Now())}
-	return plan.Pod(volume, workflows[i.step], i.pod, placement, number)
+	placement := podplan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.Now())}
+	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, number)
 }
 
 // takePlace reports whether the volume has a place for its pod.
@@ -188,12 +188,12 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, er
 		err = i.create(ctx, request, definition.VolumeCreation)
 	}
 	if err == nil && i.pod == nil {
-		err = &plan.Error{Err: fmt.Errorf("%s: yields no pod any more", plan.PodField(workflows[i.step]))}
+		err = &podplan.Error{Err: fmt.Errorf("%s: yields no pod any more", podplan.PodField(workflows[i.step]))}
 	}
 	return i, err
 }
 
-func (i *intent) create(ctx context.Context, request plan.Request, c *pavv1.VolumeCreation) error {
+func (i *intent) create(ctx context.Context, request podplan.VolumeRequest, c *pavv1.VolumeCreation) error {
 	creation, err := request.Create(ctx, c)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, gen
 		return r.unjudged(ctx, o, err)
 	}
 	if errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrForeign) {
-		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &plan.Error{Err: err})
+		return r.refuse(ctx, o, workflows[o.volume.Status.Step], nothing, &podplan.Error{Err: err})
 	}
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // wait reports what the volume waits for, once for each thing that it waits for.
@@ -105,13 +105,13 @@ func newFailure(kind string, err error) *pavv1.WorkflowFailure {
 
 // refuseBegin fails an attempt before anything is done.
 func (r *Reconciler) refuseBegin(ctx context.Context, o observed, d decision) error {
-	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &plan.Error{Err: errors.New(d.message)})
+	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.message)})
 }
 
 // refuse records that an attempt has failed without a pod of the workflow, which change began.
 // Errors that are not about the request are returned.
 func (r *Reconciler) refuse(ctx context.Context, o observed, kind string, begin change, err error) error {
-	if !plan.IsRefusal(err) {
+	if !podplan.IsRefusal(err) {
 		return err
 	}
 	// An earlier pass may have created the pod that is refused now, without hearing or recording that.
@@ -124,7 +124,7 @@ func (r *Reconciler) refuse(ctx context.Context, o observed, kind string, begin 
 	if failed := r.failProvisioning(ctx, o, newFailure(kind, err), begin, false); failed != nil {
 		return failed
 	}
-	if _, ok := errors.AsType[*plan.NodeError](err); ok {
+	if _, ok := errors.AsType[*podplan.NodeError](err); ok {
 		return r.returnNode(ctx, o, decision{})
 	}
 	return nil

@@ -11,31 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
 
 // provisioningRequest returns what a definition is to make a volume of: the claim as the API server
 // has it now, the StorageClass as the ledger has it, and the node that was selected, if any. A claim
 // that does not wait for the volume any more is retry.ErrStale: the cache will tell.
-func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition, node string) (plan.Request, error) {
+func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
 	volume := o.volume
 	claim, err := r.readClaim(ctx, claimKey(volume))
 	if err != nil {
-		return plan.Request{}, err
+		return podplan.VolumeRequest{}, err
 	}
 	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
-		return plan.Request{}, retry.ErrStale
+		return podplan.VolumeRequest{}, retry.ErrStale
 	}
-	s, err := plan.SourceOf(volume)
+	s, err := podplan.SourceOf(volume)
 	if err != nil {
-		return plan.Request{}, err
+		return podplan.VolumeRequest{}, err
 	}
-	if _, _, err := plan.Parameters(&s.Class); err != nil {
-		return plan.Request{}, &plan.Error{Err: err}
+	if _, _, err := podplan.Parameters(&s.Class); err != nil {
+		return podplan.VolumeRequest{}, &podplan.Error{Err: err}
 	}
 	request, err := r.requestOf(o, claim.Object)
 	if err != nil {
@@ -46,32 +46,32 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pav
 		return request, nil
 	}
 	if request.Node, err = r.readNode(ctx, node); err == nil && request.Node == nil {
-		err = &plan.NodeError{Err: &plan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", node)}}
+		err = &podplan.NodeError{Err: &podplan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", node)}}
 	}
 	return request, err
 }
 
 // validatedRequest is provisioningRequest for an attempt that has begun. A claim that has changed since
 // is a plan.Error: what the validation pod saw is what the creation pod is made from.
-func (r *Reconciler) validatedRequest(ctx context.Context, o observed) (plan.Request, error) {
+func (r *Reconciler) validatedRequest(ctx context.Context, o observed) (podplan.VolumeRequest, error) {
 	status := &o.volume.Status
 	request, err := r.provisioningRequest(ctx, o, status.Definition, status.SelectedNode)
 	if err != nil {
 		return request, err
 	}
-	return request, plan.CheckUnchanged(status.ProvisionedClaim, request.Claim)
+	return request, podplan.CheckUnchanged(status.ProvisionedClaim, request.Claim)
 }
 
 // deletionRequest returns what the current definition is to delete or revert. Where the claim is
 // gone, or another one has its name, the ledger's copy stands in.
-func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Request, error) {
+func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (podplan.VolumeRequest, error) {
 	live, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
-		return plan.Request{}, err
+		return podplan.VolumeRequest{}, err
 	}
-	claim, err := plan.RecordedClaim(o.volume)
+	claim, err := podplan.RecordedClaim(o.volume)
 	if err != nil {
-		return plan.Request{}, err
+		return podplan.VolumeRequest{}, err
 	}
 	if live != nil && live.GetUID() == o.volume.Spec.ClaimRef.UID {
 		claim = live.Object
@@ -80,7 +80,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	if err != nil {
 		return request, err
 	}
-	if request.Provisioned, err = plan.ProvisionedClaim(o.volume); err != nil {
+	if request.Provisioned, err = podplan.RecordedProvisionedClaim(o.volume); err != nil {
 		return request, err
 	}
 	request.Provisioner, request.Generation = o.provisioner.UID, o.provisioner.Generation
@@ -91,12 +91,12 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (plan.Requ
 	return request, err
 }
 
-func (r *Reconciler) requestOf(o observed, claim map[string]any) (plan.Request, error) {
-	class, err := plan.RecordedClass(o.volume)
+func (r *Reconciler) requestOf(o observed, claim map[string]any) (podplan.VolumeRequest, error) {
+	class, err := podplan.RecordedClass(o.volume)
 	if err != nil {
-		return plan.Request{}, err
+		return podplan.VolumeRequest{}, err
 	}
-	request := plan.Request{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}
+	request := podplan.VolumeRequest{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}
 	if o.provisioner != nil {
 		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
 	}

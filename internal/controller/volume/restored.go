@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // clockTolerance is how far the clocks of an agent and of the API server may be apart.
@@ -33,7 +33,7 @@ func wasBound(volume *pavv1.PavVolume) bool {
 	if volume.Status.Attempt > 0 || volume.Status.Handle != "" {
 		return false
 	}
-	s, err := plan.SourceOf(volume)
+	s, err := podplan.SourceOf(volume)
 	// The name alone is a tenant's word.
 	return err == nil && s.Claim.Spec.VolumeName == volume.Name && s.Claim.Status.Phase == corev1.ClaimBound
 }

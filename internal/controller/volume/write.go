@@ -11,9 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // writePV writes the PersistentVolume. One of its name that exists is an earlier pass's, or a
@@ -25,7 +25,7 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, d decision) error 
 	if err := r.checkWanted(ctx, o, d); err != nil {
 		return err
 	}
-	pv, err := plan.PersistentVolume(o.volume)
+	pv, err := podplan.PersistentVolume(o.volume)
 	if err != nil {
 		return r.rejectPV(ctx, o, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
 	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -68,7 +68,7 @@ type rendering struct {
 	// ledger is the PavVolume, pods how many it has had, and made what the volume is.
 	ledger *pavv1.PavVolume
 	pods   int32
-	made   plan.Volume
+	made   podplan.VolumeOutcome
 
 	// provisioned is the claim as it was when the volume was made.
 	provisioned map[string]any
@@ -126,7 +126,7 @@ func (r *rendering) dynamic(ctx context.Context) {
 		r.fail(creation, err)
 		return
 	}
-	request := plan.Request{
+	request := podplan.VolumeRequest{
 		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation,
 		Claim: r.claim, Class: r.class, Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
 	}
@@ -161,7 +161,7 @@ func (r *rendering) begin() error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := plan.Parameters(class); err != nil {
+	if _, _, err := podplan.Parameters(class); err != nil {
 		return err
 	}
 	name := protocol.VolumeName(claim.UID)
@@ -189,7 +189,7 @@ func convert(plain map[string]any, typed any) (apiextensionsv1.JSON, error) {
 	return apiextensionsv1.JSON{Raw: raw}, nil
 }
 
-func (r *rendering) validate(ctx context.Context, request plan.Request) {
+func (r *rendering) validate(ctx context.Context, request podplan.VolumeRequest) {
 	rendered, err := request.Validate(ctx, r.provisioner.Spec.VolumeValidation)
 	if err != nil {
 		r.fail(validation, err)
@@ -209,7 +209,7 @@ func (r *rendering) validate(ctx context.Context, request plan.Request) {
 // build shows the next pod of the ledger.
 func (r *rendering) build(phase Phase, kind string, rendered map[string]any, within *corev1.NodeSelector) {
 	r.pods++
-	pod, err := plan.Pod(r.ledger, kind, rendered, plan.Placement{Within: within}, r.pods)
+	pod, err := podplan.VolumePod(r.ledger, kind, rendered, podplan.Placement{Within: within}, r.pods)
 	if err != nil {
 		r.fail(phase.Phase, err)
 		return
@@ -218,7 +218,7 @@ func (r *rendering) build(phase Phase, kind string, rendered map[string]any, wit
 }
 
 // create renders creation, and returns what the volume is then; made up where creation fails.
-func (r *rendering) create(ctx context.Context, request plan.Request) plan.Volume {
+func (r *rendering) create(ctx context.Context, request podplan.VolumeRequest) podplan.VolumeOutcome {
 	c, err := request.Create(ctx, r.provisioner.Spec.VolumeCreation)
 	if err == nil && c.Pod == nil {
 		_, err = c.Outcome(nil)
@@ -228,7 +228,7 @@ func (r *rendering) create(ctx context.Context, request plan.Request) plan.Volum
 		r.fail(creation, err)
 	}
 	if c == nil {
-		c = &plan.Creation{}
+		c = &podplan.Creation{}
 	}
 	if c.DefaultHandle == "" {
 		c.DefaultHandle = protocol.VolumeName(r.ledger.Spec.ClaimRef.UID)
@@ -245,7 +245,7 @@ func (r *rendering) create(ctx context.Context, request plan.Request) plan.Volum
 	return made
 }
 
-func (r *rendering) showCreation(c *plan.Creation, made plan.Volume) {
+func (r *rendering) showCreation(c *podplan.Creation, made podplan.VolumeOutcome) {
 	phase := Phase{Phase: creation, Handle: made.Handle, Capacity: quantityText(made.Capacity), AccessibleTopology: c.Topology}
 	if c.Pod == nil {
 		r.show(phase, nil)
@@ -261,8 +261,8 @@ func (r *rendering) showCreation(c *plan.Creation, made plan.Volume) {
 }
 
 // standIn returns what a volume may be after creation.
-func (r *rendering) standIn(c *plan.Creation) plan.Volume {
-	made := plan.Volume{Handle: c.Handle, Capacity: c.Capacity}
+func (r *rendering) standIn(c *podplan.Creation) podplan.VolumeOutcome {
+	made := podplan.VolumeOutcome{Handle: c.Handle, Capacity: c.Capacity}
 	if made.Handle == "" {
 		made.Handle = c.DefaultHandle
 	}
@@ -280,7 +280,7 @@ func (r *rendering) standIn(c *plan.Creation) plan.Volume {
 func quantityText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
 // delete renders deletion, of the volume that was created.
-func (r *rendering) delete(ctx context.Context, request plan.Request) {
+func (r *rendering) delete(ctx context.Context, request podplan.VolumeRequest) {
 	d := r.provisioner.Spec.VolumeDeletion
 	if !r.wanted(deletion, d != nil && d.PodTemplate != nil) {
 		return

@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/plan"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 var errNoStatic = errors.New("spec.provisioningModes: has no Static, but the PersistentVolume is not one that PaV has made")
@@ -56,8 +55,8 @@ func (r *rendering) validateStatic(ctx context.Context) {
 	}
 }
 
-func (r *rendering) definition() stageplan.Request {
-	return stageplan.Request{Provisioner: r.provisioner, Templates: r.templates, GetPVC: r.getPVC}
+func (r *rendering) definition() podplan.StageRequest {
+	return podplan.StageRequest{Provisioner: r.provisioner, Templates: r.templates, GetPVC: r.getPVC}
 }
 
 // target is where a volume appears for a client pod whose stage is its own.
@@ -76,9 +75,9 @@ func (r *rendering) record() (*pavv1.PavStage, error) {
 		return nil, err
 	}
 	node := text(r.node, "metadata", "name")
-	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: stageplan.Name(volume, node)}, Spec: stageplan.Spec(volume, claim, node)}
+	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: podplan.StageName(volume, node)}, Spec: podplan.StageSpec(volume, claim, node)}
 	if r.provisioner.Scope() == pavv1.StagingScopePod {
-		stage.Name = stageplan.ClientName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node, target)
+		stage.Name = podplan.ClientStageName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node, target)
 	}
 	stage.UID = uid("PavStage", "", stage.Name)
 	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim = r.provisioner.Scope(), rawVolume, rawClaim
@@ -102,7 +101,7 @@ func (r *rendering) stage(ctx context.Context) {
 		r.fail(staging, err)
 		return
 	}
-	see := stageplan.Objects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned}
+	see := podplan.StageObjects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned}
 	makers := map[string]func() (*corev1.Pod, error){
 		staging:   func() (*corev1.Pod, error) { return r.definition().Staging(ctx, stage, see) },
 		unstaging: func() (*corev1.Pod, error) { return r.definition().Unstaging(ctx, stage, see, 1) },
@@ -128,7 +127,7 @@ func (r *rendering) stage(ctx context.Context) {
 func (r *rendering) makeVolume() {
 	r.ledger.Status.Handle = r.made.Handle
 	r.ledger.Status.Capacity = resource.NewQuantity(r.made.Capacity, resource.BinarySI)
-	pv, err := plan.PersistentVolume(r.ledger)
+	pv, err := podplan.PersistentVolume(r.ledger)
 	if err != nil {
 		r.fail(creation, err)
 		return

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/validation"
 )
 
 // volume is a volume to be tried.
@@ -74,7 +74,7 @@ func (r *run) volumes(ctx context.Context) ([]volume, error) {
 		for _, mode := range r.options.volumeModes() {
 			v, err := r.supported(ctx, definition, mode, handle)
 			switch {
-			case errors.Is(err, validation.ErrRefused):
+			case isUnsupported(err):
 				refusals = append(refusals, err)
 			case err != nil:
 				return nil, err
@@ -110,7 +110,7 @@ func (r *run) supported(ctx context.Context, p *pavv1.PavProvisioner, mode corev
 		if err == nil {
 			return v, nil
 		}
-		if !errors.Is(err, validation.ErrRefused) {
+		if !isUnsupported(err) {
 			return volume{}, err
 		}
 		if first == nil {
@@ -118,6 +118,12 @@ func (r *run) supported(ctx context.Context, p *pavv1.PavProvisioner, mode corev
 		}
 	}
 	return volume{}, first
+}
+
+// isUnsupported reports whether a definition does not support a volume, and is not wrong itself.
+func isUnsupported(err error) bool {
+	_, ok := errors.AsType[*podplan.Error](err)
+	return ok
 }
 
 // supports returns why the definition refuses a volume.
@@ -129,7 +135,7 @@ func (r *run) supports(ctx context.Context, p *pavv1.PavProvisioner, v volume) e
 	evaluate := func(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
 		return r.templates.Evaluate(ctx, template.Field{Path: field}, *given, vars, r.getPVC)
 	}
-	return validation.Check(ctx, evaluate, p.Spec.VolumeValidation, vars, who)
+	return podplan.CheckSupported(ctx, evaluate, p.Spec.VolumeValidation, vars, who)
 }
 
 // variables returns the context of volumeValidation for a volume, and whose volume it is.
@@ -140,7 +146,7 @@ func (r *run) variables(v volume) (vars template.Variables, who string, err erro
 			return nil, "", err
 		}
 		vars, err = template.StaticValidationVariables(data)
-		return vars, validation.PersistentVolume, err
+		return vars, podplan.ForPersistentVolume, err
 	}
 	claim, err := encode(r.claim(v))
 	if err != nil {
@@ -157,7 +163,7 @@ func (r *run) variables(v volume) (vars template.Variables, who string, err erro
 		}
 	}
 	vars, err = template.DynamicValidationVariables(claim, class, nil)
-	return vars, validation.Claim, err
+	return vars, podplan.ForClaim, err
 }
 
 // getPVC looks a claim up for a template.

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -161,7 +161,7 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 
 // refusal makes an error about a definition an ErrRefused.
 func refusal(err error) error {
-	if wrong, ok := errors.AsType[*stageplan.Error](err); ok {
+	if wrong, ok := errors.AsType[*podplan.Error](err); ok {
 		return fmt.Errorf("%w: %w", ErrRefused, wrong)
 	}
 	return err

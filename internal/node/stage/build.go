@@ -13,13 +13,13 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
 
 // definition returns what evaluates a provisioner's templates for a volume, which is as the API server returned it.
-func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string]any) stageplan.Request {
-	return stageplan.Request{
+func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string]any) podplan.StageRequest {
+	return podplan.StageRequest{
 		Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC,
 		Foreign: func(_ context.Context, name, namespace string, allowed bool) {
 			s.reportLookup(provisioner.Name, volume, name, namespace, allowed)
@@ -30,7 +30,7 @@ func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string
 // reportLookup records for the administrator that a definition looks claims of another namespace up: what
 // namespace that is may be a tenant's word.
 func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, namespace string, allowed bool) {
-	of, own := stageplan.Text(volume, "metadata", "name"), stageplan.Text(volume, "spec", "claimRef", "namespace")
+	of, own := podplan.TextAt(volume, "metadata", "name"), podplan.TextAt(volume, "spec", "claimRef", "namespace")
 	message := template.ForeignLookup(provisioner, name, namespace, own, allowed)
 	if due, _ := s.repeats.Due(of, message, s.now()); !due {
 		return
@@ -46,13 +46,13 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 // objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or
 // another one has its name, what the PavStage keeps of it stands in, as it does for the webhook that judges the pod.
 // Bound reports whether neither does, and volume and claim are bound to each other.
-func (t *task) objects(ctx context.Context) (o stageplan.Objects, bound bool, err error) {
+func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool, err error) {
 	spec := &t.stage.Spec
-	kept, err := stageplan.Kept(t.stage)
+	kept, err := podplan.KeptObjects(t.stage)
 	if err != nil {
 		return o, false, err
 	}
-	var live stageplan.Objects
+	var live podplan.StageObjects
 	if live.Volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
 		return o, false, err
 	}
@@ -66,14 +66,14 @@ func (t *task) objects(ctx context.Context) (o stageplan.Objects, bound bool, er
 	if live.Node, err = object(node); err != nil {
 		return o, false, err
 	}
-	o = stageplan.Current(t.stage, live, kept)
+	o = podplan.CurrentObjects(t.stage, live, kept)
 	if o.Provisioned == nil {
 		// A PavStage of an earlier version does not have it.
 		if o.Provisioned, err = t.provisionedClaim(ctx, o.Volume); err != nil {
 			return o, false, err
 		}
 	}
-	exist := stageplan.IsVolume(t.stage, live.Volume, kept.Volume) && stageplan.IsSame(live.Claim, kept.Claim)
+	exist := podplan.IsVolume(t.stage, live.Volume, kept.Volume) && podplan.IsSame(live.Claim, kept.Claim)
 	return o, exist && areBound(o.Volume, o.Claim), nil
 }
 
@@ -102,13 +102,13 @@ func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.Persiste
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavVolume %q: %w", volume.Name, err)
 	}
-	return stageplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
+	return podplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
 }
 
 // areBound reports whether a persistent volume and a claim are bound to each other, and the volume may be used:
 // one that is Released or Failed is, or was, on its way to be deleted.
 func areBound(volume, claim map[string]any) bool {
-	text := stageplan.Text
+	text := podplan.TextAt
 	switch corev1.PersistentVolumePhase(text(volume, "status", "phase")) {
 	case corev1.VolumeReleased, corev1.VolumeFailed:
 		return false
@@ -130,7 +130,7 @@ func (t *task) lookUp(ctx context.Context, kind string, key client.ObjectKey) (m
 }
 
 func uid(object map[string]any) string {
-	return stageplan.Text(object, "metadata", "uid")
+	return podplan.TextAt(object, "metadata", "uid")
 }
 
 func object(raw apiextensionsv1.JSON) (map[string]any, error) {

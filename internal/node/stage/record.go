@@ -16,7 +16,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -147,7 +147,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 		}
 		scope = holder.Spec.Scope
 	}
-	stage := &pavv1.PavStage{ObjectMeta: t.metaOf(volume), Spec: stageplan.Spec(volume, claim, t.node)}
+	stage := &pavv1.PavStage{ObjectMeta: t.metaOf(volume), Spec: podplan.StageSpec(volume, claim, t.node)}
 	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = scope, rawVolume, rawClaim, provisioned
 	stage.Spec.ReadOnly = stage.Spec.ReadOnly || t.ofClient() && t.readOnly
 	if t.ofClient() {
@@ -157,7 +157,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 }
 
 func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
-	name := stageplan.Name(volume, t.node)
+	name := podplan.StageName(volume, t.node)
 	if t.ofClient() {
 		name = t.clientName(t.Volume, t.target)
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T) {
@@ -202,7 +202,7 @@ func TestIsExclusive(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := stageplan.IsExclusive(test.modes); got != test.want {
+			if got := podplan.IsExclusive(test.modes); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

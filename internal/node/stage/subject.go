@@ -1,7 +1,7 @@
 package stage
 
 import (
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -29,12 +29,12 @@ func (s subject) ofClient() bool { return s.target != "" }
 
 // names returns the names that the PavStage of a volume on this node can have, as stageplan.Names does.
 func (s *Stager) names(v Volume) (shared, exclusive string) {
-	return stageplan.Names(v.Driver, v.Handle, s.node)
+	return podplan.StageNames(v.Driver, v.Handle, s.node)
 }
 
 // clientName returns the name of the PavStage of a client pod, whose volume is to appear at target.
 func (s *Stager) clientName(v Volume, target string) string {
-	return stageplan.ClientName(v.Driver, v.Handle, s.node, target)
+	return podplan.ClientStageName(v.Driver, v.Handle, s.node, target)
 }
 
 // namesOf returns the names that the PavStage of the subject can have.

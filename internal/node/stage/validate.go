@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -25,7 +25,7 @@ func (t *task) checkVolume(ctx context.Context, raw apiextensionsv1.JSON, volume
 	if provisioner == nil {
 		return nil, refused("PavProvisioner %q does not exist", t.Driver)
 	}
-	if mode := stageplan.Mode(volume); t.mode != "" && mode != t.mode {
+	if mode := podplan.VolumeMode(volume); t.mode != "" && mode != t.mode {
 		return nil, refused("persistent volume %q has the volume mode %s, not %s", volume.Name, mode, t.mode)
 	}
 	if isDynamic(volume, t.Driver) {
@@ -44,7 +44,7 @@ func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisione
 		return err
 	}
 	err = t.definition(provisioner, volume).Validate(ctx, volume)
-	if stageplan.IsRefusal(err) {
+	if podplan.IsRefusal(err) {
 		return fmt.Errorf("%w: provisioner %q: %w", ErrRefused, t.Driver, err)
 	}
 	return err
@@ -102,7 +102,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if provisioner.Spec.VolumeValidation == nil || provisioner.Spec.VolumeValidation.PodTemplate == nil {
 		return nil, nil
 	}
-	kept, err := stageplan.Kept(t.stage)
+	kept, err := podplan.KeptObjects(t.stage)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume = stageplan.Current(t.stage, stageplan.Objects{Volume: volume}, kept).Volume
+	volume = podplan.CurrentObjects(t.stage, podplan.StageObjects{Volume: volume}, kept).Volume
 	pod, err := t.definition(provisioner, volume).Validation(ctx, t.stage, volume)
 	return pod, refusal(err)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/stageplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -58,7 +58,7 @@ func (h *Webhook) Judge(by string, before, after client.Object) error {
 	}
 	switch {
 	case strings.HasPrefix(by, "agent-"):
-		references, err := stageplan.Of(pod)
+		references, err := podplan.PodReferences(pod)
 		if err != nil || len(references) == 0 && pod.Annotations[pavv1.AdmitAnnotation] == "" {
 			return err
 		}

@@ -1,17 +1,15 @@
-package plan
+package podplan
 
 import (
 	"context"
-	"errors"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/validation"
 )
 
 // Validate checks the request against what the definition says that it can provision, and returns
 // the validation pod as its template says; nil where there is none.
-func (r Request) Validate(ctx context.Context, v *pavv1.VolumeValidation) (map[string]any, error) {
+func (r VolumeRequest) Validate(ctx context.Context, v *pavv1.VolumeValidation) (map[string]any, error) {
 	if v == nil {
 		v = &pavv1.VolumeValidation{}
 	}
@@ -19,9 +17,7 @@ func (r Request) Validate(ctx context.Context, v *pavv1.VolumeValidation) (map[s
 	if err != nil {
 		return nil, &Error{err}
 	}
-	if err := validation.Check(ctx, r.evaluate, v, vars, validation.Claim); errors.Is(err, validation.ErrRefused) {
-		return nil, &Error{err}
-	} else if err != nil {
+	if err := CheckSupported(ctx, r.evaluate, v, vars, ForClaim); err != nil {
 		return nil, err
 	}
 	return r.pod(ctx, ValidationPod, v.PodTemplate, vars)

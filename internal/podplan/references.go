@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ import (
 // server fills in are none. The webhook's configuration says the same of pods that have no references.
 type References map[string]bool
 
-// Of returns the references of a pod.
-func Of(pod *corev1.Pod) (References, error) {
+// PodReferences returns the references of a pod.
+func PodReferences(pod *corev1.Pod) (References, error) {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("reading the spec of a pod: %w", err)
@@ -36,7 +36,7 @@ func Of(pod *corev1.Pod) (References, error) {
 // hasNoReferences reports whether a pod surely has none, and is given none for its service account's token. What it
 // is given otherwise, such as pull secrets, only the API server knows.
 func hasNoReferences(pod *corev1.Pod) bool {
-	references, err := Of(pod)
+	references, err := PodReferences(pod)
 	return err == nil && len(references) == 0 && !ptr.Deref(pod.Spec.AutomountServiceAccountToken, false)
 }
 
@@ -82,7 +82,7 @@ type Account func(ctx context.Context, namespace, name string) (*corev1.ServiceA
 // plan adds the references of a pod that is planned, and those that the API server adds when it is created: the
 // pull secrets of its service account, where the pod names none, and its token, where the pod asks for that.
 func (r References) plan(ctx context.Context, pod *corev1.Pod, lookUp Account) error {
-	own, err := Of(pod)
+	own, err := PodReferences(pod)
 	if err != nil {
 		return err
 	}

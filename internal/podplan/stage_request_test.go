@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"testing"
@@ -39,8 +39,8 @@ func TestStaging_AsksToBeJudged(t *testing.T) {
 			}
 			stage := &pavv1.PavStage{Spec: pavv1.PavStageSpec{NodeName: "n", VolumeHandle: "h"}}
 			object := map[string]any{"metadata": map[string]any{"name": "o"}, "spec": map[string]any{"capacity": map[string]any{"storage": "1Gi"}}}
-			got, err := Request{Provisioner: p, Templates: template.NewEvaluator(template.DefaultLimits())}.
-				Staging(t.Context(), stage, Objects{Volume: object, Claim: object, Node: object})
+			got, err := StageRequest{Provisioner: p, Templates: template.NewEvaluator(template.DefaultLimits())}.
+				Staging(t.Context(), stage, StageObjects{Volume: object, Claim: object, Node: object})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestKept(t *testing.T) {
 			if test.record != "" {
 				stage.Annotations = map[string]string{pavv1.AdmittedAnnotation: test.record}
 			}
-			got, err := Kept(stage)
+			got, err := KeptObjects(stage)
 			if err != nil || got.Volume["of"] != test.volume || got.Claim["of"] != test.claim || got.Provisioned["of"] != test.provisioned {
 				t.Errorf("got %v, %v, want %v, %v and %v", got, err, test.volume, test.claim, test.provisioned)
 			}

@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // quantity returns the number of bytes that a field stands for, and whether it is there at all.
-func (r Request) quantity(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
+func (r VolumeRequest) quantity(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil || value == nil {
 		return 0, false, err

@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"context"
@@ -32,9 +32,9 @@ type Placement struct {
 	Avoid []string
 }
 
-// Pod returns a pod of a volume, as its template says, inside its fence. Number tells it from all other pods of
+// VolumePod returns a pod of a volume, as its template says, inside its fence. Number tells it from all other pods of
 // the volume.
-func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
+func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
 	attempt := strconv.Itoa(int(number))
 	fence := workflow.Fence{
 		Workflow: kind,
@@ -65,7 +65,7 @@ func Pod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placemen
 
 // Planned returns the pod of a workflow that a definition plans for a volume, or nil where it plans none. Of the nodes
 // that the pod is confined to, it says nothing.
-func (r Request) Planned(ctx context.Context, definition *pavv1.PavProvisionerSpec, volume *pavv1.PavVolume, kind string) (*corev1.Pod, error) {
+func (r VolumeRequest) Planned(ctx context.Context, definition *pavv1.PavProvisionerSpec, volume *pavv1.PavVolume, kind string) (*corev1.Pod, error) {
 	var rendered map[string]any
 	var err error
 	switch kind {
@@ -82,5 +82,5 @@ func (r Request) Planned(ctx context.Context, definition *pavv1.PavProvisionerSp
 	if err != nil || rendered == nil {
 		return nil, err
 	}
-	return Pod(volume, kind, rendered, Placement{}, 1)
+	return VolumePod(volume, kind, rendered, Placement{}, 1)
 }

@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"slices"
@@ -11,21 +11,21 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Names returns the names that the PavStage of a volume on a node can have: that of a volume that any node
+// StageNames returns the names that the PavStage of a volume on a node can have: that of a volume that any node
 // may have, and that of one that one node may have at a time, which is the same on all nodes, so that the
 // API server lets only one of them create it.
-func Names(driver, handle, node string) (shared, exclusive string) {
+func StageNames(driver, handle, node string) (shared, exclusive string) {
 	return "stage-" + workflow.Hash(driver, handle, node), "stage-" + workflow.Hash(driver, handle)
 }
 
-// ClientName returns the name of the PavStage of a client pod, whose volume is to appear at target.
-func ClientName(driver, handle, node, target string) string {
+// ClientStageName returns the name of the PavStage of a client pod, whose volume is to appear at target.
+func ClientStageName(driver, handle, node, target string) string {
 	return "stage-" + workflow.Hash(driver, handle, node, target)
 }
 
-// Name returns the name of the PavStage of a bound volume on a node.
-func Name(volume *corev1.PersistentVolume, node string) string {
-	shared, exclusive := Names(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node)
+// StageName returns the name of the PavStage of a bound volume on a node.
+func StageName(volume *corev1.PersistentVolume, node string) string {
+	shared, exclusive := StageNames(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle, node)
 	if IsExclusive(volume.Spec.AccessModes) {
 		return exclusive
 	}
@@ -40,8 +40,8 @@ func IsExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 	})
 }
 
-// Mode returns the volume's mode.
-func Mode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
+// VolumeMode returns the volume's mode.
+func VolumeMode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
 	if mode := volume.Spec.VolumeMode; mode != nil {
 		return *mode
 	}
@@ -53,23 +53,23 @@ func IsReadOnly(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeC
 	return volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
 }
 
-// Spec returns what a PavStage says of a volume that is bound to a claim; its Scope, Volume and Claim are
+// StageSpec returns what a PavStage says of a volume that is bound to a claim; its Scope, Volume and Claim are
 // to be filled in, and, for a client pod's, its Client.
-func Spec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, node string) pavv1.PavStageSpec {
+func StageSpec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, node string) pavv1.PavStageSpec {
 	return pavv1.PavStageSpec{
 		Provisioner:  volume.Spec.CSI.Driver,
 		VolumeName:   volume.Name,
 		VolumeHandle: volume.Spec.CSI.VolumeHandle,
 		NodeName:     node,
 		ClaimRef:     pavv1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-		VolumeMode:   Mode(volume),
+		VolumeMode:   VolumeMode(volume),
 		ReadOnly:     IsReadOnly(volume, claim),
 		Exclusive:    IsExclusive(volume.Spec.AccessModes),
 	}
 }
 
-// fence is what PaV decides about a pod of a PavStage.
-func fence(stage *pavv1.PavStage, kind string, attempt int32) workflow.Fence {
+// stageFence is what PaV decides about a pod of a PavStage.
+func stageFence(stage *pavv1.PavStage, kind string, attempt int32) workflow.Fence {
 	spec := &stage.Spec
 	number := strconv.Itoa(int(attempt))
 	return workflow.Fence{

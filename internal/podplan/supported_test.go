@@ -1,22 +1,24 @@
-package validation
+package podplan
 
 import (
 	"context"
 	"errors"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
 )
-
-func field(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
 // evaluate evaluates templates for real.
 func evaluate(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
 	templates := template.NewEvaluator(template.DefaultLimits())
 	return templates.Evaluate(ctx, template.Field{Path: path}, *definition, vars, nil)
+}
+
+// isError reports whether an error says that the definition does not support a volume.
+func isError(err error) bool {
+	_, ok := errors.AsType[*Error](err)
+	return ok
 }
 
 func volume(mode, capacity string, accessModes ...any) map[string]any {
@@ -51,35 +53,35 @@ func TestCheck_OfAPersistentVolume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = Check(t.Context(), evaluate, test.validation, vars, PersistentVolume)
+			err = CheckSupported(t.Context(), evaluate, test.validation, vars, ForPersistentVolume)
 			if test.err == "" {
 				if err != nil {
 					t.Fatalf("got %v", err)
 				}
 				return
 			}
-			if err == nil || err.Error() != test.err || !errors.Is(err, ErrRefused) {
+			if err == nil || err.Error() != test.err || !isError(err) {
 				t.Errorf("got %v, want the refusal %q", err, test.err)
 			}
 		})
 	}
 }
 
-// What claims are told is tested with the rest of what a request meets, in package plan.
+// The messages for claims are tested with the rest of a VolumeRequest.
 func TestCheck_MistakesAndTroublesAreNoRefusals(t *testing.T) {
 	vars, err := template.StaticValidationVariables(volume("Filesystem", "1Gi"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Check(t.Context(), evaluate, &pavv1.VolumeValidation{MinCapacity: field(`"{{ nope.nope }}"`)}, vars, PersistentVolume)
+	err = CheckSupported(t.Context(), evaluate, &pavv1.VolumeValidation{MinCapacity: field(`"{{ nope.nope }}"`)}, vars, ForPersistentVolume)
 	var mistake *template.Error
-	if !errors.As(err, &mistake) || mistake.Field != "spec.volumeValidation.minCapacity" || errors.Is(err, ErrRefused) {
+	if !errors.As(err, &mistake) || mistake.Field != "spec.volumeValidation.minCapacity" || isError(err) {
 		t.Errorf("a mistake: %v", err)
 	}
 	trouble := errors.New("the API server is away")
 	away := func(context.Context, string, *pavv1.Template, template.Variables) (any, error) { return nil, trouble }
-	err = Check(t.Context(), away, &pavv1.VolumeValidation{VolumeModes: field(`[]`)}, vars, PersistentVolume)
-	if !errors.Is(err, trouble) || errors.Is(err, ErrRefused) {
+	err = CheckSupported(t.Context(), away, &pavv1.VolumeValidation{VolumeModes: field(`[]`)}, vars, ForPersistentVolume)
+	if !errors.Is(err, trouble) || isError(err) {
 		t.Errorf("trouble: %v", err)
 	}
 }

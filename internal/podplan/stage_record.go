@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Record is what the controller agent has found out about a stage: the value of pavv1.AdmittedAnnotation.
-type Record struct {
+// StageRecord is what the controller agent has found out about a stage: the value of pavv1.AdmittedAnnotation.
+type StageRecord struct {
 	// References are what the stage's pods may refer to, whatever becomes of the definition and the client.
 	References []string `json:"references,omitempty"`
 
@@ -21,33 +21,33 @@ type Record struct {
 	// evaluated with them when the objects are gone. A stage's copies never change.
 	Copies bool `json:"copies,omitempty"`
 
-	// Objects are the volume and the claim as they were, where the stage's copies are not true: a tenant may have
+	// StageObjects are the volume and the claim as they were, where the stage's copies are not true: a tenant may have
 	// changed the claim since.
-	Objects *Recorded `json:"objects,omitempty"`
+	Objects *RecordedObjects `json:"objects,omitempty"`
 }
 
-// Recorded is what a record has of the objects that a stage names.
-type Recorded struct {
+// RecordedObjects is what a record has of the objects that a stage names.
+type RecordedObjects struct {
 	Volume      json.RawMessage `json:"volume,omitempty"`
 	Claim       json.RawMessage `json:"claim,omitempty"`
 	Provisioned json.RawMessage `json:"provisioned,omitempty"`
 }
 
 // RecordOf returns the record of a stage, or nil where there is none. A record that cannot be read admits nothing more.
-func RecordOf(stage *pavv1.PavStage) *Record {
+func RecordOf(stage *pavv1.PavStage) *StageRecord {
 	text, found := stage.Annotations[pavv1.AdmittedAnnotation]
 	if !found {
 		return nil
 	}
-	r := &Record{}
+	r := &StageRecord{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {
-		return &Record{}
+		return &StageRecord{}
 	}
 	return r
 }
 
 // Admitted returns the references that a record, which may be nil, admits.
-func (r *Record) Admitted() References {
+func (r *StageRecord) Admitted() References {
 	all := References{}
 	if r != nil {
 		for _, reference := range r.References {
@@ -57,11 +57,11 @@ func (r *Record) Admitted() References {
 	return all
 }
 
-// Kept returns what is kept of the volume and the claim of a stage, for when they are gone: what its record has, or
+// KeptObjects returns what is kept of the volume and the claim of a stage, for when they are gone: what its record has, or
 // else its own copies. The claim that the volume was made for may be missing in both.
-func Kept(stage *pavv1.PavStage) (o Objects, err error) {
+func KeptObjects(stage *pavv1.PavStage) (o StageObjects, err error) {
 	spec := &stage.Spec
-	raw := Recorded{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw}
+	raw := RecordedObjects{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw}
 	if spec.ProvisionedClaim != nil {
 		raw.Provisioned = spec.ProvisionedClaim.Raw
 	}
@@ -83,9 +83,9 @@ func Kept(stage *pavv1.PavStage) (o Objects, err error) {
 	return o, nil
 }
 
-// Current returns the objects of a stage as they are, which may be nil, or as they are kept where one is gone or another
+// CurrentObjects returns the objects of a stage as they are, which may be nil, or as they are kept where one is gone or another
 // one has its name by now. The node's agent renders with these, and the webhook judges with the same.
-func Current(stage *pavv1.PavStage, live, kept Objects) Objects {
+func CurrentObjects(stage *pavv1.PavStage, live, kept StageObjects) StageObjects {
 	o := kept
 	o.Node = live.Node
 	if IsVolume(stage, live.Volume, kept.Volume) {
@@ -103,16 +103,16 @@ func Current(stage *pavv1.PavStage, live, kept Objects) Objects {
 // IsVolume reports whether a volume, which may be nil, is the one that a stage is of, and its claim's still. If not,
 // another one has its name by now, or it is on its way to another claim.
 func IsVolume(stage *pavv1.PavStage, volume, kept map[string]any) bool {
-	return IsSame(volume, kept) && types.UID(Text(volume, "spec", "claimRef", "uid")) == stage.Spec.ClaimRef.UID
+	return IsSame(volume, kept) && types.UID(TextAt(volume, "spec", "claimRef", "uid")) == stage.Spec.ClaimRef.UID
 }
 
 // IsSame reports whether an object, which may be nil, is the one that is kept. If not, another one has its name by now.
 func IsSame(object, kept map[string]any) bool {
-	return object != nil && Text(object, "metadata", "uid") == Text(kept, "metadata", "uid")
+	return object != nil && TextAt(object, "metadata", "uid") == TextAt(kept, "metadata", "uid")
 }
 
-// Text returns the text of an object's field, or nothing.
-func Text(object map[string]any, path ...string) string {
+// TextAt returns the text of an object's field, or nothing.
+func TextAt(object map[string]any, path ...string) string {
 	value, _, _ := unstructured.NestedString(object, path...)
 	return value
 }

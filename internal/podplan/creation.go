@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/topology"
+	"github.com/albertofaria/pav/internal/podplan/topology"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -35,14 +35,14 @@ type Creation struct {
 	// Topology says from where the volume can be used; empty for everywhere.
 	Topology []pavv1.TopologyLabels
 
-	// Pod is the creation pod as its template says; nil where there is none. Within are the nodes
+	// VolumePod is the creation pod as its template says; nil where there is none. Within are the nodes
 	// that it is confined to; nil for all.
 	Pod    map[string]any
 	Within *corev1.NodeSelector
 }
 
 // Create returns how the definition creates the volume.
-func (r Request) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Creation, error) {
+func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Creation, error) {
 	if c == nil {
 		c = &pavv1.VolumeCreation{}
 	}
@@ -74,7 +74,7 @@ func (r Request) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Creation
 }
 
 // handle returns the handle that the definition gives, or "".
-func (r Request) handle(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (string, error) {
+func (r VolumeRequest) handle(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (string, error) {
 	value, err := r.evaluate(ctx, handleField, c.Handle, vars)
 	if err != nil || value == nil {
 		return "", err
@@ -95,7 +95,7 @@ func checkHandle(source, text string) error {
 }
 
 // capacity returns the capacity that the definition gives, or 0.
-func (r Request) capacity(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (int64, error) {
+func (r VolumeRequest) capacity(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (int64, error) {
 	capacity, found, err := r.quantity(ctx, capacityField, c.Capacity, vars)
 	if err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func checkCapacity(source string, capacity, requested int64) error {
 
 // topology returns from where the volume can be used. It must include the node that the scheduler
 // chose, or some place that the StorageClass allows.
-func (r Request) topology(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables, allowed []corev1.TopologySelectorTerm) ([]pavv1.TopologyLabels, error) {
+func (r VolumeRequest) topology(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables, allowed []corev1.TopologySelectorTerm) ([]pavv1.TopologyLabels, error) {
 	value, err := r.evaluate(ctx, topologyField, c.AccessibleTopology, vars)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (r Request) topology(ctx context.Context, c *pavv1.VolumeCreation, vars tem
 }
 
 // allowed returns where the StorageClass allows its volumes to be; empty for everywhere.
-func (r Request) allowed() ([]corev1.TopologySelectorTerm, error) {
+func (r VolumeRequest) allowed() ([]corev1.TopologySelectorTerm, error) {
 	class := &storagev1.StorageClass{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.Class, class); err != nil {
 		return nil, refuse("the StorageClass cannot be read: %w", err)
@@ -161,24 +161,24 @@ type NodeError struct{ Err error }
 func (e *NodeError) Error() string { return e.Err.Error() }
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// Volume is what a volume is that was created.
-type Volume struct {
+// VolumeOutcome is what a volume is that was created.
+type VolumeOutcome struct {
 	Handle   string
 	Capacity int64
 }
 
 // Outcome returns what the volume is, by what the definition says and what the creation pod left in
 // /pav; nil where there was none. What the definition says comes first.
-func (c *Creation) Outcome(result *workflow.Result) (Volume, error) {
+func (c *Creation) Outcome(result *workflow.Result) (VolumeOutcome, error) {
 	if result == nil {
 		result = &workflow.Result{}
 	}
 	handle, err := c.handleOutcome(result)
 	if err != nil {
-		return Volume{}, err
+		return VolumeOutcome{}, err
 	}
 	capacity, err := c.capacityOutcome(result)
-	return Volume{Handle: handle, Capacity: capacity}, err
+	return VolumeOutcome{Handle: handle, Capacity: capacity}, err
 }
 
 func (c *Creation) handleOutcome(result *workflow.Result) (string, error) {

@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/topology"
+	"github.com/albertofaria/pav/internal/podplan/topology"
 )
 
 // Source is what the ledger kept of the objects that a volume was made from.

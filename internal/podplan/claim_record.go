@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Record returns a claim as it is recorded, or an Error if it is too large for that.
-func Record(claim map[string]any) (*apiextensionsv1.JSON, error) {
+// RecordClaim returns a claim as it is recorded, or an Error if it is too large for that.
+func RecordClaim(claim map[string]any) (*apiextensionsv1.JSON, error) {
 	raw, err := json.Marshal(claim)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the claim: %w", err)
@@ -41,7 +41,7 @@ func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error 
 		return refuse("status.provisionedClaim is no object; the claim is validated again")
 	}
 	// Both as plain data of JSON: numbers of different Go types are one number.
-	raw, err := Record(claim)
+	raw, err := RecordClaim(claim)
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,11 @@
-package validation
+package podplan
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
@@ -17,35 +14,18 @@ import (
 // Whose volume it is, as messages call it: that of a claim, in dynamic provisioning, or one that is
 // written down in a PersistentVolume, in static provisioning.
 const (
-	Claim            = "the claim"
-	PersistentVolume = "the persistent volume"
+	ForClaim            = "the claim"
+	ForPersistentVolume = "the persistent volume"
 )
-
-// PodTemplate is the path of the validation pod's template, which is not looked at here.
-const PodTemplate = "spec.volumeValidation.podTemplate"
-
-// ErrRefused means that the definition does not provision such a volume.
-var ErrRefused = errors.New("the provisioner does not support the volume")
-
-// refusal is an ErrRefused whose text is all there is to say to whoever asked for the volume.
-type refusal struct{ err error }
-
-func (r *refusal) Error() string        { return r.err.Error() }
-func (r *refusal) Unwrap() error        { return r.err }
-func (r *refusal) Is(target error) bool { return target == ErrRefused }
-
-func refuse(format string, args ...any) error {
-	return &refusal{fmt.Errorf(format, args...)}
-}
 
 // Evaluate returns the value of a field of a definition in a context. It is never given a nil definition.
 type Evaluate func(ctx context.Context, field string, definition *pavv1.Template, vars template.Variables) (any, error)
 
-// Check returns why a volume cannot be had: an ErrRefused where the definition says so, a
-// *template.Error where the definition itself is wrong, and else what evaluate returned. The variables
-// are template.DynamicValidationVariables with who being Claim, or template.StaticValidationVariables
-// with who being PersistentVolume. A nil VolumeValidation stands for an empty one.
-func Check(ctx context.Context, evaluate Evaluate, v *pavv1.VolumeValidation, vars template.Variables, who string) error {
+// CheckSupported runs the checks of spec.volumeValidation that need no pod. It returns an *Error if the definition does
+// not support the volume, a *template.Error if the definition itself is wrong, or an error of evaluate. Vars are
+// template.DynamicValidationVariables if who is ForClaim, and template.StaticValidationVariables if who is
+// ForPersistentVolume. A nil VolumeValidation stands for an empty one.
+func CheckSupported(ctx context.Context, evaluate Evaluate, v *pavv1.VolumeValidation, vars template.Variables, who string) error {
 	if v == nil {
 		v = &pavv1.VolumeValidation{}
 	}
@@ -58,7 +38,7 @@ func Check(ctx context.Context, evaluate Evaluate, v *pavv1.VolumeValidation, va
 	return nil
 }
 
-// check is one call of Check.
+// check is one call of CheckSupported.
 type check struct {
 	evaluate   Evaluate
 	definition *pavv1.VolumeValidation
@@ -131,7 +111,7 @@ func (c *check) maxCapacity(ctx context.Context) error {
 
 // verb says what is done to a capacity: a PersistentVolume has but one.
 func (c *check) verb(ofClaim string) string {
-	if c.who == Claim {
+	if c.who == ForClaim {
 		return ofClaim
 	}
 	return "asks for a capacity of"
@@ -176,9 +156,4 @@ func (c *check) list(ctx context.Context, field string, given *pavv1.Template, b
 		}
 	}
 	return items, nil
-}
-
-// bytes writes a capacity as people do.
-func bytes(n int64) string {
-	return resource.NewQuantity(n, resource.BinarySI).String()
 }

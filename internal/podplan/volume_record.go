@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ func RecordedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
 	return recorded(volume, "spec.claim", volume.Spec.Claim)
 }
 
-// ProvisionedClaim returns a volume's claim as it was when the volume was made.
-func ProvisionedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
+// RecordedProvisionedClaim returns a volume's claim as it was when the volume was made.
+func RecordedProvisionedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
 	if claim := volume.Status.ProvisionedClaim; claim != nil {
 		return recorded(volume, "status.provisionedClaim", *claim)
 	}

@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"context"
@@ -12,32 +12,11 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/validation"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Error is why a volume cannot be staged until somebody changes something: the volume or the definition.
-type Error struct{ Err error }
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
-// IsRefusal says whether err is about the volume or its definition, and not about how they were looked at.
-func IsRefusal(err error) bool {
-	var refusal *Error
-	var mistake *template.Error
-	return errors.As(err, &refusal) || errors.As(err, &mistake)
-}
-
-// The fields of pod templates, for errors.
-const (
-	ValidationPod = validation.PodTemplate
-	StagingPod    = "spec.volumeStaging.podTemplate"
-	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
-)
-
-// Request evaluates a definition.
-type Request struct {
+// StageRequest evaluates a definition.
+type StageRequest struct {
 	// Provisioner has the definition.
 	Provisioner *pavv1.PavProvisioner
 
@@ -48,8 +27,8 @@ type Request struct {
 	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
 }
 
-// Objects are what the templates of staging and unstaging see, as the API server returned them.
-type Objects struct {
+// StageObjects are what the templates of staging and unstaging see, as the API server returned them.
+type StageObjects struct {
 	Volume, Claim, Node map[string]any
 
 	// Provisioned is the claim that the volume was made for, as it was then; nil where there was none.
@@ -57,21 +36,17 @@ type Objects struct {
 }
 
 // Validate checks what of a statically provisioned volume needs no pod.
-func (r Request) Validate(ctx context.Context, volume map[string]any) error {
+func (r StageRequest) Validate(ctx context.Context, volume map[string]any) error {
 	vars, err := template.StaticValidationVariables(volume)
 	if err != nil {
 		return &Error{err}
 	}
 	own, _, _ := unstructured.NestedString(volume, "spec", "claimRef", "namespace")
-	err = validation.Check(ctx, r.evaluator(own), r.Provisioner.Spec.VolumeValidation, vars, validation.PersistentVolume)
-	if errors.Is(err, validation.ErrRefused) {
-		return &Error{err}
-	}
-	return err
+	return CheckSupported(ctx, r.evaluator(own), r.Provisioner.Spec.VolumeValidation, vars, ForPersistentVolume)
 }
 
 // Validation returns the validation pod of a statically provisioned volume, or nil where there is none.
-func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume map[string]any) (*corev1.Pod, error) {
+func (r StageRequest) Validation(ctx context.Context, stage *pavv1.PavStage, volume map[string]any) (*corev1.Pod, error) {
 	v := r.Provisioner.Spec.VolumeValidation
 	if v == nil || v.PodTemplate == nil {
 		return nil, nil
@@ -84,7 +59,7 @@ func (r Request) Validation(ctx context.Context, stage *pavv1.PavStage, volume m
 	if err != nil || value == nil {
 		return nil, err
 	}
-	return build(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
+	return buildStagePod(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
 }
 
 // errUnprivileged refuses a device that a pod without privilege made: a container that may make device files, as
@@ -101,7 +76,7 @@ func isPrivileged(pod *corev1.PodSpec) bool {
 // Staging returns the staging pod. If it has references, or if the unstaging pod is to have some, or cannot be told
 // yet, the pod asks to be judged: unstaging must not depend on a client, which is gone by then. It says so also where
 // it is judged anyway, as defaults and other webhooks may take away what it is judged for.
-func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) (*corev1.Pod, error) {
+func (r StageRequest) Staging(ctx context.Context, stage *pavv1.PavStage, o StageObjects) (*corev1.Pod, error) {
 	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
 	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
 		return nil, &Error{fmt.Errorf("%s.spec.containers: %w", StagingPod, errUnprivileged)}
@@ -124,7 +99,7 @@ func (r Request) Staging(ctx context.Context, stage *pavv1.PavStage, o Objects) 
 
 // Planned returns the references that the pods of a stage may have by the definition. A template that cannot be
 // evaluated plans no pod. Account looks up a service account, nil where there is none.
-func (r Request) Planned(ctx context.Context, stage *pavv1.PavStage, o Objects, account Account) (References, error) {
+func (r StageRequest) Planned(ctx context.Context, stage *pavv1.PavStage, o StageObjects, account Account) (References, error) {
 	planned := References{}
 	for _, plan := range []func() (*corev1.Pod, error){
 		func() (*corev1.Pod, error) { return r.Validation(ctx, stage, o.Volume) },
@@ -146,7 +121,7 @@ func (r Request) Planned(ctx context.Context, stage *pavv1.PavStage, o Objects, 
 }
 
 // Unstaging returns an unstaging pod, or nil where there is none.
-func (r Request) Unstaging(ctx context.Context, stage *pavv1.PavStage, o Objects, attempt int32) (*corev1.Pod, error) {
+func (r StageRequest) Unstaging(ctx context.Context, stage *pavv1.PavStage, o StageObjects, attempt int32) (*corev1.Pod, error) {
 	u := r.Provisioner.Spec.VolumeUnstaging
 	if u == nil || u.PodTemplate == nil {
 		return nil, nil
@@ -154,7 +129,7 @@ func (r Request) Unstaging(ctx context.Context, stage *pavv1.PavStage, o Objects
 	return r.pod(ctx, stage, pavv1.WorkflowUnstaging, UnstagingPod, u.PodTemplate, o, attempt)
 }
 
-func (r Request) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o Objects, attempt int32) (*corev1.Pod, error) {
+func (r StageRequest) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o StageObjects, attempt int32) (*corev1.Pod, error) {
 	vars, err := template.StagingVariables(o.Volume, o.Claim, o.Provisioned, o.Node, stage.Spec.ReadOnly)
 	if err != nil {
 		return nil, err
@@ -163,11 +138,11 @@ func (r Request) pod(ctx context.Context, stage *pavv1.PavStage, kind, field str
 	if err != nil {
 		return nil, err
 	}
-	return build(stage, kind, field, value, attempt)
+	return buildStagePod(stage, kind, field, value, attempt)
 }
 
 // evaluator returns what evaluates a field, which the definition has, for a claim of the namespace.
-func (r Request) evaluator(own string) func(context.Context, string, *pavv1.Template, template.Variables) (any, error) {
+func (r StageRequest) evaluator(own string) func(context.Context, string, *pavv1.Template, template.Variables) (any, error) {
 	lookups := template.Lookups{Own: own, Allowed: r.Provisioner.Spec.AllowedClaimNamespaces, Foreign: r.Foreign}
 	getPVC := lookups.Restrict(r.GetPVC)
 	return func(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
@@ -188,13 +163,13 @@ func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextens
 	return &record.Spec.Claim // made by a version of PaV that recorded nothing else
 }
 
-// build returns the pod of an evaluated template inside its fence.
-func build(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
+// buildStagePod returns the pod of an evaluated template inside its fence.
+func buildStagePod(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
 	rendered, err := template.Object(field, value)
 	if err != nil {
 		return nil, err
 	}
-	pod, err := workflow.Build(field, rendered, fence(stage, kind, attempt))
+	pod, err := workflow.Build(field, rendered, stageFence(stage, kind, attempt))
 	if err != nil {
 		return nil, &Error{err}
 	}

@@ -1,4 +1,4 @@
-package stageplan
+package podplan
 
 import (
 	"flag"
@@ -75,7 +75,7 @@ func TestReferences_KnowEveryTextOfAPodsSpec(t *testing.T) {
 	lists := map[bool][]string{}
 	for _, v := range variants(reflect.TypeFor[corev1.PodSpec](), "spec") {
 		spec, _ := reflect.TypeAssert[corev1.PodSpec](v.value)
-		references, err := Of(&corev1.Pod{Spec: spec})
+		references, err := PodReferences(&corev1.Pod{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/validation"
 )
 
-// Error is why a request cannot be met until somebody changes something: the claim, its
-// StorageClass, the definition, or a pod. Its text is for the user who wrote the claim.
+// Error is why a volume cannot be provisioned or staged until somebody changes something: the claim, its StorageClass,
+// the PersistentVolume, the definition, or a pod. Its text is for the user who wrote the claim.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -24,17 +23,17 @@ func refuse(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, args...)}
 }
 
-// IsRefusal says whether err is about the request, and not about how it was looked at: those are
-// errors of the API server, and pass by themselves.
+// IsRefusal reports whether err is about the request or its definition. All other errors are of the API server, and
+// pass by themselves.
 func IsRefusal(err error) bool {
 	var refusal *Error
 	var mistake *template.Error
 	return errors.As(err, &refusal) || errors.As(err, &mistake)
 }
 
-// Request is a volume that a claim asks for. The objects are as the API server returned them; they
+// VolumeRequest is a volume that a claim asks for. The objects are as the API server returned them; they
 // hold text of tenants, which is only ever data here.
-type Request struct {
+type VolumeRequest struct {
 	// Provisioner and Generation tell the definition apart from all others.
 	Provisioner types.UID
 	Generation  int64
@@ -55,7 +54,7 @@ type Request struct {
 }
 
 // evaluate returns the value of a field, or nil where it is absent.
-func (r Request) evaluate(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
+func (r VolumeRequest) evaluate(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
 	if given == nil {
 		return nil, nil
 	}
@@ -66,7 +65,7 @@ func (r Request) evaluate(ctx context.Context, field string, given *pavv1.Templa
 }
 
 // pod returns the value of a pod template, or nil where it is absent.
-func (r Request) pod(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (map[string]any, error) {
+func (r VolumeRequest) pod(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (map[string]any, error) {
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil || value == nil {
 		return nil, err
@@ -76,14 +75,16 @@ func (r Request) pod(ctx context.Context, field string, given *pavv1.Template, v
 
 // The fields of pod templates, for errors.
 const (
-	ValidationPod = validation.PodTemplate
+	ValidationPod = "spec.volumeValidation.podTemplate"
 	CreationPod   = "spec.volumeCreation.podTemplate"
 	DeletionPod   = "spec.volumeDeletion.podTemplate"
+	StagingPod    = "spec.volumeStaging.podTemplate"
+	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
 )
 
 // Deletion returns the deletion pod as its template says; nil where there is none. Handle is the
 // volume's, "" where it has none that is known to be its own.
-func (r Request) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, handle string) (map[string]any, error) {
+func (r VolumeRequest) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, handle string) (map[string]any, error) {
 	if d == nil || d.PodTemplate == nil {
 		return nil, nil
 	}

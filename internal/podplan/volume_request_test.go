@@ -1,4 +1,4 @@
-package plan
+package podplan
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 
 func field(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-func requestOf(claim map[string]any) Request {
-	return Request{
+func requestOf(claim map[string]any) VolumeRequest {
+	return VolumeRequest{
 		Claim:     claim,
 		Class:     map[string]any{"parameters": map[string]any{"pool": "gold"}},
 		Templates: template.NewEvaluator(template.DefaultLimits()),
@@ -28,14 +28,14 @@ func requestOf(claim map[string]any) Request {
 }
 
 // volumeOf returns what the volume of a definition without pods is.
-func volumeOf(t *testing.T, r Request, validation *pavv1.VolumeValidation, creation *pavv1.VolumeCreation) (Volume, error) {
+func volumeOf(t *testing.T, r VolumeRequest, validation *pavv1.VolumeValidation, creation *pavv1.VolumeCreation) (VolumeOutcome, error) {
 	t.Helper()
 	if _, err := r.Validate(t.Context(), validation); err != nil {
-		return Volume{}, err
+		return VolumeOutcome{}, err
 	}
 	c, err := r.Create(t.Context(), creation)
 	if err != nil {
-		return Volume{}, err
+		return VolumeOutcome{}, err
 	}
 	return c.Outcome(nil)
 }
@@ -61,35 +61,35 @@ func TestRequest(t *testing.T) {
 		validation *pavv1.VolumeValidation
 		creation   *pavv1.VolumeCreation
 		claim      map[string]any
-		want       Volume
+		want       VolumeOutcome
 		err        string
 	}{
-		"defaults":                           {creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
-		"handle and capacity are evaluated":  {creation: creation(`"{{ params.pool }}/{{ pvc.metadata.name }}"`, `"2Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"gold/data", 2 << 30}},
-		"a capacity may be a number":         {creation: creation(`null`, `1073741824`), claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
-		"the default handle can be used":     {creation: creation(`"x-{{ defaultHandle }}"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"x-pvc-u1", 1 << 30}},
+		"defaults":                           {creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
+		"handle and capacity are evaluated":  {creation: creation(`"{{ params.pool }}/{{ pvc.metadata.name }}"`, `"2Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"gold/data", 2 << 30}},
+		"a capacity may be a number":         {creation: creation(`null`, `1073741824`), claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
+		"the default handle can be used":     {creation: creation(`"x-{{ defaultHandle }}"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"x-pvc-u1", 1 << 30}},
 		"no volumeCreation":                  {claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.capacity: is required, as there is no creation pod that could write /pav/capacity"},
 		"a capacity below the request":       {creation: creation(`null`, `"512Mi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.capacity: the volume would have a capacity of 512Mi, but the claim requests 1Gi"},
 		"a capacity that is none":            {creation: creation(`null`, `"big"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.capacity: "},
 		"an empty handle":                    {creation: creation(`""`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.handle: the handle is empty"},
 		"a long handle":                      {creation: creation(`"`+strings.Repeat("x", 129)+`"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.handle: the handle is 129 bytes long, and may have 128 at most"},
-		"a handle of 128 bytes":              {creation: creation(`"`+strings.Repeat("x", 128)+`"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{strings.Repeat("x", 128), 1 << 30}},
+		"a handle of 128 bytes":              {creation: creation(`"`+strings.Repeat("x", 128)+`"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{strings.Repeat("x", 128), 1 << 30}},
 		"a handle with a newline":            {creation: creation(`"a\nb"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: `spec.volumeCreation.handle: the handle "a\nb" has control characters`},
 		"a handle that is a list":            {creation: creation(`["a"]`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.handle: must be a string, not a list"},
 		"a template that fails names itself": {creation: creation(`"{{ nope.nope }}"`, `"1Gi"`), claim: claimFor("Filesystem", once, "1Gi", ""), err: "spec.volumeCreation.handle: "},
 		"a block volume is not supported":    {creation: capacity, claim: claimFor("Block", once, "1Gi", ""), err: "the claim asks for volume mode Block, but the provisioner supports only Filesystem"},
-		"but by provisioners that say so":    {validation: &pavv1.VolumeValidation{VolumeModes: field(`["Block"]`)}, creation: capacity, claim: claimFor("Block", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
+		"but by provisioners that say so":    {validation: &pavv1.VolumeValidation{VolumeModes: field(`["Block"]`)}, creation: capacity, claim: claimFor("Block", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 		"a mode that is none":                {validation: &pavv1.VolumeValidation{VolumeModes: field(`["Tape"]`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), err: `spec.volumeValidation.volumeModes[0]: "Tape" is none of Filesystem, Block`},
-		"all access modes by default":        {creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
+		"all access modes by default":        {creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 		"an access mode is not supported":    {validation: &pavv1.VolumeValidation{AccessModes: field(`["ReadWriteOnce", "ReadOnlyMany"]`)}, creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteMany"}, "1Gi", ""), err: "the claim asks for access mode ReadWriteMany, but the provisioner supports only ReadWriteOnce, ReadOnlyMany"},
-		"one pod where one node is":          {validation: &pavv1.VolumeValidation{AccessModes: field(`["ReadWriteOnce"]`)}, creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteOncePod"}, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
+		"one pod where one node is":          {validation: &pavv1.VolumeValidation{AccessModes: field(`["ReadWriteOnce"]`)}, creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteOncePod"}, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 		"one pod where one node is not":      {validation: &pavv1.VolumeValidation{AccessModes: field(`["ReadOnlyMany"]`)}, creation: capacity, claim: claimFor("Filesystem", []any{"ReadWriteOncePod"}, "1Gi", ""), err: "access mode ReadWriteOncePod"},
-		"a list may be a template":           {validation: &pavv1.VolumeValidation{AccessModes: field(`"{% set yaml = true %}[ReadWriteOnce]"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
+		"a list may be a template":           {validation: &pavv1.VolumeValidation{AccessModes: field(`"{% set yaml = true %}[ReadWriteOnce]"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 		"a limit below the least capacity":   {validation: &pavv1.VolumeValidation{MinCapacity: field(`"10Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", "2Gi"), err: "the claim limits its capacity to 2Gi, but the provisioner's volumes have at least 10Gi"},
-		"no limit":                           {validation: &pavv1.VolumeValidation{MinCapacity: field(`"10Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
-		"a limit of the least capacity":      {validation: &pavv1.VolumeValidation{MinCapacity: field(`"2Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", "2Gi"), want: Volume{"pvc-u1", 1 << 30}},
+		"no limit":                           {validation: &pavv1.VolumeValidation{MinCapacity: field(`"10Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
+		"a limit of the least capacity":      {validation: &pavv1.VolumeValidation{MinCapacity: field(`"2Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", "2Gi"), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 		"a request above the most capacity":  {validation: &pavv1.VolumeValidation{MaxCapacity: field(`"1Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "2Gi", ""), err: "the claim requests a capacity of 2Gi, but the provisioner's volumes have at most 1Gi"},
-		"a request of the most capacity":     {validation: &pavv1.VolumeValidation{MaxCapacity: field(`"1Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: Volume{"pvc-u1", 1 << 30}},
+		"a request of the most capacity":     {validation: &pavv1.VolumeValidation{MaxCapacity: field(`"1Gi"`)}, creation: capacity, claim: claimFor("Filesystem", once, "1Gi", ""), want: VolumeOutcome{"pvc-u1", 1 << 30}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,14 +114,14 @@ func TestOutcome(t *testing.T) {
 	tests := map[string]struct {
 		creation *Creation
 		result   *workflow.Result
-		want     Volume
+		want     VolumeOutcome
 		err      string
 	}{
-		"the definition comes first":         {creation: given, result: &workflow.Result{Handle: "pods", Capacity: "3Gi"}, want: Volume{"given", 2 << 30}},
-		"also before what cannot be read":    {creation: given, result: &workflow.Result{Unreadable: map[string]string{"handle": "is a directory", "capacity": "is a directory"}}, want: Volume{"given", 2 << 30}},
-		"then comes the pod":                 {creation: open, result: &workflow.Result{Handle: "pods", Capacity: "3Gi"}, want: Volume{"pods", 3 << 30}},
-		"then the default":                   {creation: open, result: &workflow.Result{Capacity: "1Gi"}, want: Volume{byDefault, 1 << 30}},
-		"bytes":                              {creation: open, result: &workflow.Result{Capacity: "1073741825"}, want: Volume{byDefault, 1<<30 + 1}},
+		"the definition comes first":         {creation: given, result: &workflow.Result{Handle: "pods", Capacity: "3Gi"}, want: VolumeOutcome{"given", 2 << 30}},
+		"also before what cannot be read":    {creation: given, result: &workflow.Result{Unreadable: map[string]string{"handle": "is a directory", "capacity": "is a directory"}}, want: VolumeOutcome{"given", 2 << 30}},
+		"then comes the pod":                 {creation: open, result: &workflow.Result{Handle: "pods", Capacity: "3Gi"}, want: VolumeOutcome{"pods", 3 << 30}},
+		"then the default":                   {creation: open, result: &workflow.Result{Capacity: "1Gi"}, want: VolumeOutcome{byDefault, 1 << 30}},
+		"bytes":                              {creation: open, result: &workflow.Result{Capacity: "1073741825"}, want: VolumeOutcome{byDefault, 1<<30 + 1}},
 		"no capacity":                        {creation: open, result: &workflow.Result{}, err: "spec.volumeCreation.capacity is not given, and the creation pod wrote no /pav/capacity"},
 		"a capacity below the request":       {creation: open, result: &workflow.Result{Capacity: "512Mi"}, err: "the creation pod's /pav/capacity: the volume would have a capacity of 512Mi, but the claim requests 1Gi"},
 		"no quantity":                        {creation: open, result: &workflow.Result{Capacity: "NaN"}, err: `the creation pod's /pav/capacity: "NaN": the capacity is no quantity`},
@@ -132,9 +132,9 @@ func TestOutcome(t *testing.T) {
 		"a handle that cannot be read":       {creation: open, result: &workflow.Result{Capacity: "1Gi", Unreadable: map[string]string{"handle": "is a symbolic link"}}, err: "the creation pod's /pav/handle: is a symbolic link"},
 		"a handle with a newline":            {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: "a\nb"}, err: `the creation pod's /pav/handle: the handle "a\nb" has control characters`},
 		"a handle that is too long":          {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: strings.Repeat("x", 129)}, err: "the creation pod's /pav/handle: the handle is 129 bytes long, and may have 128 at most"},
-		"a handle that looks like a path":    {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: "../../etc"}, want: Volume{"../../etc", 1 << 30}},
-		"no pod, and all in the definition":  {creation: given, want: Volume{"given", 2 << 30}},
-		"a handle of spaces is stored as is": {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: " a "}, want: Volume{" a ", 1 << 30}},
+		"a handle that looks like a path":    {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: "../../etc"}, want: VolumeOutcome{"../../etc", 1 << 30}},
+		"no pod, and all in the definition":  {creation: given, want: VolumeOutcome{"given", 2 << 30}},
+		"a handle of spaces is stored as is": {creation: open, result: &workflow.Result{Capacity: "1Gi", Handle: " a "}, want: VolumeOutcome{" a ", 1 << 30}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
