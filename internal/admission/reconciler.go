@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // steps is more than a pass ever has.
@@ -37,19 +36,19 @@ type renewer struct {
 }
 
 func (r *renewer) register(mgr ctrl.Manager) error {
-	mine := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: r.key}}
+	mine := func(context.Context, client.Object) []ctrl.Request {
+		return []ctrl.Request{{NamespacedName: r.key}}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificate").
 		For(&corev1.Secret{}). // the cache has one
 		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(mine)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.Backoff(), NeedLeaderElection: new(false)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.Backoff(), NeedLeaderElection: new(false)}).
 		Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (r *renewer) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	for _, err := range []error{
@@ -73,7 +72,7 @@ func (r *renewer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 			return ctrl.Result{RequeueAfter: p.after}, nil
 		}
 		if err := r.act(ctx, s, p, secret, configuration); err != nil {
-			return retry.Result(err)
+			return reconcile.Result(err)
 		}
 		ctrl.LoggerFrom(ctx).Info("renewed the certificate of the webhook", "step", p.step)
 	}

@@ -8,11 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // Recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
@@ -40,7 +39,7 @@ func wantsRecord(object client.Object) bool {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Recorder) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stage := &pavv1.PavStage{}
 	if err := r.Cache.Get(ctx, request.NamespacedName, stage); err != nil || !wantsRecord(stage) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -53,5 +52,5 @@ func (r *Recorder) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil || !s.used || found.objects == nil {
 		return ctrl.Result{}, err
 	}
-	return retry.Result(write(ctx, r.Pods.Client, stage, nextRecord(s.record, nil, found)))
+	return reconcile.Result(write(ctx, r.Pods.Client, stage, nextRecord(s.record, nil, found)))
 }

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -95,7 +95,7 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.AddReadyzCheck("webhook", ready); err != nil {
 		return fmt.Errorf("adding the webhook's readiness check: %w", err)
 	}
-	if err := (&Recorder{Cache: mgr.GetClient(), Pods: pods}).Register(mgr, controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.Backoff()}); err != nil {
+	if err := (&Recorder{Cache: mgr.GetClient(), Pods: pods}).Register(mgr, controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.Backoff()}); err != nil {
 		return fmt.Errorf("registering the writer of records: %w", err)
 	}
 	renewer := &renewer{

@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/stage"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
-	"github.com/albertofaria/pav/internal/live"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -57,7 +57,7 @@ type Reconcilers struct {
 // NewReconcilers returns the reconcilers of an agent. A pass reads a dozen objects and lists from the API server,
 // and would hardly ever end well where a fifth of the reads fail: these are repeated one by one.
 func NewReconcilers(p Parts) *Reconcilers {
-	p.Live, p.Direct = live.Reader{Reader: p.Live}, live.Client{Client: p.Direct}
+	p.Live, p.Direct = reconcile.RetryingReader{Reader: p.Live}, reconcile.RetryingClient{Client: p.Direct}
 	if p.Now == nil {
 		p.Now = time.Now
 	}

@@ -19,10 +19,9 @@ import (
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -42,7 +41,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, log logr.Logger) erro
 	if err != nil {
 		return err
 	}
-	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := reconcile.RegisterIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if err := register(ctx, mgr, cluster.Now, o); err != nil {
@@ -130,6 +129,6 @@ func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Opt
 		}
 	}
 	return reconcilers.Register(mgr, func() controller.Options {
-		return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Backoff()}
+		return controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: reconcile.Backoff()}
 	})
 }

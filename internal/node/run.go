@@ -25,7 +25,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
-	"github.com/albertofaria/pav/internal/live"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
@@ -33,6 +32,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/register"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -224,7 +224,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, cl
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
 	}
-	reader := live.Watching{WithWatch: direct}
+	reader := reconcile.RetryingWatcher{WithWatch: direct}
 	events, err := observe.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
 	if err != nil {
 		return nil, nil, err

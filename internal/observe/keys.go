@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // The keys by which both agents' log lines name things. Claims and pods are named NAMESPACE/NAME.
@@ -25,9 +25,9 @@ func Name(namespace, name string) string { return namespace + "/" + name }
 
 // Requests makes the loggers of a reconciler, for builder.WithLogConstructor: their lines have the
 // controller's name, the object of the request under its key, and what more says of that, if anything does.
-func Requests(log logr.Logger, controller, key string, more func(types.NamespacedName) []any) func(*reconcile.Request) logr.Logger {
+func Requests(log logr.Logger, controller, key string, more func(types.NamespacedName) []any) func(*ctrl.Request) logr.Logger {
 	log = log.WithValues("controller", controller)
-	return func(request *reconcile.Request) logr.Logger {
+	return func(request *ctrl.Request) logr.Logger {
 		if request == nil {
 			return log
 		}

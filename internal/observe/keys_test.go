@@ -8,19 +8,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 func TestRequests_NameTheirObject(t *testing.T) {
 	more := func(name types.NamespacedName) []any { return []any{Claim, Name("default", name.Name)} }
 	for want, test := range map[string]struct {
-		request *reconcile.Request
+		request *ctrl.Request
 		more    func(types.NamespacedName) []any
 	}{
 		`"controller":"c"}`:                                    {},
-		`"controller":"c","volume":"pv"}`:                      {request: &reconcile.Request{NamespacedName: types.NamespacedName{Name: "pv"}}},
-		`"controller":"c","volume":"ns/pv"}`:                   {request: &reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pv"}}},
-		`"controller":"c","volume":"pv","claim":"default/pv"}`: {request: &reconcile.Request{NamespacedName: types.NamespacedName{Name: "pv"}}, more: more},
+		`"controller":"c","volume":"pv"}`:                      {request: &ctrl.Request{NamespacedName: types.NamespacedName{Name: "pv"}}},
+		`"controller":"c","volume":"ns/pv"}`:                   {request: &ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pv"}}},
+		`"controller":"c","volume":"pv","claim":"default/pv"}`: {request: &ctrl.Request{NamespacedName: types.NamespacedName{Name: "pv"}}, more: more},
 	} {
 		out := &bytes.Buffer{}
 		Requests(NewLogger(out, LogOptions{}), "c", Volume, test.more)(test.request).Info("x")

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/podplan/topology"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // Source is what the ledger kept of the objects that a volume was made from.

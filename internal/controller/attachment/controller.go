@@ -16,12 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // Reconciler tells the pods that wait for a volume of a driver that does not exist.
@@ -52,16 +51,16 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	attachment := &storagev1.VolumeAttachment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, attachment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	known, err := r.known(ctx, attachment.Spec.Attacher, attachment.Spec.NodeName)
 	if err != nil || known || attachment.Spec.Source.PersistentVolumeName == nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
-	return retry.Result(r.tell(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
+	return reconcile.Result(r.tell(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
 }
 
 // known says whether there is anything that a driver's name can stand for: also a driver that is

@@ -17,14 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/watches"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // Reconciler turns claims into PavVolumes.
@@ -50,8 +47,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByClass))).
-		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(index.ClaimsByProvisioner)), builder.WithPredicates(watches.MoreThanCounts)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByClass))).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
 		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "claim", observe.Claim, nil)).
@@ -62,24 +59,24 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 // business of its claim.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-func claimOf(_ context.Context, object client.Object) []reconcile.Request {
+func claimOf(_ context.Context, object client.Object) []ctrl.Request {
 	volume, ok := object.(*pavv1.PavVolume)
 	if !ok {
 		return nil
 	}
 	ref := volume.Spec.ClaimRef
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
 }
 
 // claimsBy maps an object to the unbound claims that an index lists under the object's name.
 func (r *Reconciler) claimsBy(name string) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
 		claims := &corev1.PersistentVolumeClaimList{}
 		if err := r.Client.List(ctx, claims, client.MatchingFields{name: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up", "index", name, "key", object.GetName())
 			return nil
 		}
-		requests := make([]reconcile.Request, len(claims.Items))
+		requests := make([]ctrl.Request, len(claims.Items))
 		for i := range claims.Items {
 			requests[i].NamespacedName = client.ObjectKeyFromObject(&claims.Items[i])
 		}
@@ -88,7 +85,7 @@ func (r *Reconciler) claimsBy(name string) handler.MapFunc {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
 		r.repeats.Forget(request.String())
@@ -101,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return retry.Result(r.act(ctx, o, decide(o)))
+	return reconcile.Result(r.act(ctx, o, decide(o)))
 }
 
 // gather collects from the cache what the decision depends on.
@@ -144,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	case refuse:
 		// No failure of PaV's, and whatever would change it is watched. It is repeated while the claim
 		// exists only because events expire.
-		return &retry.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)}
+		return &reconcile.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)}
 	case create:
 		return r.create(ctx, o)
 	case copyClaim:

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read
@@ -36,7 +36,7 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 		return err
 	}
 	if size := len(volume.Spec.Claim.Raw); size > pavv1.MaxClaimCopy {
-		return &retry.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
+		return &reconcile.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
 			fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, pavv1.MaxClaimCopy))}
 	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
@@ -113,7 +113,7 @@ func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.P
 // copyClaim brings the PavVolume's copy of the claim up to date.
 func (r *Reconciler) copyClaim(ctx context.Context, o observed) error {
 	if wait := r.copies.wait(client.ObjectKeyFromObject(o.claim), r.Now()); wait > 0 {
-		return &retry.Later{After: wait}
+		return &reconcile.Later{After: wait}
 	}
 	raw, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
 	if err != nil || raw == nil || raw.GetUID() != o.claim.UID {

@@ -18,14 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -43,7 +41,7 @@ type Reconciler struct {
 
 // leftovers is the request to look for labels on pods of nodes that are not cordoned any more, as after a time
 // without a leader.
-var leftovers = reconcile.Request{}
+var leftovers = ctrl.Request{}
 
 // Register adds the reconciler and its watches to the manager. Requests are for nodes.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
@@ -51,7 +49,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Named("drain").
 		For(&corev1.Node{}, builder.WithPredicates(cordonChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.cordonedNodeOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 			queue.Add(leftovers)
 			return nil
 		})).
@@ -72,7 +70,7 @@ func isCordonedNode(object client.Object) bool {
 	return ok && isCordoned(node)
 }
 
-func (r *Reconciler) cordonedNodeOf(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) cordonedNodeOf(ctx context.Context, object client.Object) []ctrl.Request {
 	stage, ok := object.(*pavv1.PavStage)
 	if !ok {
 		return nil
@@ -84,7 +82,7 @@ func (r *Reconciler) cordonedNodeOf(ctx context.Context, object client.Object) [
 	if node == nil || !isCordoned(node) {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: node.Name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: node.Name}}}
 }
 
 // findNode returns a node, or nil where there is none of that name.
@@ -101,16 +99,16 @@ func findNode(ctx context.Context, reader client.Reader, name string) (*corev1.N
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request == leftovers {
-		return retry.Result(r.protectLabelled(ctx))
+		return reconcile.Result(r.protectLabelled(ctx))
 	}
 	node, err := findNode(ctx, r.Client, request.Name)
 	if err != nil || node == nil {
 		return ctrl.Result{}, err
 	}
 	if !isCordoned(node) {
-		return retry.Result(r.protectLabelled(ctx, client.MatchingFields{"spec.nodeName": node.Name}))
+		return reconcile.Result(r.protectLabelled(ctx, client.MatchingFields{"spec.nodeName": node.Name}))
 	}
 	return r.look(ctx, node)
 }
@@ -135,9 +133,9 @@ func (r *Reconciler) protectLabelled(ctx context.Context, among ...client.ListOp
 }
 
 // look decides about the staging pods of a cordoned node.
-func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{index.StagesByNode: node.Name}); err != nil {
+	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("looking up the stages of node %q: %w", node.Name, err)
 	}
 	if len(stages.Items) == 0 {
@@ -157,7 +155,7 @@ func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (reconcile.Res
 		failures = append(failures, r.decideStage(ctx, &stages.Items[i], isCordoned(live), pods.Items))
 	}
 	if err = errors.Join(failures...); err != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	return ctrl.Result{RequeueAfter: nextLook(live, pods.Items, r.Now())}, nil
 }

@@ -17,11 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -52,25 +51,25 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-func ofBudget(_ context.Context, budget client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: budget.GetNamespace()}}}
+func ofBudget(_ context.Context, budget client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: budget.GetNamespace()}}}
 }
 
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
 	namespaces := &corev1.NamespaceList{}
 	if err := r.Client.List(ctx, namespaces); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look namespaces up")
 		return nil
 	}
-	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: workflow.DefaultNamespace}}}
+	requests := []ctrl.Request{{NamespacedName: types.NamespacedName{Name: workflow.DefaultNamespace}}}
 	for i := range namespaces.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: namespaces.Items[i].Name}})
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: namespaces.Items[i].Name}})
 	}
 	return requests
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o, err := r.gather(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -85,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return ctrl.Result{RequeueAfter: untilUnused}, nil
 		}
 	}
-	return retry.Result(r.act(ctx, o, a))
+	return reconcile.Result(r.act(ctx, o, a))
 }
 
 // isUsed says whether there are staging pods in a namespace. Their clients need them, although no more
@@ -141,7 +140,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
 	case create:
 		err = r.Client.Create(ctx, budgetIn(o.namespace, o.driver))
 		if apierrors.IsAlreadyExists(err) {
-			return retry.ErrStale
+			return reconcile.ErrStale
 		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil

@@ -15,13 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // Reconciler turns PavProvisioners into CSIDrivers.
@@ -60,7 +58,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	p := &pavv1.PavProvisioner{}
 	if err := r.Client.Get(ctx, request.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -71,14 +69,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	o, err := r.gather(ctx, p)
 	if err != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	d := decide(o)
 	var result ctrl.Result
 	if d.action == nothing {
 		result, err = r.report(ctx, p, d)
 	} else {
-		result, err = retry.Result(r.act(ctx, o, d.action))
+		result, err = reconcile.Result(r.act(ctx, o, d.action))
 	}
 	if err == nil && result.RequeueAfter == 0 && p.DeletionTimestamp == nil {
 		result.RequeueAfter = r.judged.wait(p.Name, time.Now())
@@ -108,7 +106,7 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (obser
 		return o, nil
 	}
 	o.volumes, o.stages, err = holders(ctx, r.Client,
-		client.MatchingFields{index.VolumesByProvisioner: p.Name}, client.MatchingFields{index.StagesByProvisioner: p.Name})
+		client.MatchingFields{reconcile.VolumesByProvisioner: p.Name}, client.MatchingFields{reconcile.StagesByProvisioner: p.Name})
 	return o, err
 }
 
@@ -163,7 +161,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, p *pavv1.PavProvisione
 
 func (r *Reconciler) createDriver(ctx context.Context, p *pavv1.PavProvisioner) error {
 	if err := r.Client.Create(ctx, driverFor(p)); apierrors.IsAlreadyExists(err) {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	} else if err != nil {
 		return fmt.Errorf("creating CSIDriver %q: %w", p.Name, err)
 	}
@@ -199,7 +197,7 @@ func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error
 		return err
 	}
 	if len(volumes)+len(stages) > 0 {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	return r.patchFinalizers(ctx, p, controllerutil.RemoveFinalizer)
 }
@@ -221,7 +219,7 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 	}
 	if d.scope != "" && d.scope != p.Status.StagingScope {
 		if err := r.checkNoStages(ctx, p, d.scope); err != nil {
-			return retry.Result(err)
+			return reconcile.Result(err)
 		}
 		changed.Status.StagingScope = d.scope
 		urgent = true
@@ -236,7 +234,7 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 	changed.Status.ObservedGeneration = p.Generation
 	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	r.pace.settle(p.Name)
 	return ctrl.Result{}, nil
@@ -251,7 +249,7 @@ func (r *Reconciler) checkNoStages(ctx context.Context, p *pavv1.PavProvisioner,
 	}
 	_, stages, err := r.holdersNow(ctx, p)
 	if err == nil && len(stages) > 0 {
-		err = retry.ErrStale
+		err = reconcile.ErrStale
 	}
 	return err
 }

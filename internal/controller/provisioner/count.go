@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // counts are how many volumes, stages and nodes a provisioner has.
@@ -36,14 +36,14 @@ func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
 func (r *Reconciler) count(ctx context.Context, name string) (counts, error) {
 	var c counts
 	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return c, fmt.Errorf("counting PavVolumes: %w", err)
 	}
 	for i := range volumes.Items {
 		add(&c.volumes, &volumes.Items[i])
 	}
 	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{index.StagesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return c, fmt.Errorf("counting PavStages: %w", err)
 	}
 	for i := range stages.Items {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // judgment is what was found of one generation of a definition.
@@ -115,12 +115,12 @@ func (r *Reconciler) judge(ctx context.Context, p *pavv1.PavProvisioner) (string
 	whole := &unstructured.Unstructured{}
 	whole.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavProvisioner"))
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), whole); apierrors.IsNotFound(err) {
-		return "", retry.ErrStale
+		return "", reconcile.ErrStale
 	} else if err != nil {
 		return "", fmt.Errorf("reading the whole definition of PavProvisioner %q: %w", p.Name, err)
 	}
 	if whole.GetUID() != p.UID || whole.GetGeneration() != p.Generation {
-		return "", retry.ErrStale
+		return "", reconcile.ErrStale
 	}
 	select {
 	case r.judged.turns <- struct{}{}:

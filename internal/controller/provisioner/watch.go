@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -25,10 +24,10 @@ const together = 200 * time.Millisecond
 // soon enqueues the provisioners that an event is about. Before is nil for an object that has come, and after
 // for one that has gone.
 func soon(of func(ctx context.Context, before, after client.Object) []string) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	add := func(ctx context.Context, q queue, before, after client.Object) {
 		for _, name := range of(ctx, before, after) {
-			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, together)
+			q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}, together)
 		}
 	}
 	return handler.Funcs{

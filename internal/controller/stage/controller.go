@@ -16,13 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/watches"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // Reconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
@@ -43,7 +40,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(watches.NodeGoes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(reconcile.OnNodeGone)).
 		WithOptions(options).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "stage", observe.Stage, r.keys)).
 		Complete(r)
@@ -60,13 +57,13 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 		observe.Node, spec.NodeName, observe.Provisioner, spec.Provisioner}
 }
 
-func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []reconcile.Request {
+func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []ctrl.Request {
 	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{index.StagesByNode: node.GetName()}); err != nil {
+	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.GetName()}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look stages up", "node", node.GetName())
 		return nil
 	}
-	requests := make([]reconcile.Request, len(stages.Items))
+	requests := make([]ctrl.Request, len(stages.Items))
 	for i := range stages.Items {
 		requests[i].Name = stages.Items[i].Name
 	}
@@ -74,7 +71,7 @@ func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []reconci
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stage := &pavv1.PavStage{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stage); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -84,11 +81,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		if !watches.NodeGone(node) {
+		if !reconcile.IsNodeGone(node) {
 			return r.checkUnused(ctx, stage)
 		}
 	}
-	return retry.Result(r.letGo(ctx, stage, "its node is gone"))
+	return reconcile.Result(r.letGo(ctx, stage, "its node is gone"))
 }
 
 // nodeOf returns the stage's node, or nil if there is none of that name.

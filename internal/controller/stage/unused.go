@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 const (
@@ -28,7 +27,7 @@ const (
 // checkUnused lets go of a stage that has no staging pod yet, and on whose node no pod uses the claim: it keeps
 // the volume from all other nodes and from its deletion, for nobody. The node agent loses nothing, as it writes
 // the staging pod into the PavStage before it creates that, which fails once the PavStage has gone.
-func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (reconcile.Result, error) {
+func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (ctrl.Result, error) {
 	if hasBegun(cached) {
 		return ctrl.Result{}, nil
 	}
@@ -46,7 +45,7 @@ func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (r
 	if used {
 		return ctrl.Result{RequeueAfter: usedDelay}, nil
 	}
-	return retry.Result(r.letGo(ctx, stage, "it has no staging pod, and no pod on its node uses the claim"))
+	return reconcile.Result(r.letGo(ctx, stage, "it has no staging pod, and no pod on its node uses the claim"))
 }
 
 // hasBegun reports whether more than the intent of a stage may be on its node, or it holds nothing anyway. What

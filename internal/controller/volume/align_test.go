@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 func TestAlignment(t *testing.T) {
@@ -74,8 +74,8 @@ func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
 	}
 	behind := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached.volume).Build()
 	r := &Reconciler{Client: behind, Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}
-	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, retry.ErrStale) {
-		t.Errorf("got %v, want %v", err, retry.ErrStale)
+	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, reconcile.ErrStale) {
+		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
 	}
 	left := &pavv1.PavVolume{}
 	if err := behind.Get(t.Context(), client.ObjectKeyFromObject(cached.volume), left); err != nil || len(left.Finalizers) != 1 {

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -24,7 +23,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
 	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	claim, err := podplan.RecordClaim(request.Claim)
 	if err != nil { // It may have grown since the attempt before.
@@ -172,10 +171,10 @@ func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (pod
 // names, so one that is taken is a plan.Error, which begins with the source of the handle.
 func (r *Reconciler) reserve(ctx context.Context, o observed, source, handle string) error {
 	volume := o.volume
-	if r.handles.take(index.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
-		return retry.ErrStale // the cache will tell whose it is, or that it is free
+	if r.handles.take(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
+		return reconcile.ErrStale // the cache will tell whose it is, or that it is free
 	}
-	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
+	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))
 	if err == nil {
 		if others := o.besides(handle, holders); len(others) > 0 {
 			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}

@@ -10,29 +10,27 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/watches"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // reasonConflict is the reason of a condition about storage that another object has.
 const reasonConflict = "HandleInUse"
 
 // conflictText says whose storage the handle of a volume in the making is, and what to do.
-func conflictText(provisioner, handle string, holder index.Holder) string {
+func conflictText(provisioner, handle string, holder reconcile.Holder) string {
 	return fmt.Sprintf("PavProvisioner %q: /pav/handle of the creation pod says %q, which is the storage of %s; nothing is created or reverted while that exists, as reverting would delete its data: "+
 		"have the creation pod write a handle of its own, such as defaultHandle, and make the claim again", provisioner, handle, describe(holder))
 }
 
 // describe names a holder.
-func describe(h index.Holder) string {
+func describe(h reconcile.Holder) string {
 	text := fmt.Sprintf("%s %q", h.Kind, h.Name)
 	switch {
-	case h.Kind == index.KindStage:
+	case h.Kind == reconcile.KindStage:
 		text += fmt.Sprintf(" on node %q", h.Node)
-	case h.Kind == index.KindVolume && h.Phase != "":
+	case h.Kind == reconcile.KindVolume && h.Phase != "":
 		text += fmt.Sprintf(" (%s)", h.Phase)
 	}
 	return text
@@ -55,7 +53,7 @@ func decideConflict(o observed) (d decision, waits bool) {
 // first waits until the other has given way, or got its PersistentVolume before it saw this one.
 func decideShared(o observed) decision {
 	for _, other := range o.others {
-		making := other.Kind == index.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
+		making := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
 		if !making || other.Name < o.volume.Name {
 			return decision{step: stepRecordConflict}
 		}
@@ -73,7 +71,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision)
 		return err
 	}
 	if len(others) == 0 {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
@@ -162,8 +160,8 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	if err != nil {
 		return err
 	}
-	if !watches.NodeGone(node) && untoldFor(r.Now(), pod) < longPatience {
-		return retry.ErrStale
+	if !reconcile.IsNodeGone(node) && untoldFor(r.Now(), pod) < longPatience {
+		return reconcile.ErrStale
 	}
 	return nil
 }

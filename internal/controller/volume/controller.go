@@ -22,18 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
-	"github.com/albertofaria/pav/internal/watches"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -69,7 +66,7 @@ type Reconciler struct {
 	queue     *queue.Queue
 	avoidance avoidance
 	handles   handles
-	holders   *index.Live
+	holders   *reconcile.LiveReads
 	finders   finders
 	written   written
 	wishes    wishes
@@ -85,10 +82,10 @@ type Reconciler struct {
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
-	r.holders = &index.Live{Reader: r.Live}
-	var requests workqueue.TypedRateLimitingInterface[reconcile.Request]
+	r.holders = &reconcile.LiveReads{Reader: r.Live}
+	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
 	r.queue = queue.New(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
-	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		requests = q // before the first pass, and so before the first turn
 		return nil
 	})
@@ -100,11 +97,11 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.finders.ofFinder), builder.WithPredicates(tells)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(watches.NodeGoes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(reconcile.OnNodeGone)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
-		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(watches.MoreThanCounts)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		WatchesRawSource(turns).
 		WithOptions(options).
@@ -138,12 +135,12 @@ var moreThanConditions = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) b
 	return !equality.Semantic.DeepEqual(before, after)
 }}
 
-func named(name string) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+func named(name string) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
 // ofClaim maps a claim to the volume that is made for it, and to the one that it names.
-func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
+func ofClaim(_ context.Context, object client.Object) []ctrl.Request {
 	requests := named(protocol.VolumeName(object.GetUID()))
 	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && claim.Spec.VolumeName != requests[0].Name {
 		requests = append(requests, named(claim.Spec.VolumeName)...)
@@ -155,14 +152,14 @@ func ofClaim(_ context.Context, object client.Object) []reconcile.Request {
 var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
-	return !ok || !also || before.Status.Phase != after.Status.Phase || !slices.Equal(index.StoragesOf(before), index.StoragesOf(after))
+	return !ok || !also || before.Status.Phase != after.Status.Phase || !slices.Equal(reconcile.StoragesOf(before), reconcile.StoragesOf(after))
 }}
 
 // concerned maps an object that holds storage to the volumes that have it, too, or wait for it.
-func (r *Reconciler) concerned(ctx context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, storage := range index.StoragesOf(object) {
-		names, err := index.Concerned(ctx, r.Client, storage)
+func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl.Request {
+	var requests []ctrl.Request
+	for _, storage := range reconcile.StoragesOf(object) {
+		names, err := reconcile.Concerned(ctx, r.Client, storage)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "storage", storage)
 		}
@@ -174,13 +171,13 @@ func (r *Reconciler) concerned(ctx context.Context, object client.Object) []reco
 }
 
 // podsOn maps a node that is gone to the volumes whose pods were on it.
-func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []reconcile.Request {
+func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Node, node.GetName())
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrl.Request
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
 			requests = append(requests, ofPod(ctx, pod)...)
@@ -189,14 +186,14 @@ func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []reconcile
 	return requests
 }
 
-func ofPod(_ context.Context, object client.Object) []reconcile.Request {
+func ofPod(_ context.Context, object client.Object) []ctrl.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "PavVolume" {
 		return named(owner.Name)
 	}
 	return nil
 }
 
-func ofStage(_ context.Context, object client.Object) []reconcile.Request {
+func ofStage(_ context.Context, object client.Object) []ctrl.Request {
 	stage, ok := object.(*pavv1.PavStage)
 	if !ok {
 		return nil
@@ -205,13 +202,13 @@ func ofStage(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 // unsettled maps a PavProvisioner or its CSIDriver to the volumes that may wait for it.
-func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl.Request {
 	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{index.VolumesByProvisioner: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesByProvisioner: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observe.Provisioner, object.GetName())
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrl.Request
 	for i := range volumes.Items {
 		if phase := volumes.Items[i].Status.Phase; phase != pavv1.VolumeReady && phase != pavv1.VolumeRetained {
 			requests = append(requests, named(volumes.Items[i].Name)...)
@@ -221,36 +218,36 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []reco
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if err := r.adoptAll(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	volume := &pavv1.PavVolume{}
 	if err := r.Client.Get(ctx, request.NamespacedName, volume); apierrors.IsNotFound(err) {
-		return retry.Result(r.gone(ctx, request.Name))
+		return reconcile.Result(r.gone(ctx, request.Name))
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
 	if r.written.isOld(volume.Name, volume.ResourceVersion) {
-		return retry.Result(retry.ErrStale)
+		return reconcile.Result(reconcile.ErrStale)
 	}
 	if plan := volume.Status.Plan; volume.Status.Handle != "" || plan != nil && plan.Handle != "" {
 		r.handles.release(request.Name) // the index has it now
 	}
 	o, err := r.gather(ctx, volume)
 	if err != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	r.settlePlace(o)
 	if err := r.sweep(ctx, o); err != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	d := decide(o)
 	if !d.step.keepsTurn() && o.progress() == podIntended {
 		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
 	}
 	if err := r.take(ctx, o, d); err != nil {
-		return retry.Result(err)
+		return reconcile.Result(err)
 	}
 	return ctrl.Result{RequeueAfter: d.after}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -48,7 +48,7 @@ func decideNextDeletion(o observed, instead string) decision {
 
 // stillHeld decides about a volume that is to be deleted while others hold its storage.
 func stillHeld(o observed) decision {
-	if staged := index.StagedOn(o.others); len(staged) == len(o.others) {
+	if staged := reconcile.StagedOn(o.others); len(staged) == len(o.others) {
 		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
 	}
 	// PersistentVolumes and PavVolumes come first.

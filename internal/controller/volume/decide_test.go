@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 const (
@@ -98,20 +98,20 @@ func withDeletionPod(o *observed) {
 }
 
 // stagedOn are the stages of a volume on nodes.
-func stagedOn(nodes ...string) (stages []index.Holder) {
+func stagedOn(nodes ...string) (stages []reconcile.Holder) {
 	for _, node := range nodes {
-		stages = append(stages, index.Holder{Kind: index.KindStage, Name: "stage-" + node, Node: node})
+		stages = append(stages, reconcile.Holder{Kind: reconcile.KindStage, Name: "stage-" + node, Node: node})
 	}
 	return stages
 }
 
 // heldBy lets others hold the volume's storage.
-func heldBy(others ...index.Holder) func(*observed) {
+func heldBy(others ...reconcile.Holder) func(*observed) {
 	return func(o *observed) { o.others = others }
 }
 
-func holder(kind, name string, phase pavv1.VolumePhase) index.Holder {
-	return index.Holder{Kind: kind, Name: name, Phase: phase}
+func holder(kind, name string, phase pavv1.VolumePhase) reconcile.Holder {
+	return reconcile.Holder{Kind: kind, Name: name, Phase: phase}
 }
 
 func deletedStorage(o *observed) { o.volume.Status.Step = pavv1.StepDeleted }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
@@ -26,7 +26,7 @@ func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
 			return err
 		}
 		if alignment(live) != c {
-			return retry.ErrStale
+			return reconcile.ErrStale
 		}
 	}
 	volume := o.volume.DeepCopy()
@@ -118,7 +118,7 @@ func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 	}
 	handle, _ := o.identity()
 	if err := r.reserve(ctx, o, "the handle to revert", handle); podplan.IsRefusal(err) {
-		return retry.ErrStale // the next decision is about whose it is
+		return reconcile.ErrStale // the next decision is about whose it is
 	} else if err != nil {
 		return err
 	}

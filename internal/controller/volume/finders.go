@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // finders are, for each volume whose storage a deletion pod has deleted, the volumes whose creation pods ran at
@@ -31,11 +30,11 @@ type finders struct {
 // found are the finders of one PavVolume's storage, by name.
 type found struct {
 	uid     types.UID
-	finders map[string]index.Making
+	finders map[string]reconcile.Making
 }
 
 // get returns the finders of a volume's storage, and whether they were ever looked for.
-func (f *finders) get(volume *pavv1.PavVolume) (all []index.Making, known bool) {
+func (f *finders) get(volume *pavv1.PavVolume) (all []reconcile.Making, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of, known := f.of[volume.Name]
@@ -49,13 +48,13 @@ func (f *finders) get(volume *pavv1.PavVolume) (all []index.Making, known bool) 
 }
 
 // set records which finders of a volume's storage there are.
-func (f *finders) set(volume *pavv1.PavVolume, all []index.Making) {
+func (f *finders) set(volume *pavv1.PavVolume, all []reconcile.Making) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
 		f.of = map[string]found{}
 	}
-	of := found{uid: volume.UID, finders: map[string]index.Making{}}
+	of := found{uid: volume.UID, finders: map[string]reconcile.Making{}}
 	for _, making := range all {
 		of.finders[making.Name] = making
 	}
@@ -70,16 +69,16 @@ func (f *finders) forget(volume string) {
 }
 
 // ofFinder maps a volume whose creation pod has told its handle to those that wait for that.
-func (f *finders) ofFinder(_ context.Context, object client.Object) []reconcile.Request {
+func (f *finders) ofFinder(_ context.Context, object client.Object) []ctrl.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var requests []reconcile.Request
+	var requests []ctrl.Request
 	for volume, of := range f.of {
 		if _, waits := of.finders[object.GetName()]; waits {
 			requests = append(requests, named(volume)...)
 		}
 	}
-	slices.SortFunc(requests, func(a, b reconcile.Request) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(requests, func(a, b ctrl.Request) int { return cmp.Compare(a.Name, b.Name) })
 	return requests
 }
 
@@ -87,7 +86,7 @@ func (f *finders) ofFinder(_ context.Context, object client.Object) []reconcile.
 var tells = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
-	return !ok || !also || index.Chooses(before) != index.Chooses(after) || before.Status.Pods != after.Status.Pods
+	return !ok || !also || reconcile.Chooses(before) != reconcile.Chooses(after) || before.Status.Pods != after.Status.Pods
 }}
 
 // gatherFinders looks up which creation pods may name the storage yet that the volume has deleted.
@@ -101,11 +100,11 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *observed) error {
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(slices.Clone(live), func(m index.Making) bool { return m.Name == o.volume.Name })
+		all = slices.DeleteFunc(slices.Clone(live), func(m reconcile.Making) bool { return m.Name == o.volume.Name })
 		r.finders.set(o.volume, all) // before the cache is asked: what tells from now on brings another pass
 	}
 	var err error
-	all = slices.DeleteFunc(all, func(m index.Making) bool {
+	all = slices.DeleteFunc(all, func(m reconcile.Making) bool {
 		told, problem := r.told(ctx, m)
 		err = errors.Join(err, problem)
 		return told && problem == nil
@@ -120,14 +119,14 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *observed) error {
 
 // told reports whether a creation pod has told its handle, or is not heard of any more. The cache may be
 // behind: what it does not have is asked of the API server.
-func (r *Reconciler) told(ctx context.Context, m index.Making) (bool, error) {
+func (r *Reconciler) told(ctx context.Context, m reconcile.Making) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		v, err := optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
 		switch {
 		case err != nil:
 			return false, err
 		case v != nil && v.UID == m.UID:
-			return v.Status.Pods > m.Pods || v.Status.Pods == m.Pods && !index.Chooses(v), nil
+			return v.Status.Pods > m.Pods || v.Status.Pods == m.Pods && !reconcile.Chooses(v), nil
 		}
 	}
 	return true, nil

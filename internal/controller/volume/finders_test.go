@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // formerly gives a volume the former handle "h0", and finders of that storage.
@@ -85,7 +85,7 @@ func TestTold(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Client: clusterOf(t, test.cached), Live: clusterOf(t, test.live)}
-			got, err := r.told(t.Context(), index.Making{Name: "b", UID: "u", Pods: 2})
+			got, err := r.told(t.Context(), reconcile.Making{Name: "b", UID: "u", Pods: 2})
 			if err != nil || got != test.want {
 				t.Errorf("got %v, %v, want %v", got, err, test.want)
 			}
@@ -111,7 +111,7 @@ func clusterOf(t *testing.T, volume *pavv1.PavVolume) client.Client {
 func TestFinders_WakeThoseWhoWait(t *testing.T) {
 	f := &finders{}
 	waiting := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
-	f.set(waiting, []index.Making{{Name: "b"}, {Name: "c"}})
+	f.set(waiting, []reconcile.Making{{Name: "b"}, {Name: "c"}})
 	if _, known := f.get(&pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "2"}}); known {
 		t.Error("the finders of a volume are taken for those of another one of its name")
 	}

@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -59,7 +58,7 @@ func (r *Reconciler) checkAbsent(ctx context.Context, volume *pavv1.PavVolume) e
 		return err
 	}
 	if pod != nil && (ref.UID == "" || ref.UID == pod.UID) {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	return nil
 }
@@ -91,7 +90,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 // gatherUsers looks for claims that name the volume although its PersistentVolume is gone.
 func (r *Reconciler) gatherUsers(ctx context.Context, o *observed) error {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.Client.List(ctx, claims, client.MatchingFields{index.ClaimsByVolume: o.volume.Name}); err != nil {
+	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByVolume: o.volume.Name}); err != nil {
 		return fmt.Errorf("looking up claims: %w", err)
 	}
 	for i := range claims.Items {
@@ -135,7 +134,7 @@ func (r *Reconciler) gatherPods(ctx context.Context, o *observed) error {
 		case !metav1.IsControlledBy(&pods[i], o.volume):
 			o.orphans = append(o.orphans, pods[i])
 		case workflow.Attempt(&pods[i]) > o.volume.Status.Pods:
-			return retry.ErrStale
+			return reconcile.ErrStale
 		default:
 			o.pods = append(o.pods, pods[i])
 		}
@@ -146,7 +145,7 @@ func (r *Reconciler) gatherPods(ctx context.Context, o *observed) error {
 // podsOf returns all pods that a PavVolume of the name controls.
 func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: volume}); err != nil {
+	if err := r.Client.List(ctx, pods, client.MatchingFields{reconcile.PodsByVolume: volume}); err != nil {
 		return nil, fmt.Errorf("looking up pods: %w", err)
 	}
 	return pods.Items, nil
@@ -160,7 +159,7 @@ func (r *Reconciler) confirm(ctx context.Context, o observed, d decision) error 
 		return err
 	}
 	if decide(live).step != d.step {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	return nil
 }
@@ -173,7 +172,7 @@ func (r *Reconciler) whole(ctx context.Context, volume *pavv1.PavVolume) (*pavv1
 		return nil, fmt.Errorf("reading PavVolume %q: %w", volume.Name, err)
 	}
 	if live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion {
-		return nil, retry.ErrStale
+		return nil, reconcile.ErrStale
 	}
 	live.SetManagedFields(nil)
 	return live, nil

@@ -9,9 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/retry"
-	"github.com/albertofaria/pav/internal/watches"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -138,38 +136,38 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
 		if err != nil {
 			return err
 		}
-		o.nodeGone = watches.NodeGone(node)
+		o.nodeGone = reconcile.IsNodeGone(node)
 	}
 	handle, _ := o.identity()
-	holders, err := index.Holders(ctx, r.Client, o.storage(handle))
+	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))
 	o.others = o.besides(handle, holders)
 	return err
 }
 
-func (o observed) storage(handle string) index.Volume {
-	return index.Volume{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
+func (o observed) storage(handle string) reconcile.StorageKey {
+	return reconcile.StorageKey{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
 }
 
 // besides returns those holders of the storage of a handle that are not the volume itself.
-func (o observed) besides(handle string, holders []index.Holder) []index.Holder {
+func (o observed) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
 	unstageable := o.unstageable(handle, holders)
-	return slices.DeleteFunc(holders, func(h index.Holder) bool {
-		return h.Kind == index.KindStage && unstageable ||
-			h.Name == o.volume.Name && (h.Kind == index.KindVolume || h.Kind == index.KindPV && o.ownPV() != nil)
+	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool {
+		return h.Kind == reconcile.KindStage && unstageable ||
+			h.Name == o.volume.Name && (h.Kind == reconcile.KindVolume || h.Kind == reconcile.KindPV && o.ownPV() != nil)
 	})
 }
 
 // unstageable reports whether no node can have staged the storage of a handle: the default handle is the volume's
 // name, in which the claim's UID is, and nobody can use it before there is its PersistentVolume. With the token of
 // a node's agent somebody may write stages of any handle for that node, and so stop all provisioning.
-func (o observed) unstageable(handle string, holders []index.Holder) bool {
+func (o observed) unstageable(handle string, holders []reconcile.Holder) bool {
 	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
 	return making && !o.wasBound && !o.unwanted() && handle == o.volume.Name && o.pv == nil &&
-		!slices.ContainsFunc(holders, func(h index.Holder) bool { return h.Kind == index.KindPV })
+		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 
 // liveOthers is gatherOthers by the API server's word, which counts before what cannot be taken back.
-func (r *Reconciler) liveOthers(ctx context.Context, o observed, handle string) ([]index.Holder, error) {
+func (r *Reconciler) liveOthers(ctx context.Context, o observed, handle string) ([]reconcile.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
 	return o.besides(handle, holders), err
 }
@@ -179,7 +177,7 @@ func (r *Reconciler) checkAlone(ctx context.Context, o observed) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err == nil && len(others) > 0 {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	return err
 }
@@ -188,8 +186,8 @@ func (r *Reconciler) checkAlone(ctx context.Context, o observed) error {
 func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
-	if err == nil && len(index.StagedOn(others)) > 0 {
-		return retry.ErrStale
+	if err == nil && len(reconcile.StagedOn(others)) > 0 {
+		return reconcile.ErrStale
 	}
 	return err
 }
@@ -201,7 +199,7 @@ func (r *Reconciler) checkNewHolders(ctx context.Context, o observed) error {
 		return err
 	}
 	if len(o.others) > 0 {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	return nil
 }

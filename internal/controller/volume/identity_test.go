@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // says makes a pod leave a result.
@@ -109,7 +109,7 @@ func conflicted(handle string) *state {
 	status := &s.o.volume.Status
 	status.Step, status.Pod, status.Plan = "", nil, nil
 	status.Failure = &pavv1.WorkflowFailure{Workflow: "create", PodName: "pod", Time: ago(60)}
-	status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: index.KindVolume, Name: "pvc-u0"}
+	status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: reconcile.KindVolume, Name: "pvc-u0"}
 	return s
 }
 
@@ -118,12 +118,12 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 	const creating, deleting = pavv1.StepCreating, pavv1.StepDeleting
 	const succeeded, failed = corev1.PodSucceeded, corev1.PodFailed
 	var (
-		retainedVolume = holder(index.KindVolume, "pvc-u0", pavv1.VolumeRetained)
-		readyVolume    = holder(index.KindVolume, "pvc-u0", pavv1.VolumeReady)
-		dyingVolume    = holder(index.KindVolume, "pvc-u0", pavv1.VolumeDeleting)
-		makingVolume   = holder(index.KindVolume, "pvc-u0", pavv1.VolumePending)
-		laterVolume    = holder(index.KindVolume, "pvc-u2", pavv1.VolumePending)
-		staticPV       = holder(index.KindPV, "static", "")
+		retainedVolume = holder(reconcile.KindVolume, "pvc-u0", pavv1.VolumeRetained)
+		readyVolume    = holder(reconcile.KindVolume, "pvc-u0", pavv1.VolumeReady)
+		dyingVolume    = holder(reconcile.KindVolume, "pvc-u0", pavv1.VolumeDeleting)
+		makingVolume   = holder(reconcile.KindVolume, "pvc-u0", pavv1.VolumePending)
+		laterVolume    = holder(reconcile.KindVolume, "pvc-u2", pavv1.VolumePending)
+		staticPV       = holder(reconcile.KindPV, "static", "")
 		foreign        = says(`{"handle":"h0"}`)
 	)
 	madeByPod := func() *state {
@@ -227,18 +227,18 @@ func statusLost(o *observed) { o.volume.Status, o.wasBound = pavv1.PavVolumeStat
 
 func TestBesides(t *testing.T) {
 	own := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
-	mine := []index.Holder{{Kind: index.KindPV, Name: "pvc-u1"}, {Kind: index.KindVolume, Name: "pvc-u1"}}
-	if got := own.o.besides("h", append([]index.Holder{}, mine...)); len(got) != 0 {
+	mine := []reconcile.Holder{{Kind: reconcile.KindPV, Name: "pvc-u1"}, {Kind: reconcile.KindVolume, Name: "pvc-u1"}}
+	if got := own.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 0 {
 		t.Errorf("its own PersistentVolume and record: got %v", got)
 	}
 	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *observed) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
-	if got := stranger.o.besides("h", append([]index.Holder{}, mine...)); len(got) != 1 || got[0].Kind != index.KindPV {
+	if got := stranger.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 1 || got[0].Kind != reconcile.KindPV {
 		t.Errorf("a PersistentVolume of its name that is somebody else's: got %v", got)
 	}
 	if got := own.o.besides("h", stagedOn("n1")); len(got) != 1 {
 		t.Errorf("stages hold their volume's storage: got %v", got)
 	}
-	if got := own.o.besides("h", []index.Holder{{Kind: index.KindPV, Name: "pvc-u0"}}); len(got) != 1 {
+	if got := own.o.besides("h", []reconcile.Holder{{Kind: reconcile.KindPV, Name: "pvc-u0"}}); len(got) != 1 {
 		t.Errorf("another PersistentVolume: got %v", got)
 	}
 }
@@ -246,16 +246,16 @@ func TestBesides(t *testing.T) {
 // With a node agent's token anybody can write a stage of any handle. What no node can have staged is not held by it.
 func TestBesides_StagesOfAVolumeInTheMaking(t *testing.T) {
 	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
-	pv := index.Holder{Kind: index.KindPV, Name: "other"}
+	pv := reconcile.Holder{Kind: reconcile.KindPV, Name: "other"}
 	for name, test := range map[string]struct {
 		state  *state
 		handle string
-		others []index.Holder
+		others []reconcile.Holder
 		want   int
 	}{
 		"the default handle":                       {state: making(), handle: "pvc-u1"},
 		"a handle that the pod chose":              {state: making(), handle: "h", want: 1},
-		"there is a PersistentVolume":              {state: making(), handle: "pvc-u1", others: []index.Holder{pv}, want: 2},
+		"there is a PersistentVolume":              {state: making(), handle: "pvc-u1", others: []reconcile.Holder{pv}, want: 2},
 		"what is to be deleted is looked at twice": {state: making().with(unclaimed), handle: "pvc-u1", want: 1},
 		"a volume that was made":                   {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy), handle: "pvc-u1", want: 1},
 		"a record that lost what it said":          {state: at("").with(statusLost), handle: "pvc-u1", want: 1},

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -42,7 +42,7 @@ type observed struct {
 
 	// others are the objects, besides the volume's own, that hold the storage that the volume has or would
 	// have, by driver and handle, and the stages of its PersistentVolume.
-	others []index.Holder
+	others []reconcile.Holder
 
 	// finders are the PavVolumes whose creation pods may name the storage yet that the volume has deleted, by name.
 	finders []string
@@ -324,7 +324,7 @@ func endOf(pod *corev1.Pod) time.Time {
 // nothingToDelete says whether the definition has nothing to do about a volume that is to be deleted,
 // and no node has it staged.
 func (o observed) nothingToDelete() bool {
-	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(index.StagedOn(o.others)) == 0
+	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
 }
 
 // irrevocable says whether a deletion pod may have begun to delete the storage.

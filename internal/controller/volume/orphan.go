@@ -10,13 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // settleOrphan does what is left to do about the PersistentVolume of that name where there is no PavVolume any more.
@@ -62,7 +60,7 @@ const (
 // decideOrphan is pure.
 func decideOrphan(pv *corev1.PersistentVolume) orphanFate {
 	switch {
-	case index.IsHeld(pv) && pv.Status.Phase != corev1.VolumeBound:
+	case reconcile.IsHeld(pv) && pv.Status.Phase != corev1.VolumeBound:
 		return orphanReleased
 	case pv.DeletionTimestamp == nil && pv.Status.Phase == corev1.VolumeReleased && policyOf(pv) == corev1.PersistentVolumeReclaimDelete:
 		return orphanReported
@@ -73,7 +71,7 @@ func decideOrphan(pv *corev1.PersistentVolume) orphanFate {
 
 // reportOrphan records an event on a PersistentVolume that says that PaV cannot delete its storage.
 func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolume) error {
-	holders, err := index.Holders(ctx, r.Client, storageOf(pv))
+	holders, err := reconcile.Holders(ctx, r.Client, storageOf(pv))
 	if err != nil {
 		return fmt.Errorf("looking up who has the storage of PersistentVolume %q: %w", pv.Name, err)
 	}
@@ -103,14 +101,14 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 		return err // no event is recorded of one that is gone: its storage may have been deleted with it
 	}
 	if volume != nil || decideOrphan(pv) != orphanReleased {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	}
 	holders, err := r.holders.Holders(ctx, storageOf(pv))
 	if err != nil {
 		return err
 	}
 	others := besidesPV(pv, holders)
-	if staged := index.StagedOn(others); len(staged) > 0 {
+	if staged := reconcile.StagedOn(others); len(staged) > 0 {
 		r.Events.Eventf(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, "waiting for the volume to be unstaged on %s", nodes(staged))
 		return nil // the end of the stage is an event, and brings the next pass
 	}
@@ -124,24 +122,24 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	return r.patch(ctx, pv, released)
 }
 
-func storageOf(pv *corev1.PersistentVolume) index.Volume {
-	return index.Volume{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle, Name: pv.Name}
+func storageOf(pv *corev1.PersistentVolume) reconcile.StorageKey {
+	return reconcile.StorageKey{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle, Name: pv.Name}
 }
 
 // besidesPV returns the holders of a PersistentVolume's storage but for itself.
-func besidesPV(pv *corev1.PersistentVolume, holders []index.Holder) []index.Holder {
-	return slices.DeleteFunc(holders, func(h index.Holder) bool { return h.Kind == index.KindPV && h.Name == pv.Name })
+func besidesPV(pv *corev1.PersistentVolume, holders []reconcile.Holder) []reconcile.Holder {
+	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV && h.Name == pv.Name })
 }
 
 // orphansOf returns requests for the PersistentVolumes of a driver that PaV's finalizer keeps. They may wait for a
 // provisioner of that name.
-func (r *Reconciler) orphansOf(ctx context.Context, driver string) []reconcile.Request {
+func (r *Reconciler) orphansOf(ctx context.Context, driver string) []ctrl.Request {
 	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.MatchingFields{index.HeldPVsByDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.HeldPVsByDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observe.Provisioner, driver)
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrl.Request
 	for i := range pvs.Items {
 		requests = append(requests, named(pvs.Items[i].Name)...)
 	}

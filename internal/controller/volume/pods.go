@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -324,7 +324,7 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []c
 	}
 	for i := range pods {
 		if metav1.IsControlledBy(&pods[i], live) {
-			return retry.ErrStale
+			return reconcile.ErrStale
 		}
 		if err := r.letGo(ctx, &pods[i], false); err != nil {
 			return err

@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/index"
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -33,9 +32,9 @@ func TestStart_OfADeletionPod_LooksForNewHolders(t *testing.T) {
 		handle string
 		want   error
 	}{
-		"a PersistentVolume of the storage": {step: pavv1.StepDeleting, handle: "h", want: retry.ErrStale},
+		"a PersistentVolume of the storage": {step: pavv1.StepDeleting, handle: "h", want: reconcile.ErrStale},
 		"of other storage":                  {step: pavv1.StepDeleting, handle: "other"},
-		"while the creation is reverted":    {step: pavv1.StepReverting, handle: "h", want: retry.ErrStale},
+		"while the creation is reverted":    {step: pavv1.StepReverting, handle: "h", want: reconcile.ErrStale},
 		"a pod that deletes nothing":        {step: pavv1.StepValidating, handle: "h"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +67,7 @@ func newCache(t *testing.T, objects ...client.Object) client.Client {
 		}
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{})
-	if err := index.Register(t.Context(), indexes{builder}); err != nil {
+	if err := reconcile.RegisterIndexes(t.Context(), indexes{builder}); err != nil {
 		t.Fatal(err)
 	}
 	return builder.Build()

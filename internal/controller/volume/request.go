@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -28,7 +28,7 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pav
 		return podplan.VolumeRequest{}, err
 	}
 	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
-		return podplan.VolumeRequest{}, retry.ErrStale
+		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
 	s, err := podplan.SourceOf(volume)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // patchStatus writes what change makes of a volume's status, unless somebody else wrote the volume
@@ -28,7 +28,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	changed.Status.ObservedGeneration, changed.Status.AgentVersion = volume.Generation, r.Version
 	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); apierrors.IsNotFound(err) {
-		return retry.ErrStale
+		return reconcile.ErrStale
 	} else if err != nil {
 		return fmt.Errorf("updating the status of PavVolume %q: %w", volume.Name, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/albertofaria/pav/internal/controller/retry"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // unjudgedDelay is how long a pod that could not be judged waits.
@@ -26,5 +26,5 @@ func (r *Reconciler) unjudged(ctx context.Context, o observed, reason error) err
 	if err := r.wait(ctx, o, d); err != nil {
 		return err
 	}
-	return &retry.Later{After: unjudgedDelay}
+	return &reconcile.Later{After: unjudgedDelay}
 }

@@ -11,9 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // writePV writes the PersistentVolume. One of its name that exists is an earlier pass's, or a
@@ -34,7 +34,7 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, d decision) error 
 		o.pv = pv
 		return r.markReady(ctx, o, decision{})
 	case apierrors.IsAlreadyExists(err):
-		return retry.ErrStale
+		return reconcile.ErrStale
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return r.rejectPV(ctx, o, err)
 	default:
@@ -61,7 +61,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) err
 	if due, _ := r.repeats.Due(o.volume.Name, d.message, r.Now()); due {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
 	}
-	return &retry.Later{After: r.rejections.When(o.volume.Name)}
+	return &reconcile.Later{After: r.rejections.When(o.volume.Name)}
 }
 
 // markReady records that the PersistentVolume exists, and what it says.

@@ -9,7 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
@@ -34,13 +33,13 @@ type pavDriver struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p *pavDriver) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (p *pavDriver) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	err := p.reader.Get(ctx, client.ObjectKey{Name: pavv1.Driver}, &storagev1.CSIDriver{})
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, p.registry.Unregister(pavv1.Driver)
+		return ctrl.Result{}, p.registry.Unregister(pavv1.Driver)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("getting CSIDriver %q: %w", request.Name, err)
+		return ctrl.Result{}, fmt.Errorf("getting CSIDriver %q: %w", request.Name, err)
 	}
-	return reconcile.Result{}, p.registry.Register(pavv1.Driver, p.services)
+	return ctrl.Result{}, p.registry.Register(pavv1.Driver, p.services)
 }

@@ -19,13 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/watches"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
@@ -43,7 +42,7 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, s
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("driver").
-		For(&pavv1.PavProvisioner{}, builder.WithPredicates(watches.MoreThanCounts)).
+		For(&pavv1.PavProvisioner{}, builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(source.Channel(p.recorded, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
@@ -61,8 +60,8 @@ type Stages interface {
 }
 
 // ofStage returns the provisioner of a PavStage of this node.
-func ofStage(_ context.Context, stage client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: stage.GetLabels()[pavv1.ProvisionerLabel]}}}
+func ofStage(_ context.Context, stage client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: stage.GetLabels()[pavv1.ProvisionerLabel]}}}
 }
 
 // comesOrGoes lets through that an object was created or has gone.
@@ -83,20 +82,20 @@ type provisioners struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p *provisioners) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	provisioner := &pavv1.PavProvisioner{}
 	err := p.reader.Get(ctx, request.NamespacedName, provisioner)
 	if apierrors.IsNotFound(err) {
 		return p.withoutProvisioner(ctx, request.Name)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
+		return ctrl.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
 	}
 	p.noteReported(request.Name, false)
 	if !servable(provisioner) {
-		return reconcile.Result{}, nil
+		return ctrl.Result{}, nil
 	}
-	return reconcile.Result{}, p.register(request.Name, provisioner.TopologyKeys())
+	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
 }
 
 // servable says whether the controller agent has looked at a provisioner, and let it have its name.
@@ -106,29 +105,29 @@ func servable(p *pavv1.PavProvisioner) bool {
 
 // withoutProvisioner takes the driver of a PavProvisioner that is gone away from kubelet, unless the node has a
 // stage of it, as where its finalizer was removed by hand: pods must be able to end, and their volumes be unmounted.
-func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (reconcile.Result, error) {
+func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctrl.Result, error) {
 	has, err := p.stages.HasStages(ctx, name)
 	if err != nil {
-		return reconcile.Result{}, err
+		return ctrl.Result{}, err
 	}
 	if !has {
 		p.noteReported(name, false)
-		return reconcile.Result{}, p.unregister(name)
+		return ctrl.Result{}, p.unregister(name)
 	}
 	p.mu.Lock()
 	keys, reported := p.keys[name], p.reported[name]
 	p.mu.Unlock()
 	if err := p.register(name, keys); err != nil {
-		return reconcile.Result{}, err
+		return ctrl.Result{}, err
 	}
 	if !reported {
 		if err := p.stages.ReportNoProvisioner(ctx, name); err != nil {
-			return reconcile.Result{}, err
+			return ctrl.Result{}, err
 		}
 		p.noteReported(name, true)
 	}
 	// A stage whose PavStage was forced away goes without an event.
-	return reconcile.Result{RequeueAfter: lookAgain}, nil
+	return ctrl.Result{RequeueAfter: lookAgain}, nil
 }
 
 // lookAgain is how often it is looked whether the last stage of a provisioner that is gone has gone, too.

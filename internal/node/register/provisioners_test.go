@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
@@ -45,7 +45,7 @@ func (c *catalogue) List(context.Context, client.ObjectList, ...client.ListOptio
 // registered reconciles the driver, and returns the topology keys that it answers with as its version.
 func registered(t *testing.T, p *provisioners, name string) string {
 	t.Helper()
-	if _, err := p.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
+	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := version(t, p.registry.socket(name))
@@ -60,7 +60,7 @@ func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
 	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
 		return services(name, strings.Join(keys, "+"))
 	}}
-	request := reconcile.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
 	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
 		t.Errorf("a provisioner that is not accepted is registered: %v", err)
 	}
@@ -135,7 +135,7 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 	}
 
 	s.has = false
-	if _, err := p.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "driver"}}); err != nil || !r.Empty() {
+	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "driver"}}); err != nil || !r.Empty() {
 		t.Errorf("it stays when its last stage is gone: %v", err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observe"
@@ -31,7 +30,7 @@ func registerOutcomes(mgr manager.Manager, stager *Stager) error {
 		Named("outcome").
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(o.heldOf), builder.OnlyMetadata).
-		WithOptions(controller.Options{RateLimiter: limiter[reconcile.Request]()}).
+		WithOptions(controller.Options{RateLimiter: limiter[ctrl.Request]()}).
 		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
 		Complete(o)
 }
@@ -48,40 +47,40 @@ type outcomes struct {
 }
 
 // heldOf maps a stage to its pods that may have to be let go.
-func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []reconcile.Request {
+func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []ctrl.Request {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := o.cache.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Stage, stage.GetName())
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrl.Request
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; isHeld(pod) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}})
+			requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}})
 		}
 	}
 	return requests
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (o *outcomes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (o *outcomes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := o.stager.client.Get(ctx, request.NamespacedName, pod); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
-		return reconcile.Result{}, nil
+		return ctrl.Result{}, nil
 	}
 	recorded, err := o.recorded(ctx, pod)
 	if err != nil || !recorded {
-		return reconcile.Result{}, err
+		return ctrl.Result{}, err
 	}
 	err = o.stager.runner.Release(ctx, pod)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: settle}, nil // Somebody changed the pod since it was read.
+		return ctrl.Result{RequeueAfter: settle}, nil // Somebody changed the pod since it was read.
 	}
-	return reconcile.Result{}, err
+	return ctrl.Result{}, err
 }
 
 // recorded reports whether the ledger does not need the pod any more: its stage is gone, or has gone on to

@@ -13,16 +13,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/albertofaria/pav/internal/admission"
 	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/controller"
-	"github.com/albertofaria/pav/internal/controller/index"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/controller/retry"
 	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -76,7 +75,7 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 	cluster := newClock(c.Clock)
 	live := &world.Client{World: c.World, By: c.Name, Life: ctx, Hears: cluster.Heard}
 	mgr := world.NewManager(c.view, live)
-	if err := index.Register(ctx, c.view); err != nil {
+	if err := reconcile.RegisterIndexes(ctx, c.view); err != nil {
 		return err
 	}
 	c.reconcilers = controller.NewReconcilers(controller.Parts{
@@ -84,7 +83,7 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 		Pods: pods, Version: "simulation", Now: cluster.Now,
 	})
 	options := func() crcontroller.Options {
-		return crcontroller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Backoff(), NewQueue: c.newQueue}
+		return crcontroller.Options{MaxConcurrentReconciles: workers, RateLimiter: reconcile.Backoff(), NewQueue: c.newQueue}
 	}
 	recorder := &admission.Recorder{Cache: mgr.Client, Pods: &admission.PodHandler{Client: live, Templates: shared.Templates}}
 	if err := errors.Join(c.reconcilers.Register(mgr, options), recorder.Register(mgr, options())); err != nil {
@@ -107,7 +106,7 @@ func newClock(local func() time.Time) *clock.Clock {
 	return c
 }
 
-func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	q := world.NewQueue(c.World, c.Name+" "+name, limiter)
 	c.mu.Lock()
 	defer c.mu.Unlock()

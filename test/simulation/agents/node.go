@@ -13,11 +13,11 @@ import (
 	"google.golang.org/grpc"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/live"
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/node/collect"
 	pavcsi "github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/internal/reconcile"
 	simnode "github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -65,7 +65,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	mgr := world.NewManager(n.view, client)
 	hub := stage.NewHub()
 	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, hub.Wake)
-	reader := live.Watching{WithWatch: client}
+	reader := reconcile.RetryingWatcher{WithWatch: client}
 	stager := stage.New(stage.Config{
 		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Hub: hub,
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Queue is the work queue of one controller. The world says when a worker gets which request.
@@ -17,14 +17,14 @@ type Queue struct {
 	Name string
 
 	world   *World
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	limiter workqueue.TypedRateLimiter[ctrl.Request]
 
 	mu         sync.Mutex
-	ready      []reconcile.Request
-	processing map[reconcile.Request]bool
-	again      map[reconcile.Request]bool // came while it was processed
-	idle       int                        // workers that wait
-	handed     chan reconcile.Request
+	ready      []ctrl.Request
+	processing map[ctrl.Request]bool
+	again      map[ctrl.Request]bool // came while it was processed
+	idle       int                   // workers that wait
+	handed     chan ctrl.Request
 	ended      chan struct{}
 	ending     bool
 
@@ -32,13 +32,13 @@ type Queue struct {
 	Handed int
 }
 
-var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = (*Queue)(nil)
+var _ workqueue.TypedRateLimitingInterface[ctrl.Request] = (*Queue)(nil)
 
 // NewQueue returns an empty queue of an agent's controller.
-func NewQueue(w *World, name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) *Queue {
+func NewQueue(w *World, name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) *Queue {
 	return &Queue{
-		Name: name, world: w, limiter: limiter, processing: map[reconcile.Request]bool{}, again: map[reconcile.Request]bool{},
-		handed: make(chan reconcile.Request), ended: make(chan struct{}),
+		Name: name, world: w, limiter: limiter, processing: map[ctrl.Request]bool{}, again: map[ctrl.Request]bool{},
+		handed: make(chan ctrl.Request), ended: make(chan struct{}),
 	}
 }
 
@@ -49,15 +49,15 @@ func (q *Queue) Choices(add func(Choice)) {
 	if q.idle == 0 || q.ending {
 		return
 	}
-	slices.SortFunc(q.ready, func(a, b reconcile.Request) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(q.ready, func(a, b ctrl.Request) int { return strings.Compare(a.String(), b.String()) })
 	for _, request := range q.ready {
 		add(Choice{What: fmt.Sprintf("%s gets %s", q.Name, request), Weight: 4, Do: func() { q.hand(request) }})
 	}
 }
 
-func (q *Queue) hand(request reconcile.Request) {
+func (q *Queue) hand(request ctrl.Request) {
 	q.mu.Lock()
-	q.ready = slices.DeleteFunc(q.ready, func(other reconcile.Request) bool { return other == request })
+	q.ready = slices.DeleteFunc(q.ready, func(other ctrl.Request) bool { return other == request })
 	q.processing[request] = true
 	q.idle--
 	q.Handed++
@@ -66,7 +66,7 @@ func (q *Queue) hand(request reconcile.Request) {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *Queue) Get() (reconcile.Request, bool) {
+func (q *Queue) Get() (ctrl.Request, bool) {
 	q.mu.Lock()
 	q.idle++
 	q.mu.Unlock()
@@ -74,12 +74,12 @@ func (q *Queue) Get() (reconcile.Request, bool) {
 	case request := <-q.handed:
 		return request, false
 	case <-q.ended:
-		return reconcile.Request{}, true
+		return ctrl.Request{}, true
 	}
 }
 
 // Add implements workqueue.TypedInterface.
-func (q *Queue) Add(request reconcile.Request) {
+func (q *Queue) Add(request ctrl.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -92,7 +92,7 @@ func (q *Queue) Add(request reconcile.Request) {
 }
 
 // Done implements workqueue.TypedInterface.
-func (q *Queue) Done(request reconcile.Request) {
+func (q *Queue) Done(request ctrl.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.processing, request)
@@ -103,7 +103,7 @@ func (q *Queue) Done(request reconcile.Request) {
 }
 
 // AddAfter implements workqueue.TypedDelayingInterface.
-func (q *Queue) AddAfter(request reconcile.Request, wait time.Duration) {
+func (q *Queue) AddAfter(request ctrl.Request, wait time.Duration) {
 	if wait <= 0 {
 		q.Add(request)
 		return
@@ -112,15 +112,15 @@ func (q *Queue) AddAfter(request reconcile.Request, wait time.Duration) {
 }
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) AddRateLimited(request reconcile.Request) {
+func (q *Queue) AddRateLimited(request ctrl.Request) {
 	q.AddAfter(request, q.limiter.When(request))
 }
 
 // Forget implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) Forget(request reconcile.Request) { q.limiter.Forget(request) }
+func (q *Queue) Forget(request ctrl.Request) { q.limiter.Forget(request) }
 
 // NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) NumRequeues(request reconcile.Request) int { return q.limiter.NumRequeues(request) }
+func (q *Queue) NumRequeues(request ctrl.Request) int { return q.limiter.NumRequeues(request) }
 
 // Len implements workqueue.TypedInterface.
 func (q *Queue) Len() int {

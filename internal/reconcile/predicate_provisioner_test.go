@@ -1,4 +1,4 @@
-package watches
+package reconcile
 
 import (
 	"testing"
@@ -56,7 +56,7 @@ func TestMoreThanCounts(t *testing.T) {
 			after.ResourceVersion = "2"
 			test.change(after)
 			given := after.DeepCopy()
-			if got := MoreThanCounts.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+			if got := IgnoreCountUpdates.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
 				t.Errorf("got %t", got)
 			}
 			if after.ResourceVersion != given.ResourceVersion || (after.Status.Stages == nil) != (given.Status.Stages == nil) {
@@ -64,7 +64,7 @@ func TestMoreThanCounts(t *testing.T) {
 			}
 		})
 	}
-	if !MoreThanCounts.Create(event.CreateEvent{Object: before}) || !MoreThanCounts.Delete(event.DeleteEvent{Object: before}) {
+	if !IgnoreCountUpdates.Create(event.CreateEvent{Object: before}) || !IgnoreCountUpdates.Delete(event.DeleteEvent{Object: before}) {
 		t.Error("a PavProvisioner that comes or goes is held back")
 	}
 }

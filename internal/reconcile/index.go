@@ -1,4 +1,4 @@
-package index
+package reconcile
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protocol"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // The indexes. Each is of one kind, which its name begins with.
@@ -55,14 +55,14 @@ const (
 	PodsByVolume = "pod.volume"
 )
 
-// field is one index, with the type of its objects bound.
-type field struct {
+// index is one index, with the type of its objects bound.
+type index struct {
 	object  client.Object
 	name    string
 	extract client.IndexerFunc
 }
 
-func of[T client.Object](object T, name string, extract func(T) string) field {
+func of[T client.Object](object T, name string, extract func(T) string) index {
 	return ofMany(object, name, func(typed T) []string {
 		if key := extract(typed); key != "" {
 			return []string{key}
@@ -71,8 +71,8 @@ func of[T client.Object](object T, name string, extract func(T) string) field {
 	})
 }
 
-func ofMany[T client.Object](object T, name string, extract func(T) []string) field {
-	return field{object: object, name: name, extract: func(o client.Object) []string {
+func ofMany[T client.Object](object T, name string, extract func(T) []string) index {
+	return index{object: object, name: name, extract: func(o client.Object) []string {
 		typed, ok := o.(T)
 		if !ok {
 			return nil
@@ -81,7 +81,7 @@ func ofMany[T client.Object](object T, name string, extract func(T) []string) fi
 	}}
 }
 
-var fields = []field{
+var indexes = []index{
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByProvisioner, func(c *corev1.PersistentVolumeClaim) string {
 		return ifUnbound(c, protocol.Provisioner(c))
 	}),
@@ -123,9 +123,9 @@ func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {
 	return key
 }
 
-// Register adds every index to the cache. It must be called once, before the cache starts.
-func Register(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, f := range fields {
+// RegisterIndexes adds every index to the cache. It must be called once, before the cache starts.
+func RegisterIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, f := range indexes {
 		if err := indexer.IndexField(ctx, f.object, f.name, f.extract); err != nil {
 			return fmt.Errorf("adding index %s: %w", f.name, err)
 		}

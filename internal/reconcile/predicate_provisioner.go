@@ -1,4 +1,4 @@
-package watches
+package reconcile
 
 import (
 	"reflect"
@@ -9,9 +9,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// MoreThanCounts lets through all events of PavProvisioners but updates of the counts in their status,
+// IgnoreCountUpdates lets through all events of PavProvisioners but updates of the counts in their status,
 // which come with every volume, stage and node, and on which nothing but people depends.
-var MoreThanCounts = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+var IgnoreCountUpdates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavProvisioner)
 	after, also := e.ObjectNew.(*pavv1.PavProvisioner)
 	if !ok || !also || before.ResourceVersion == after.ResourceVersion { // equal ones are a resync's

@@ -1,6 +1,6 @@
 // Package live reads from the API server for those who must not begin again because one of many reads has
 // failed for a moment. It has no cache, and writes nothing that its caller does not write.
-package live
+package reconcile
 
 import (
 	"context"
@@ -17,44 +17,44 @@ import (
 // caller's own backoff.
 var pauses = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond}
 
-// Reader repeats reads that fail for a moment.
-type Reader struct{ client.Reader }
+// RetryingReader repeats reads that fail for a moment.
+type RetryingReader struct{ client.Reader }
 
 // Get implements client.Reader.
-func (r Reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (r RetryingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	return repeat(ctx, func() error { return r.Reader.Get(ctx, key, into, options...) })
 }
 
 // List implements client.Reader.
-func (r Reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (r RetryingReader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	return repeat(ctx, func() error { return r.Reader.List(ctx, into, options...) })
 }
 
-// Client repeats reads that fail for a moment, and writes once: whether a write that failed took effect is for
+// RetryingClient repeats reads that fail for a moment, and writes once: whether a write that failed took effect is for
 // its caller to find out.
-type Client struct{ client.Client }
+type RetryingClient struct{ client.Client }
 
 // Get implements client.Reader.
-func (c Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return Reader{c.Client}.Get(ctx, key, into, options...)
+func (c RetryingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return RetryingReader{c.Client}.Get(ctx, key, into, options...)
 }
 
 // List implements client.Reader.
-func (c Client) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return Reader{c.Client}.List(ctx, into, options...)
+func (c RetryingClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return RetryingReader{c.Client}.List(ctx, into, options...)
 }
 
-// Watching is a Client that watches, too. Watches are not repeated.
-type Watching struct{ client.WithWatch }
+// RetryingWatcher is a RetryingClient that watches, too. Watches are not repeated.
+type RetryingWatcher struct{ client.WithWatch }
 
 // Get implements client.Reader.
-func (w Watching) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return Reader{w.WithWatch}.Get(ctx, key, into, options...)
+func (w RetryingWatcher) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return RetryingReader{w.WithWatch}.Get(ctx, key, into, options...)
 }
 
 // List implements client.Reader.
-func (w Watching) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return Reader{w.WithWatch}.List(ctx, into, options...)
+func (w RetryingWatcher) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return RetryingReader{w.WithWatch}.List(ctx, into, options...)
 }
 
 func repeat(ctx context.Context, read func() error) error {

@@ -1,4 +1,4 @@
-package live
+package reconcile
 
 import (
 	"context"
@@ -62,12 +62,12 @@ func TestReader(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				for verb, read := range map[string]func(Reader) error{
-					"get":  func(r Reader) error { return r.Get(t.Context(), client.ObjectKey{}, &corev1.Pod{}) },
-					"list": func(r Reader) error { return r.List(t.Context(), &corev1.PodList{}) },
+				for verb, read := range map[string]func(RetryingReader) error{
+					"get":  func(r RetryingReader) error { return r.Get(t.Context(), client.ObjectKey{}, &corev1.Pod{}) },
+					"list": func(r RetryingReader) error { return r.List(t.Context(), &corev1.PodList{}) },
 				} {
 					f := &failing{err: test.err, times: test.times}
-					if err := read(Reader{f}); (err != nil) != test.wantErr || f.reads != test.wantReads {
+					if err := read(RetryingReader{f}); (err != nil) != test.wantErr || f.reads != test.wantReads {
 						t.Errorf("%s: %d reads, %v; want %d", verb, f.reads, err, test.wantReads)
 					}
 				}
@@ -81,7 +81,7 @@ func TestReader_WhoseCallerLeaves_EndsAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
 		f := &failing{err: apierrors.NewTooManyRequests("busy", 1), times: 9}
-		if err := (Reader{f}).Get(ctx, client.ObjectKey{}, &corev1.Pod{}); err == nil || f.reads != 1 {
+		if err := (RetryingReader{f}).Get(ctx, client.ObjectKey{}, &corev1.Pod{}); err == nil || f.reads != 1 {
 			t.Errorf("%d reads, %v", f.reads, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package index
+package reconcile
 
 import (
 	"cmp"
@@ -83,9 +83,9 @@ func StagedOn(holders []Holder) []string {
 	return slices.Compact(nodes)
 }
 
-// Volume says which holders to look for: those of the storage of driver and handle, and the stages of the
+// StorageKey says which holders to look for: those of the storage of driver and handle, and the stages of the
 // PersistentVolume of the name, which may have been written anew with another handle.
-type Volume struct {
+type StorageKey struct {
 	Driver, Handle, Name string
 }
 
@@ -131,7 +131,7 @@ func holdingsOf(list client.ObjectList) []holding {
 }
 
 // holders returns those that hold the storage of a volume: PersistentVolumes first, as people know them best.
-func holders(all []holding, of Volume) []Holder {
+func holders(all []holding, of StorageKey) []Holder {
 	key := Storage(of.Driver, of.Handle)
 	var found []Holder
 	for i := range all {
@@ -154,7 +154,7 @@ func holds(stage *pavv1.PavStage) bool {
 }
 
 // Holders returns the objects that hold the storage of a volume, according to the cache.
-func Holders(ctx context.Context, cache client.Reader, of Volume) ([]Holder, error) {
+func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder, error) {
 	key := Storage(of.Driver, of.Handle)
 	var all []holding
 	for _, look := range []struct {

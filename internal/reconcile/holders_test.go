@@ -1,4 +1,4 @@
-package index
+package reconcile
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func TestHoldersOfStorage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, holders(holdingsOf(test.all), Volume{Driver: "demo", Handle: "h", Name: "mine"})); diff != "" {
+			if diff := cmp.Diff(test.want, holders(holdingsOf(test.all), StorageKey{Driver: "demo", Handle: "h", Name: "mine"})); diff != "" {
 				t.Errorf("holders (-want +got):\n%s", diff)
 			}
 		})
@@ -132,8 +132,8 @@ func (w waiter) Done() <-chan struct{} {
 func TestLiveReads_AreSharedAndNeverOlderThanTheQuestion(t *testing.T) {
 	const many = 20
 	s := &slowLists{begun: make(chan struct{}), goOn: make(chan struct{})}
-	l := &Live{Reader: s}
-	of := Volume{Driver: "demo", Handle: "h"}
+	l := &LiveReads{Reader: s}
+	of := StorageKey{Driver: "demo", Handle: "h"}
 	first := make(chan int, 1)
 	ask := func(ctx context.Context, answers chan<- int) {
 		holders, err := l.Holders(ctx, of)

@@ -1,4 +1,4 @@
-package index
+package reconcile
 
 import (
 	"context"
@@ -22,10 +22,10 @@ const (
 	maxBeginnings = 3
 )
 
-// Live asks the API server who holds storage. Nothing there is indexed by handle, so that each answer
+// LiveReads asks the API server who holds storage. Nothing there is indexed by handle, so that each answer
 // takes whole lists; those who ask while a driver's lists are being read share the next ones, which are
 // begun after all of them have asked.
-type Live struct {
+type LiveReads struct {
 	// Reader reads from the API server.
 	Reader client.Reader
 
@@ -59,7 +59,7 @@ type Making struct {
 }
 
 // Holders returns the objects that hold the storage of a volume, as the API server has it after the call.
-func (l *Live) Holders(ctx context.Context, of Volume) ([]Holder, error) {
+func (l *LiveReads) Holders(ctx context.Context, of StorageKey) ([]Holder, error) {
 	r, err := l.ask(ctx, of.Driver)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (l *Live) Holders(ctx context.Context, of Volume) ([]Holder, error) {
 
 // Making returns the volumes of a driver whose creation pods may choose their handles, and have not told them,
 // as the API server has it after the call.
-func (l *Live) Making(ctx context.Context, driver string) ([]Making, error) {
+func (l *LiveReads) Making(ctx context.Context, driver string) ([]Making, error) {
 	r, err := l.ask(ctx, driver)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (l *Live) Making(ctx context.Context, driver string) ([]Making, error) {
 }
 
 // ask returns a read of a driver's lists that is begun after the call.
-func (l *Live) ask(ctx context.Context, driver string) (*read, error) {
+func (l *LiveReads) ask(ctx context.Context, driver string) (*read, error) {
 	d, r, first := l.join(driver)
 	if first {
 		l.do(ctx, driver, d, r)
@@ -92,7 +92,7 @@ func (l *Live) ask(ctx context.Context, driver string) (*read, error) {
 }
 
 // join returns the next read of a driver's lists, and reports whether the caller is the first to want it.
-func (l *Live) join(driver string) (d *reads, r *read, first bool) {
+func (l *LiveReads) join(driver string) (d *reads, r *read, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.drivers == nil {
@@ -109,7 +109,7 @@ func (l *Live) join(driver string) (d *reads, r *read, first bool) {
 }
 
 // do reads once the read before has ended.
-func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
+func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	defer close(r.done)
 	select {
 	case d.one <- struct{}{}:
@@ -138,7 +138,7 @@ func (l *Live) do(ctx context.Context, driver string, d *reads, r *read) {
 }
 
 // list returns what a list holds. The pages of one list are all of the moment at which the first was read.
-func (l *Live) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (r *read, err error) {
+func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (r *read, err error) {
 	for range maxBeginnings {
 		if r, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			break
@@ -148,7 +148,7 @@ func (l *Live) list(ctx context.Context, empty client.ObjectList, options []clie
 }
 
 // pages reads a list from its beginning to its end. Of each page only what is needed is kept.
-func (l *Live) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
+func (l *LiveReads) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
 	r := &read{}
 	for next := ""; ; {
 		page, ok := empty.DeepCopyObject().(client.ObjectList)

@@ -1,4 +1,4 @@
-package watches
+package reconcile
 
 import (
 	"testing"
@@ -12,14 +12,14 @@ func TestNodeGoes(t *testing.T) {
 		return &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}
 	}
 	works, gone := tainted(corev1.TaintNodeUnreachable), tainted(corev1.TaintNodeOutOfService)
-	if NodeGone(works) || !NodeGone(gone) || !NodeGone((*corev1.Node)(nil)) {
+	if IsNodeGone(works) || !IsNodeGone(gone) || !IsNodeGone((*corev1.Node)(nil)) {
 		t.Error("a node is gone where it does not exist, or is out of service")
 	}
-	if NodeGoes.Create(event.CreateEvent{Object: works}) || NodeGoes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone}) {
+	if OnNodeGone.Create(event.CreateEvent{Object: works}) || OnNodeGone.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone}) {
 		t.Error("what changes nothing is let through")
 	}
-	if !NodeGoes.Create(event.CreateEvent{Object: gone}) || !NodeGoes.Update(event.UpdateEvent{ObjectOld: works, ObjectNew: gone}) ||
-		!NodeGoes.Delete(event.DeleteEvent{Object: works}) {
+	if !OnNodeGone.Create(event.CreateEvent{Object: gone}) || !OnNodeGone.Update(event.UpdateEvent{ObjectOld: works, ObjectNew: gone}) ||
+		!OnNodeGone.Delete(event.DeleteEvent{Object: works}) {
 		t.Error("the end of a node is not let through")
 	}
 }

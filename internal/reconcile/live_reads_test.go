@@ -1,4 +1,4 @@
-package index
+package reconcile
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func TestLive_JoinsThePagesOfOneReading(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := &pagedLists{expire: test.expire, pvs: []corev1.PersistentVolume{pvOf("a", "demo", "h"), pvOf("b", "demo", "x"), pvOf("c", "demo", "h")}}
-			got, err := (&Live{Reader: p}).Holders(t.Context(), Volume{Driver: "demo", Handle: "h"})
+			got, err := (&LiveReads{Reader: p}).Holders(t.Context(), StorageKey{Driver: "demo", Handle: "h"})
 			want := []Holder{{Kind: KindPV, Name: "a"}, {Kind: KindPV, Name: "c"}}
 			if test.wantExpired {
 				want = nil
@@ -94,7 +94,7 @@ func (lostPage) List(_ context.Context, list client.ObjectList, options ...clien
 }
 
 func TestLive_WithoutAllPages_SaysNothing(t *testing.T) {
-	if got, err := (&Live{Reader: lostPage{}}).Holders(t.Context(), Volume{Driver: "demo", Handle: "h"}); err == nil {
+	if got, err := (&LiveReads{Reader: lostPage{}}).Holders(t.Context(), StorageKey{Driver: "demo", Handle: "h"}); err == nil {
 		t.Errorf("half a list was taken for all: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package retry
+package reconcile
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // ErrStale means that the API server knows better than the cache on which a decision was made.
@@ -42,6 +41,6 @@ func Result(err error) (ctrl.Result, error) {
 }
 
 // Backoff returns the rate limiter of a controller's failures: each object's own, 250 ms doubling to 5 s.
-func Backoff() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, most)
+func Backoff() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](first, most)
 }

@@ -1,0 +1,23 @@
+package reconcile
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// OnNodeGone lets through what can make a node gone.
+var OnNodeGone = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return IsNodeGone(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return IsNodeGone(e.ObjectNew) && !IsNodeGone(e.ObjectOld) },
+}
+
+// IsNodeGone says whether a *corev1.Node is nil, as there is no such node, or an administrator vouches that nothing runs on it.
+func IsNodeGone(object any) bool {
+	node, ok := object.(*corev1.Node)
+	return ok && (node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	}))
+}
