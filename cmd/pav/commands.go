@@ -12,7 +12,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/node"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 func controllerCommand() *cobra.Command {
@@ -38,7 +38,7 @@ func nodeCommand() *cobra.Command {
 func agentCommand(use, short string, options interface{ AddFlags(flags *pflag.FlagSet) },
 	run func(context.Context, *rest.Config, logr.Logger) error,
 ) *cobra.Command {
-	logging := observe.LogOptions{}
+	logging := observability.LogOptions{}
 	command := &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -51,8 +51,8 @@ func agentCommand(use, short string, options interface{ AddFlags(flags *pflag.Fl
 			if err != nil {
 				return err
 			}
-			log := observe.NewLogger(os.Stderr, logging)
-			observe.InstallLogger(log)
+			log := observability.NewLogger(os.Stderr, logging)
+			observability.InstallLogger(log)
 			return run(command.Context(), config, log)
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	volumeplan "github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -120,7 +120,7 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 	}
 	present := claim != nil && claim.UID == ref.UID
 	if !present && kind != pavv1.WorkflowDeletion {
-		return request, refusePod("the claim %s of PavVolume %q does not exist any more", observe.Name(ref.Namespace, ref.Name), volume.Name)
+		return request, refusePod("the claim %s of PavVolume %q does not exist any more", observability.Name(ref.Namespace, ref.Name), volume.Name)
 	}
 	if request.Claim = live; !present {
 		if request.Claim, err = volumeplan.RecordedClaim(volume); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/definition"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 const (
@@ -32,10 +32,10 @@ func respond(name string, findings []definition.Finding) admission.Response {
 	var causes []metav1.StatusCause
 	for _, f := range findings {
 		if f.Severity != definition.Error {
-			warnings = append(warnings, observe.Clip(f.String(), maxWarning))
+			warnings = append(warnings, observability.Clip(f.String(), maxWarning))
 			continue
 		}
-		message := observe.Clip(strings.TrimPrefix(f.String(), f.Field+": "), maxCause)
+		message := observability.Clip(strings.TrimPrefix(f.String(), f.Field+": "), maxCause)
 		causes = append(causes, metav1.StatusCause{Type: causeType(f), Field: f.Field, Message: message})
 		mistakes = append(mistakes, f.Field+": "+message)
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
@@ -43,7 +43,7 @@ const (
 // basis returns what the definition is to be evaluated with, or why the pod is refused.
 func (s *standing) basis() (basis, string) {
 	spec := &s.stage.Spec
-	claim := observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name)
+	claim := observability.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name)
 	switch {
 	case s.provisioner == nil:
 		return basisNone, fmt.Sprintf("PavProvisioner %q does not exist", spec.Provisioner)

@@ -8,20 +8,19 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/gauges"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
 // export has the agent's metrics exported until the context ends, and returns the counters of workflows.
 // Pods tells the counts of workflow pods, once the agent leads.
 func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods func() map[string]queue.Counts) (*metrics.Workflows, error) {
-	volumes, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavVolume{})
+	volumes, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavVolume{})
 	if err != nil {
 		return nil, err
 	}
-	provisioners, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
+	provisioners, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,5 +33,16 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 			return false
 		}
 	}
-	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &gauges.Collector{Volumes: volumes, Provisioners: provisioners, Pods: pods, Leads: leads, Now: now})
+	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &metrics.Gauges{
+		Volumes: volumes, Provisioners: provisioners, Pods: func() map[string]map[string]int { return byState(pods()) }, Leads: leads, Now: now,
+	})
+}
+
+// byState returns counts of pods by the states that the metric has.
+func byState(counts map[string]queue.Counts) map[string]map[string]int {
+	states := make(map[string]map[string]int, len(counts))
+	for provisioner, c := range counts {
+		states[provisioner] = map[string]int{metrics.PodsWaiting: c.Waiting, metrics.PodsRunning: c.Running, metrics.PodsBlocked: c.Lent}
+	}
+	return states
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -83,7 +83,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that is not heard of any more stays one; at least 2s")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
-	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
+	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observability.ProfilingHelp)
 	flags.StringVar(&o.WebhookAddress, "webhook-address", o.WebhookAddress, "where to serve the webhook that judges PavProvisioners, with the certificate of the Secret "+admission.SecretName+"; 0 for nowhere")
 	flags.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, "file with the authorities of the certificates that API servers show to webhooks; nobody else is served then")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
@@ -118,7 +118,7 @@ func (o *Options) Validate() error {
 	if o.Pods.Overall < 1 || o.Pods.PerProvisioner < 1 {
 		problems = append(problems, errors.New("--max-pods and --max-pods-per-provisioner: must be 1 or more"))
 	}
-	return errors.Join(append(problems, observe.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
+	return errors.Join(append(problems, observability.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
 }
 
 // serves says whether the agent serves the webhook.

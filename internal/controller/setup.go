@@ -20,7 +20,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/definition"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 )
@@ -69,7 +69,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 		Scheme:                  scheme,
 		Logger:                  log,
 		Cache:                   caching,
-		Metrics:                 observe.MetricsServer(o.MetricsAddress),
+		Metrics:                 observability.MetricsServer(o.MetricsAddress),
 		HealthProbeBindAddress:  o.ProbeAddress,
 		LeaderElection:          o.LeaderElect,
 		LeaderElectionID:        leaseName,
@@ -90,12 +90,12 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)
 	}
-	filled := &observe.Filled{}
+	filled := &observability.Filled{}
 	if err := errors.Join(mgr.Add(filled), mgr.AddReadyzCheck("caches", filled.Check)); err != nil {
 		return nil, fmt.Errorf("adding the readiness check: %w", err)
 	}
 	if o.ProfilingAddress != "" {
-		if err := mgr.Add(observe.Profiling(o.ProfilingAddress)); err != nil {
+		if err := mgr.Add(observability.Profiling(o.ProfilingAddress)); err != nil {
 			return nil, fmt.Errorf("adding the server of profiles: %w", err)
 		}
 	}
@@ -104,7 +104,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 
 // register adds the reconcilers, and the webhook if the agent serves it.
 func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Options) error {
-	events, err := observe.NewRecorder(ctx, mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), leaseName)
+	events, err := observability.NewRecorder(ctx, mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), leaseName)
 	if err != nil {
 		return err
 	}

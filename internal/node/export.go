@@ -12,13 +12,13 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/register"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
 // export has what the agent counts exported until the context ends.
 func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Time) (*metrics.Workflows, *metrics.Calls, error) {
-	provisioners, err := observe.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
+	provisioners, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +29,7 @@ func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Ti
 // addProbes has it told how the agent and its drivers are. It is alive while kubelet can find the sockets
 // of its drivers, which the next agent would make anew; it is ready when it serves all drivers.
 func addProbes(ctx context.Context, mgr manager.Manager, registry *register.Registry) error {
-	filled := &observe.Filled{}
+	filled := &observability.Filled{}
 	readiness := &register.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}
 	if err := errors.Join(
 		mgr.Add(filled),

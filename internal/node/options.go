@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -65,7 +65,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MountNamespace, "mount-namespace", o.MountNamespace, "the host's mount namespace")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
-	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observe.ProfilingHelp)
+	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observability.ProfilingHelp)
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once")
 	flags.DurationVar(&o.OrphanGrace, "orphan-grace", o.OrphanGrace, "how long a stage that no pod uses, and that kubelet may have forgotten, is left alone before it is unstaged")
@@ -87,5 +87,5 @@ func (o *Options) Validate() error {
 	if o.OrphanGrace <= 0 {
 		errs = append(errs, errors.New("--orphan-grace: must be above 0"))
 	}
-	return errors.Join(append(errs, observe.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
+	return errors.Join(append(errs, observability.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
 }

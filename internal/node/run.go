@@ -31,7 +31,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/register"
 	"github.com/albertofaria/pav/internal/node/stage"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -56,7 +56,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 
-	log = log.WithValues(observe.Node, o.NodeName)
+	log = log.WithValues(observability.Node, o.NodeName)
 	mgr, err := newManager(config, o, log)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Logger:                 log.V(1),
 		Scheme:                 scheme,
-		Metrics:                observe.MetricsServer(o.MetricsAddress),
+		Metrics:                observability.MetricsServer(o.MetricsAddress),
 		HealthProbeBindAddress: o.ProbeAddress,
 		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
 		// locks held, to workers that have gone (handleReadyItems in v0.24).
@@ -176,7 +176,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		return nil, fmt.Errorf("setting up the node agent: %w", err)
 	}
 	if o.ProfilingAddress != "" {
-		err = mgr.Add(observe.Profiling(o.ProfilingAddress))
+		err = mgr.Add(observability.Profiling(o.ProfilingAddress))
 	}
 	return mgr, err
 }
@@ -225,7 +225,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, cl
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
 	}
 	reader := reconcile.RetryingWatcher{WithWatch: direct}
-	events, err := observe.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
+	events, err := observability.NewRecorder(ctx, config, mgr.GetHTTPClient(), mgr.GetScheme(), "pav-node")
 	if err != nil {
 		return nil, nil, err
 	}

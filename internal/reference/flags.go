@@ -8,7 +8,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/node"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 func writeFlags(w *bytes.Buffer) {
@@ -23,7 +23,7 @@ func writeFlags(w *bytes.Buffer) {
 	for _, agent := range agents {
 		flags := pflag.NewFlagSet(agent.command, pflag.ContinueOnError)
 		agent.options.AddFlags(flags)
-		(&observe.LogOptions{}).AddFlags(flags)
+		(&observability.LogOptions{}).AddFlags(flags)
 		fmt.Fprintf(w, "\n| `%s` | default | |\n|---|---|---|\n", agent.command)
 		flags.VisitAll(func(f *pflag.Flag) {
 			standard := ""

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
 func writeMetrics(w *bytes.Buffer) {

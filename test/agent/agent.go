@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/albertofaria/pav/internal/controller"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // endsWithin is how long an agent may take to end.
@@ -47,7 +47,7 @@ func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line)
 	config = rest.CopyConfig(config)
 	line.Connect(config, cancel)
 	go func() {
-		a.done <- controller.Run(ctx, config, o, observe.NewLogger(a.log, observe.LogOptions{Verbosity: 1}))
+		a.done <- controller.Run(ctx, config, o, observability.NewLogger(a.log, observability.LogOptions{Verbosity: 1}))
 		close(a.ended)
 	}()
 	return a

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // Buffer is a bytes.Buffer for several goroutines.
@@ -33,7 +33,7 @@ var libraries Buffer
 // KeepLibraryLogs takes what the libraries log by themselves, so that it neither disturbs the tests'
 // own output nor escapes their checks. For TestMain.
 func KeepLibraryLogs() {
-	observe.InstallLogger(observe.NewLogger(&libraries, observe.LogOptions{Verbosity: 1}))
+	observability.InstallLogger(observability.NewLogger(&libraries, observability.LogOptions{Verbosity: 1}))
 }
 
 // LibraryLogs returns what the libraries logged.

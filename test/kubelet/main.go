@@ -21,7 +21,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/test/agent"
 )
 
@@ -80,8 +80,8 @@ func beAgent(path string) error {
 	o.MetricsAddress, o.ProbeAddress = "0", "0"
 	o.Version = "by-hand"
 	o.QPS, o.Burst = 1000, 1000
-	log := observe.NewLogger(os.Stderr, observe.LogOptions{})
-	observe.InstallLogger(log)
+	log := observability.NewLogger(os.Stderr, observability.LogOptions{})
+	observability.InstallLogger(log)
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // It is the main function of a process.
 	defer stop()

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -46,7 +46,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Named("attachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(couldBeOurs)).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "attachment", "attachment", nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "attachment", "attachment", nil)).
 		Complete(r)
 }
 

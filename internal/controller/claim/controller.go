@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -38,7 +38,7 @@ type Reconciler struct {
 	// Now tells the cluster's time, in which objects have theirs.
 	Now func() time.Time
 
-	repeats observe.Repeats
+	repeats observability.Repeats
 	copies  copies
 }
 
@@ -51,7 +51,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "claim", observe.Claim, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "claim", observability.Claim, nil)).
 		Complete(r)
 }
 
@@ -155,7 +155,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 func (r *Reconciler) report(claim *corev1.PersistentVolumeClaim, eventType, reason, message string) time.Duration {
 	due, next := r.repeats.Due(client.ObjectKeyFromObject(claim).String(), string(claim.UID)+" "+message, r.Now())
 	if due {
-		r.Events.Event(claim, eventType, reason, observe.Clip(message, observe.MaxNote))
+		r.Events.Event(claim, eventType, reason, observability.Clip(message, observability.MaxNote))
 	}
 	return next
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -54,7 +54,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 			return nil
 		})).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "drain", observe.Node, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "drain", observability.Node, nil)).
 		Complete(r)
 }
 
@@ -222,8 +222,8 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, a action) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("writing the label %s of Pod %q (%s): %w", pavv1.EvictableLabel, observe.Name(pod.Namespace, pod.Name), a, err)
+		return fmt.Errorf("writing the label %s of Pod %q (%s): %w", pavv1.EvictableLabel, observability.Name(pod.Namespace, pod.Name), a, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("changed whether a staging pod may be evicted", "pod", observe.Name(pod.Namespace, pod.Name), "evictable", a == expose)
+	ctrl.LoggerFrom(ctx).Info("changed whether a staging pod may be evicted", "pod", observability.Name(pod.Namespace, pod.Name), "evictable", a == expose)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -47,7 +47,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(ofBudget), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(isPaVs)).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "protection", observe.Namespace, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "protection", observability.Namespace, nil)).
 		Complete(r)
 }
 

@@ -18,7 +18,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/definition"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -53,7 +53,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavStage{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&storagev1.CSINode{}, soon(r.ofNode)).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "provisioner", observe.Provisioner, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "provisioner", observability.Provisioner, nil)).
 		Complete(r)
 }
 

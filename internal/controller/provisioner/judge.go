@@ -14,7 +14,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/definition"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -140,7 +140,7 @@ func summary(findings []definition.Finding) string {
 	var mistakes []string
 	for _, f := range findings {
 		if f.Severity == definition.Error {
-			mistakes = append(mistakes, observe.Clip(f.String(), mentionedBytes))
+			mistakes = append(mistakes, observability.Clip(f.String(), mentionedBytes))
 		}
 	}
 	if more := len(mistakes) - mentioned; more > 0 {

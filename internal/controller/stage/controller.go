@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -42,7 +42,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.stagesOn), builder.WithPredicates(reconcile.OnNodeGone)).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "stage", observe.Stage, r.keys)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "stage", observability.Stage, r.keys)).
 		Complete(r)
 }
 
@@ -53,8 +53,8 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 		return nil
 	}
 	spec := &stage.Spec
-	return []any{observe.Volume, spec.VolumeName, observe.Claim, observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name),
-		observe.Node, spec.NodeName, observe.Provisioner, spec.Provisioner}
+	return []any{observability.Volume, spec.VolumeName, observability.Claim, observability.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name),
+		observability.Node, spec.NodeName, observability.Provisioner, spec.Provisioner}
 }
 
 func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []ctrl.Request {

@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -89,7 +89,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision)
 	}
 	r.queue.Give(o.volume.Name)
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
-	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, observe.Clip(text, observe.MaxNote))
+	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, observability.Clip(text, observability.MaxNote))
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (o observed) unreverted(why string) *pavv1.WorkflowFailure {
 	} else if ref := o.volume.Status.Pod; ref != nil && o.volume.Status.Step == pavv1.StepCreating {
 		failure.PodNamespace, failure.PodName = ref.Namespace, ref.Name
 	}
-	failure.Message = observe.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, maxCondition)
 	return failure
 }
 
@@ -170,7 +170,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 // PavProvisioner first: claim and PavVolume may be gone by then. What it precedes may fail and be tried again
 // for as long as the cache is behind: it is told once in a while.
 func (r *Reconciler) tellLeft(o observed, text string) {
-	text = observe.Clip(text, observe.MaxNote)
+	text = observability.Clip(text, observability.MaxNote)
 	if due, _ := r.left.Due(o.volume.Name, text, r.Now()); !due {
 		return
 	}

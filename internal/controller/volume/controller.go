@@ -26,8 +26,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
@@ -70,8 +70,8 @@ type Reconciler struct {
 	finders   finders
 	written   written
 	wishes    wishes
-	repeats   observe.Repeats
-	left      observe.Repeats // of storage that may be left: no other message uses up its turn
+	repeats   observability.Repeats
+	left      observability.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
 	rejections workqueue.TypedRateLimiter[string]
 
@@ -105,7 +105,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		WatchesRawSource(turns).
 		WithOptions(options).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "volume", observe.Volume, r.keys)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "volume", observability.Volume, r.keys)).
 		Complete(r)
 }
 
@@ -115,7 +115,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 	if err := r.Client.Get(context.Background(), name, volume); err != nil { //nolint:forbidigo // it reads the cache
 		return nil
 	}
-	return []any{observe.Claim, claimKey(volume).String(), observe.Provisioner, volume.Spec.Provisioner}
+	return []any{observability.Claim, claimKey(volume).String(), observability.Provisioner, volume.Spec.Provisioner}
 }
 
 // PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
@@ -174,7 +174,7 @@ func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl
 func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Node, node.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Node, node.GetName())
 		return nil
 	}
 	var requests []ctrl.Request
@@ -205,7 +205,7 @@ func ofStage(_ context.Context, object client.Object) []ctrl.Request {
 func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl.Request {
 	volumes := &pavv1.PavVolumeList{}
 	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesByProvisioner: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observe.Provisioner, object.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observability.Provisioner, object.GetName())
 		return nil
 	}
 	var requests []ctrl.Request

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // step is the next thing to do for a volume.
@@ -197,7 +197,7 @@ func decideWithoutPV(o observed) decision {
 }
 
 func waiting(condition, reason, message string, warning bool) decision {
-	return decision{step: stepWait, condition: condition, reason: reason, message: observe.Clip(message, maxCondition), warning: warning}
+	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, maxCondition), warning: warning}
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {

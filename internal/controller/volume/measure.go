@@ -9,8 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -43,7 +43,7 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref *pavv1.PodReference) *corev1.Pod {
 	pod, err := optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot measure a pod", observe.Pod, observe.Name(ref.Namespace, ref.Name))
+		ctrl.LoggerFrom(ctx).Error(err, "cannot measure a pod", observability.Pod, observability.Name(ref.Namespace, ref.Name))
 	}
 	if pod == nil || !workflow.Belongs(pod, volume.UID) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
 // counts returns how many values each metric has, without those of 0.

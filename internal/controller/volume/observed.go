@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -304,7 +304,7 @@ func lastWords(pod *corev1.Pod) string {
 // failureOf returns the failure of a pod with such words as it is recorded.
 func failureOf(kind string, pod *corev1.Pod, words string) *pavv1.WorkflowFailure {
 	failure := workflow.Failure(kind, pod, words)
-	failure.Message = observe.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, maxCondition)
 	return failure
 }
 

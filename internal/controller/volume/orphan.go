@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -86,7 +86,7 @@ func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolu
 // warnOfOrphan records an event that says what PaV does not know, or has not done, without a PavVolume.
 func (r *Reconciler) warnOfOrphan(pv *corev1.PersistentVolume, message string) {
 	r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete,
-		observe.Clip(fmt.Sprintf("there is no PavVolume %q, so that PaV %s", pv.Name, message), observe.MaxNote))
+		observability.Clip(fmt.Sprintf("there is no PavVolume %q, so that PaV %s", pv.Name, message), observability.MaxNote))
 }
 
 // releaseOrphan lets go of a PersistentVolume that is being deleted and has no PavVolume. Its storage stays, as PaV
@@ -136,7 +136,7 @@ func besidesPV(pv *corev1.PersistentVolume, holders []reconcile.Holder) []reconc
 func (r *Reconciler) orphansOf(ctx context.Context, driver string) []ctrl.Request {
 	pvs := &corev1.PersistentVolumeList{}
 	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.HeldPVsByDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observe.Provisioner, driver)
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observability.Provisioner, driver)
 		return nil
 	}
 	var requests []ctrl.Request

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 )
@@ -70,7 +70,7 @@ func (r *Reconciler) recordWords(ctx context.Context, o observed, _ decision) er
 		}
 		for i := range status.Conditions {
 			c := &status.Conditions[i]
-			c.Message = observe.Clip(strings.Replace(c.Message, (*failure).Message, told.Message, 1), maxCondition)
+			c.Message = observability.Clip(strings.Replace(c.Message, (*failure).Message, told.Message, 1), maxCondition)
 		}
 		*failure = told
 	})
@@ -139,7 +139,7 @@ var phases = map[string]string{
 // and that what the creation pod may have done has to be reverted, or that there is nothing to revert.
 func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
 	r.handles.release(o.volume.Name)
-	failure.Message = observe.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, maxCondition)
 	text := failure.Message
 	if failure.PodName != "" {
 		text = phases[failure.Workflow] + ": " + text
@@ -183,7 +183,7 @@ func reasonOf(failure *pavv1.WorkflowFailure) string {
 
 // failDeletion records that an attempt to delete or to revert, which change may have begun, has failed.
 func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change) error {
-	failure.Message = observe.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, maxCondition)
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
@@ -201,7 +201,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv
 
 // tellDeletion gives an event to whoever may look for why a volume is not deleted.
 func (r *Reconciler) tellDeletion(o observed, eventType, reason, message string) {
-	message = observe.Clip(message, observe.MaxNote)
+	message = observability.Clip(message, observability.MaxNote)
 	r.Events.Event(o.volume, eventType, reason, message)
 	if pv := o.ownPV(); pv != nil {
 		r.Events.Event(pv, eventType, reason, message)
@@ -212,7 +212,7 @@ func (r *Reconciler) tellDeletion(o observed, eventType, reason, message string)
 }
 
 func (r *Reconciler) tellClaim(volume *pavv1.PavVolume, eventType, reason, message string) {
-	r.Events.Event(claimObject(volume), eventType, reason, observe.Clip(message, observe.MaxNote))
+	r.Events.Event(claimObject(volume), eventType, reason, observability.Clip(message, observability.MaxNote))
 }
 
 // claimObject stands for the volume's claim in events.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -116,7 +116,7 @@ func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allow
 	if !allowed {
 		eventType = corev1.EventTypeWarning
 	}
-	r.Events.Event(volume, eventType, protocol.ForeignClaim, observe.Clip(message, observe.MaxNote))
+	r.Events.Event(volume, eventType, protocol.ForeignClaim, observability.Clip(message, observability.MaxNote))
 }
 
 // getPVC is the template function of that name.

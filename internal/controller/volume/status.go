@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -69,7 +69,7 @@ func hasCondition(volume *pavv1.PavVolume, d decision) bool {
 // setCondition makes a condition false that tells of what goes on.
 func setCondition(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, kind, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse,
-		Reason: reason, Message: observe.Clip(message, maxCondition), ObservedGeneration: volume.Generation})
+		Reason: reason, Message: observability.Clip(message, maxCondition), ObservedGeneration: volume.Generation})
 }
 
 // maxCondition keeps conditions well below the 32 KiB that the API server takes, in bytes.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // Directories are the /pav directories of the node that the pods of a stage share.
@@ -68,9 +68,9 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 	}
 	defer s.publishing.Delete(r.GetVolumeId())
 	user, err := s.userOf(ctx, r.GetVolumeContext())
-	observe.Note(ctx, observe.Stage, user.stage)
+	observability.Note(ctx, observability.Stage, user.stage)
 	if user.pod.Name != "" {
-		observe.Note(ctx, observe.Pod, observe.Name(user.pod.Namespace, user.pod.Name))
+		observability.Note(ctx, observability.Pod, observability.Name(user.pod.Namespace, user.pod.Name))
 	}
 	switch {
 	case errors.Is(err, errForeignPod):

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -36,14 +36,14 @@ func ForPav(nodeID, version string, reader client.Reader, dirs Directories, coll
 }
 
 // Log returns an interceptor that logs each call: its method, a hash of its volume's handle, its code, its
-// duration and what is noted of it (observe.Note), and nothing else of what it carries, since volume contexts
+// duration and what is noted of it (observability.Note), and nothing else of what it carries, since volume contexts
 // and mount flags can be secret.
 func Log(log logr.Logger, driver string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
-		ctx, noted := observe.WithNotes(ctx)
+		ctx, noted := observability.WithNotes(ctx)
 		response, err := handler(ctx, request)
-		keys := []any{observe.Provisioner, driver, "method", info.FullMethod, "code", status.Code(err).String(), "duration", time.Since(began).String()}
+		keys := []any{observability.Provisioner, driver, "method", info.FullMethod, "code", status.Code(err).String(), "duration", time.Since(began).String()}
 		if r, ok := request.(interface{ GetVolumeId() string }); ok {
 			keys = append(keys, "volumeHash", workflow.Hash(r.GetVolumeId()))
 		}

@@ -12,7 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. The CSIDriver goes
@@ -22,7 +22,7 @@ func WatchPavDriver(mgr manager.Manager, registry *Registry, services csi.Servic
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pav-driver").
 		For(&storagev1.CSIDriver{}).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "pav-driver", observe.Provisioner, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "pav-driver", observability.Provisioner, nil)).
 		Complete(&pavDriver{reader: mgr.GetClient(), registry: registry, services: services})
 }
 

@@ -23,7 +23,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -46,7 +46,7 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, s
 		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(source.Channel(p.recorded, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "driver", observe.Provisioner, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "driver", observability.Provisioner, nil)).
 		Complete(p)
 }
 

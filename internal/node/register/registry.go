@@ -20,7 +20,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/csi"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -153,12 +153,12 @@ func (r *Registry) serve(name string, services csi.Services, registered bool) er
 		}
 		d.served.Go(func() {
 			if err := d.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-				r.log.Error(err, "a driver is not served any more", observe.Provisioner, name)
+				r.log.Error(err, "a driver is not served any more", observability.Provisioner, name)
 			}
 		})
 	}
 	r.drivers[name] = d
-	r.log.Info("driver served", observe.Provisioner, name, "registered", registered)
+	r.log.Info("driver served", observability.Provisioner, name, "registered", registered)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (r *Registry) Unregister(name string) error {
 	r.mu.Unlock()
 	if d != nil {
 		d.drain(callPatience)
-		r.log.Info("driver unregistered", observe.Provisioner, name)
+		r.log.Info("driver unregistered", observability.Provisioner, name)
 	}
 	return err
 }
@@ -310,7 +310,7 @@ func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !r.GetPluginRegistered() {
 		s.driver.told.Store(kubeletRefused)
-		s.log.Info("kubelet refused the driver", observe.Provisioner, s.name, "reason", r.GetError())
+		s.log.Info("kubelet refused the driver", observability.Provisioner, s.name, "reason", r.GetError())
 		return &registerapi.RegistrationStatusResponse{}, nil
 	}
 	s.driver.told.Store(kubeletRegistered)

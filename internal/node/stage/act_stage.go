@@ -16,7 +16,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -293,7 +293,7 @@ func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, fi
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
-	failure.Message, failure.Time = observe.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
+	failure.Message, failure.Time = observability.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
 	what, reason := staging, "StagingFailed"
 	if failure.Workflow == pavv1.WorkflowValidation {
 		what, reason = validating, "ValidationFailed"
@@ -365,7 +365,7 @@ func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.
 
 // eventf tells the claim's user and whoever looks at the PavStage.
 func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
-	t.tellStage(ctx, t.stage, kind, reason, observe.Clip(fmt.Sprintf(format, args...), observe.MaxNote))
+	t.tellStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
 }
 
 // tellStage tells the claim's user and whoever looks at the PavStage.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -150,7 +150,7 @@ func (t *task) retryUnstaging(ctx context.Context) error {
 }
 
 func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
-	failure.Message, failure.Time = observe.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
+	failure.Message, failure.Time = observability.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure

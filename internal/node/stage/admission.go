@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -46,7 +46,7 @@ func (t *task) unjudged(ctx context.Context, kind string, reason error, first bo
 		if first && kind == pavv1.WorkflowValidation {
 			status.ValidationPod = nil
 		}
-		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observe.Clip(reason.Error(), maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observability.Clip(reason.Error(), maxMessage))
 	}); err != nil {
 		return err
 	}

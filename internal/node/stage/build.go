@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
@@ -40,7 +40,7 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 		eventType = corev1.EventTypeWarning
 	}
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: of, UID: types.UID(uid(volume))}
-	s.events.Event(ref, eventType, "ForeignClaim", observe.Clip(message, observe.MaxNote))
+	s.events.Event(ref, eventType, "ForeignClaim", observability.Clip(message, observability.MaxNote))
 }
 
 // objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or

@@ -10,7 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -47,7 +47,7 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 		return err
 	}
 	kind, reason, condition := corev1.EventTypeWarning, string(v.loss), metav1.ConditionTrue
-	words := observe.Clip(describeLoss(stage, is, v.loss, pod), maxMessage)
+	words := observability.Clip(describeLoss(stage, is, v.loss, pod), maxMessage)
 	if v.loss == lossNone {
 		kind, reason, condition = corev1.EventTypeNormal, "VolumeAnswers", metav1.ConditionFalse
 		words = fmt.Sprintf("volume %s answers again on node %s", stage.Spec.VolumeName, k.stager.node)
@@ -88,7 +88,7 @@ func (k *Keeper) restage(ctx context.Context, stage *pavv1.PavStage) error {
 
 // tell tells the claim's user, those of the pods that have the volume, and whoever looks at the PavStage.
 func (k *Keeper) tell(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, words string) {
-	note := observe.Clip(words, observe.MaxNote)
+	note := observability.Clip(words, observability.MaxNote)
 	k.stager.tellStage(ctx, stage, kind, reason, note)
 	k.stager.tellPods(publications, kind, reason, note)
 }

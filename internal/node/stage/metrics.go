@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
 // vitals is what the agent knows of its stages without asking anybody: for metrics, and for answers
@@ -48,7 +48,7 @@ func (v *vitals) note(stage *pavv1.PavStage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	is := vital{provisioner: stage.Spec.Provisioner, volume: stage.Spec.VolumeName,
-		claim: observe.Name(stage.Spec.ClaimRef.Namespace, stage.Spec.ClaimRef.Name), phase: stage.Status.Phase}
+		claim: observability.Name(stage.Spec.ClaimRef.Namespace, stage.Spec.ClaimRef.Name), phase: stage.Status.Phase}
 	if is.phase == pavv1.StageUnstaging && stage.Status.UnstagingFailure != nil {
 		is.failingSince = v.stages[stage.Name].failingSince
 		if is.failingSince.IsZero() {
@@ -95,9 +95,9 @@ func (v *vitals) keys(stage string) []any {
 	defer v.mu.Unlock()
 	is, known := v.stages[stage]
 	if !known {
-		return []any{observe.Stage, stage}
+		return []any{observability.Stage, stage}
 	}
-	return []any{observe.Stage, stage, observe.Volume, is.volume, observe.Claim, is.claim, observe.Provisioner, is.provisioner}
+	return []any{observability.Stage, stage, observability.Volume, is.volume, observability.Claim, is.claim, observability.Provisioner, is.provisioner}
 }
 
 // trouble returns what is wrong with the volume of a stage, or nothing.

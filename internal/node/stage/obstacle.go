@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -138,7 +138,7 @@ func (t *task) tellObstacle(ctx context.Context) error {
 		cause, kind = workflow.Waiting(pod), ErrPending
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observe.Clip(cause, maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observability.Clip(cause, maxMessage))
 	}); err != nil {
 		return err
 	}

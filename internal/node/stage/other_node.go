@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // checkOthers says whether a volume that is to be one node's is staged on another, under the name that it had
@@ -41,9 +41,9 @@ func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool
 func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error {
 	held := fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
 	if t.troubles.isNewHolder(want.Name, other.UID) {
-		t.tellStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observe.Clip(fmt.Sprintf(
+		t.tellStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observability.Clip(fmt.Sprintf(
 			"volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it; if it is lost for good, delete its Node, or taint it %s",
-			want.Spec.VolumeName, other.Spec.NodeName, other.Name, corev1.TaintNodeOutOfService), observe.MaxNote))
+			want.Spec.VolumeName, other.Spec.NodeName, other.Name, corev1.TaintNodeOutOfService), observability.MaxNote))
 		return held
 	}
 	for {

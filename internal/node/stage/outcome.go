@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -31,7 +31,7 @@ func registerOutcomes(mgr manager.Manager, stager *Stager) error {
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(o.heldOf), builder.OnlyMetadata).
 		WithOptions(controller.Options{RateLimiter: limiter[ctrl.Request]()}).
-		WithLogConstructor(observe.Requests(mgr.GetLogger(), "outcome", observe.Pod, nil)).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "outcome", observability.Pod, nil)).
 		Complete(o)
 }
 
@@ -51,7 +51,7 @@ func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []ctrl.Reque
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := o.cache.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observe.Stage, stage.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Stage, stage.GetName())
 		return nil
 	}
 	var requests []ctrl.Request

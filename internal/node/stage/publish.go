@@ -10,7 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // Publication is what a client pod is to see of a staged volume.
@@ -66,9 +66,9 @@ func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 		return err
 	}
 	defer s.tell(name)
-	observe.Note(ctx, observe.Volume, record.VolumeName)
-	observe.Note(ctx, observe.Claim, observe.Name(record.ClaimNamespace, record.ClaimName))
-	observe.Note(ctx, observe.Pod, observe.Name(p.Client.Namespace, p.Client.Name))
+	observability.Note(ctx, observability.Volume, record.VolumeName)
+	observability.Note(ctx, observability.Claim, observability.Name(record.ClaimNamespace, record.ClaimName))
+	observability.Note(ctx, observability.Pod, observability.Name(p.Client.Namespace, p.Client.Name))
 	if record.Mode != p.Mode {
 		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}

@@ -11,7 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // Restage stages a volume anew under its clients, where the present one is dead: it will never answer
@@ -152,7 +152,7 @@ func (t *task) fenceAll(ctx context.Context, paths []string) error {
 
 // tellUnfenced tells once why a volume is not staged anew.
 func (t *task) tellUnfenced(ctx context.Context, reason error) error {
-	words := observe.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
+	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
 		t.stage.Spec.VolumeName, t.node, reason), maxMessage)
 	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
 	if told != nil && told.Message == words {

@@ -13,8 +13,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observe"
-	"github.com/albertofaria/pav/internal/observe/metrics"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/observability/metrics"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -52,7 +52,7 @@ type Stager struct {
 	room      *room
 	workflows *metrics.Workflows
 	calls     *metrics.Calls
-	repeats   observe.Repeats
+	repeats   observability.Repeats
 
 	// Now is for how long something takes here, also where the API server is away; clusterTime compares with
 	// the times of objects.
@@ -266,8 +266,8 @@ func (t *task) note(ctx context.Context) {
 		return
 	}
 	spec := &t.stage.Spec
-	observe.Note(ctx, observe.Volume, spec.VolumeName)
-	observe.Note(ctx, observe.Claim, observe.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name))
+	observability.Note(ctx, observability.Volume, spec.VolumeName)
+	observability.Note(ctx, observability.Claim, observability.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name))
 }
 
 // wait returns when something has changed, when it is time, or when ctx ends.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // volumeNameIn returns the name of the persistent volume for which kubelet made a target, or nothing where
@@ -138,5 +138,5 @@ func (s *Stager) tellClaimOf(volume *corev1.PersistentVolume, reason error) {
 	if due, _ := s.repeats.Due(string(ref.UID), reason.Error(), s.now()); !due {
 		return
 	}
-	s.events.Event(claimNamed(ref.Namespace, ref.Name, ref.UID), corev1.EventTypeWarning, "FailedMount", observe.Clip(reason.Error(), observe.MaxNote))
+	s.events.Event(claimNamed(ref.Namespace, ref.Name, ref.UID), corev1.EventTypeWarning, "FailedMount", observability.Clip(reason.Error(), observability.MaxNote))
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 )
 
 // livePods returns the node's pods that have not ended, as the API server knows them. Those of a Job that has
@@ -69,10 +69,10 @@ func (t *task) mountedPublications(ctx context.Context) ([]publication, error) {
 func (t *task) inUse(ctx context.Context) error {
 	var pods []string
 	for i := range t.inUseBy {
-		pods = append(pods, observe.Name(t.inUseBy[i].Client.Namespace, t.inUseBy[i].Client.Name))
+		pods = append(pods, observability.Name(t.inUseBy[i].Client.Namespace, t.inUseBy[i].Client.Name))
 	}
-	note := observe.Clip(fmt.Sprintf("kubelet of node %s asks to unstage the volume of provisioner %q, handle %q, but pods %q still run there and have it mounted; it is unstaged when they have ended",
-		t.node, t.Driver, t.Handle, pods), observe.MaxNote)
+	note := observability.Clip(fmt.Sprintf("kubelet of node %s asks to unstage the volume of provisioner %q, handle %q, but pods %q still run there and have it mounted; it is unstaged when they have ended",
+		t.node, t.Driver, t.Handle, pods), observability.MaxNote)
 	if due, _ := t.repeats.Due(t.Handle, note, t.now()); due { // kubelet asks again and again
 		if t.stage != nil {
 			t.tellStage(ctx, t.stage, corev1.EventTypeWarning, "FailedUnmount", note)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observe"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -71,7 +71,7 @@ func (k *Keeper) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	if len(publications) > 0 {
 		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged anew"
 	}
-	words = observe.Clip(words, maxMessage)
+	words = observability.Clip(words, maxMessage)
 	k.stager.setCondition(now, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDetached), words)
 	if err = k.stager.writeStatus(ctx, now); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package gauges
+package metrics
 
 import (
 	"cmp"
@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/observe/metrics"
 )
 
 // Store is a cache of objects of one kind. The objects are shared, and only read.
@@ -18,13 +16,14 @@ type Store interface {
 	List() []any
 }
 
-// Collector is a prometheus.Collector of the gauges of the controller agent.
-type Collector struct {
+// Gauges is a prometheus.Collector of what the controller agent knows of volumes, pods and provisioners. It reads caches
+// whenever it is collected, so that an object that is gone has no series.
+type Gauges struct {
 	// Volumes has PavVolumes, and Provisioners PavProvisioners.
 	Volumes, Provisioners Store
 
-	// Pods returns the counts of workflow pods, by provisioner.
-	Pods func() map[string]queue.Counts
+	// Pods returns how many workflow pods each provisioner has in each state: PodsWaiting, PodsRunning, PodsBlocked.
+	Pods func() map[string]map[string]int
 
 	// Leads says whether this replica is the leader: if not, it exports nothing, as the leader does.
 	Leads func() bool
@@ -34,16 +33,16 @@ type Collector struct {
 }
 
 var (
-	volumes   = metrics.Volumes.Desc()
-	failing   = metrics.VolumeFailing.Desc()
-	pending   = metrics.VolumePending.Desc()
-	pods      = metrics.WorkflowPods.Desc()
-	condition = metrics.ProvisionerCondition.Desc()
+	volumesDesc   = Volumes.Desc()
+	failingDesc   = VolumeFailing.Desc()
+	pendingDesc   = VolumePending.Desc()
+	podsDesc      = WorkflowPods.Desc()
+	conditionDesc = ProvisionerCondition.Desc()
 )
 
 // Describe implements prometheus.Collector.
-func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{volumes, failing, pending, pods, condition} {
+func (c *Gauges) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{volumesDesc, failingDesc, pendingDesc, podsDesc, conditionDesc} {
 		descs <- desc
 	}
 }
@@ -69,22 +68,20 @@ func (s series) send(desc *prometheus.Desc, to chan<- prometheus.Metric) {
 }
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
+func (c *Gauges) Collect(to chan<- prometheus.Metric) {
 	if !c.Leads() {
 		return
 	}
 	c.collectVolumes(to)
 	c.collectProvisioners(to)
 	for name, counts := range c.Pods() {
-		for state, count := range map[string]int{
-			metrics.PodsWaiting: counts.Waiting, metrics.PodsRunning: counts.Running, metrics.PodsBlocked: counts.Lent,
-		} {
-			to <- prometheus.MustNewConstMetric(pods, prometheus.GaugeValue, float64(count), name, state)
+		for state, count := range counts {
+			to <- prometheus.MustNewConstMetric(podsDesc, prometheus.GaugeValue, float64(count), name, state)
 		}
 	}
 }
 
-func (c *Collector) collectVolumes(to chan<- prometheus.Metric) {
+func (c *Gauges) collectVolumes(to chan<- prometheus.Metric) {
 	now := time.Now
 	if c.Now != nil {
 		now = c.Now
@@ -104,9 +101,9 @@ func (c *Collector) collectVolumes(to chan<- prometheus.Metric) {
 			pends.atLeast(name, phase, at.Sub(since).Seconds())
 		}
 	}
-	phases.send(volumes, to)
-	fails.send(failing, to)
-	pends.send(pending, to)
+	phases.send(volumesDesc, to)
+	fails.send(failingDesc, to)
+	pends.send(pendingDesc, to)
 }
 
 // failure returns the step whose last attempt failed, or nothing, and since when what it is part of goes
@@ -115,9 +112,9 @@ func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 	making := status.Phase == "" || status.Phase == pavv1.VolumePending
 	switch {
 	case status.DeletionFailure != nil && making:
-		return metrics.StepRevert, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+		return StepRevert, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.DeletionFailure != nil:
-		return metrics.StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+		return StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.Failure != nil && making:
 		return status.Failure.Workflow, began(status, pavv1.VolumeProvisioned, status.Failure.Time)
 	}
@@ -149,7 +146,7 @@ func inTransit(volume *pavv1.PavVolume) time.Time {
 	}
 }
 
-func (c *Collector) collectProvisioners(to chan<- prometheus.Metric) {
+func (c *Gauges) collectProvisioners(to chan<- prometheus.Metric) {
 	for _, object := range c.Provisioners.List() {
 		p, ok := object.(*pavv1.PavProvisioner)
 		if !ok {
@@ -160,7 +157,7 @@ func (c *Collector) collectProvisioners(to chan<- prometheus.Metric) {
 			if is.Status == metav1.ConditionTrue {
 				value = 1
 			}
-			to <- prometheus.MustNewConstMetric(condition, prometheus.GaugeValue, value, p.Name, is.Type)
+			to <- prometheus.MustNewConstMetric(conditionDesc, prometheus.GaugeValue, value, p.Name, is.Type)
 		}
 	}
 }

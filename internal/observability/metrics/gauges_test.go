@@ -1,4 +1,4 @@
-package gauges
+package metrics
 
 import (
 	"fmt"
@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/observe/metrics"
 )
 
 // store is a Store.
@@ -49,9 +47,9 @@ func failsToDelete(s *pavv1.PavVolumeStatus) {
 }
 
 // export returns the series of a collector.
-func export(t *testing.T, c *Collector) map[string]float64 {
+func export(t *testing.T, c *Gauges) map[string]float64 {
 	t.Helper()
-	if err := metrics.Agrees(c, metrics.Controller); err != nil {
+	if err := Agrees(c, Controller); err != nil {
 		t.Error(err)
 	}
 	registry := prometheus.NewPedanticRegistry()
@@ -73,9 +71,9 @@ func export(t *testing.T, c *Collector) map[string]float64 {
 	return got
 }
 
-func collector(volumes, provisioners []any) *Collector {
-	return &Collector{
-		Volumes: store(volumes), Provisioners: store(provisioners), Pods: func() map[string]queue.Counts { return nil },
+func collector(volumes, provisioners []any) *Gauges {
+	return &Gauges{
+		Volumes: store(volumes), Provisioners: store(provisioners), Pods: func() map[string]map[string]int { return nil },
 		Leads: func() bool { return true }, Now: func() time.Time { return now },
 	}
 }
@@ -108,7 +106,9 @@ func TestProvisionersAndPods(t *testing.T) {
 	c := collector(nil, []any{&pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: pavv1.PavProvisionerStatus{
 		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionFalse}},
 	}}})
-	c.Pods = func() map[string]queue.Counts { return map[string]queue.Counts{"p": {Running: 1, Lent: 2, Waiting: 3}} }
+	c.Pods = func() map[string]map[string]int {
+		return map[string]map[string]int{"p": {PodsRunning: 1, PodsBlocked: 2, PodsWaiting: 3}}
+	}
 	want := map[string]float64{
 		"pav_provisioner_condition Accepted p": 1, "pav_provisioner_condition Ready p": 0,
 		"pav_workflow_pods p running": 1, "pav_workflow_pods p blocked": 2, "pav_workflow_pods p waiting": 3,
@@ -125,15 +125,15 @@ func TestProvisionersAndPods(t *testing.T) {
 // TestGauges_AreAllThatTheTableHas is for those that the agent exports and the table lacks, and the reverse.
 func TestGauges_AreAllThatTheTableHas(t *testing.T) {
 	descs := make(chan *prometheus.Desc, 100)
-	(&Collector{}).Describe(descs)
+	(&Gauges{}).Describe(descs)
 	close(descs)
 	var got []string
 	for desc := range descs {
 		got = append(got, desc.String())
 	}
 	var want []string
-	for _, m := range metrics.Table() {
-		if m.Type == metrics.Gauge && slices.Contains(m.Agents, metrics.Controller) {
+	for _, m := range Table() {
+		if m.Type == Gauge && slices.Contains(m.Agents, Controller) {
 			want = append(want, m.Desc().String())
 		}
 	}
@@ -158,7 +158,7 @@ func ranPod() *corev1.Pod {
 // provisioners with 10 volumes each, of which one fails, and three workflows that have run.
 func BenchmarkScrape(b *testing.B) {
 	var volumes, provisioners []any
-	workflows := metrics.NewWorkflows(func(string) bool { return true }, time.Now)
+	workflows := NewWorkflows(func(string) bool { return true }, time.Now)
 	for i := range 10_000 {
 		v := volume(pavv1.VolumeReady, "", 0, nil)
 		if i%10 == 0 {
@@ -195,7 +195,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.Run("gauges", func(b *testing.B) { gather(b, gauges) })
 	for _, p := range provisioners {
 		for _, workflow := range []string{"validate", "create", "delete"} {
-			workflows.Failed(metrics.Pod{Provisioner: p.(*pavv1.PavProvisioner).Name, Workflow: workflow, Pod: ranPod()}, &pavv1.WorkflowFailure{})
+			workflows.Failed(Pod{Provisioner: p.(*pavv1.PavProvisioner).Name, Workflow: workflow, Pod: ranPod()}, &pavv1.WorkflowFailure{})
 		}
 	}
 	b.Run("all", func(b *testing.B) { gather(b, gauges, workflows) })

@@ -225,14 +225,14 @@ func TestCounters_AgreeWithTheTable(t *testing.T) {
 	}
 }
 
-// series is one series of a metric.
-type series struct {
+// sample is what one series of a metric has.
+type sample struct {
 	labels map[string]string
 	sum    float64
 }
 
 // gather returns what a collector exports, by metric.
-func gather(t *testing.T, c prometheus.Collector) map[string][]series {
+func gather(t *testing.T, c prometheus.Collector) map[string][]sample {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(c); err != nil {
@@ -242,14 +242,14 @@ func gather(t *testing.T, c prometheus.Collector) map[string][]series {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string][]series{}
+	all := map[string][]sample{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			labels := map[string]string{}
 			for _, pair := range m.GetLabel() {
 				labels[pair.GetName()] = pair.GetValue()
 			}
-			all[family.GetName()] = append(all[family.GetName()], series{labels, m.GetHistogram().GetSampleSum() + m.GetCounter().GetValue()})
+			all[family.GetName()] = append(all[family.GetName()], sample{labels, m.GetHistogram().GetSampleSum() + m.GetCounter().GetValue()})
 		}
 	}
 	return all
