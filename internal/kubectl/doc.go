@@ -1,4 +1,6 @@
-// Package kubectl is the command "kubectl pav": it puts together the commands of the packages below it, and
-// has no logic of its own. None of them is part of an agent; they change nothing in a cluster but what
-// their user asks for in so many words.
+// Package kubectl is the command "kubectl pav". It puts together the commands of the packages below it, and completes
+// names of objects, namespaces and contexts on the command line; completion must feel instant, so that it reads names
+// only, gives up soon, and prints nothing on an error.
+//
+// No command is part of an agent, and none changes anything in a cluster but what its user asks for.
 package kubectl

@@ -13,23 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/albertofaria/pav/internal/kubectl/cli"
-	"github.com/albertofaria/pav/internal/kubectl/completion"
-	"github.com/albertofaria/pav/internal/kubectl/describe"
-	"github.com/albertofaria/pav/internal/kubectl/get"
 	"github.com/albertofaria/pav/internal/kubectl/lint"
 	"github.com/albertofaria/pav/internal/kubectl/logs"
 	"github.com/albertofaria/pav/internal/kubectl/render"
 	"github.com/albertofaria/pav/internal/kubectl/retry"
-	"github.com/albertofaria/pav/internal/kubectl/try"
+	"github.com/albertofaria/pav/internal/kubectl/selftest"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
 // commands are the commands, in the order in which a volume's author meets them.
 var commands = []cli.Command{
 	lint.Command,
 	render.Command,
-	try.Command,
-	get.Command,
-	describe.Command,
+	selftest.Command,
+	status.GetCommand,
+	status.DescribeCommand,
 	logs.Command,
 	retry.Command,
 }
@@ -51,7 +49,7 @@ func Root(env *cli.Env) *cobra.Command {
 	for _, command := range commands {
 		root.AddCommand(strict(command(env)))
 	}
-	completion.Add(env, root)
+	addCompletion(env, root)
 	return root
 }
 

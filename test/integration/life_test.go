@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/agent"
 )
@@ -126,7 +126,7 @@ func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
 	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "slow": creation: pod pav-pods/`+creation.Name+` failed: container "main" ended with exit code 4: half of it`)
 	told(t, c, claim, "Warning", "VolumeFailedDelete", `PavProvisioner "slow": deletion: pod pav-pods/`+deletion.Name+` failed: container "main" ended with exit code 4: cannot undo it`)
 
-	if asked := mustRetry(t, c, timeline.Ref{Kind: timeline.Claim, Namespace: claim.Namespace, Name: claim.Name}); asked != 1 {
+	if asked := mustRetry(t, c, status.Ref{Kind: status.Claim, Namespace: claim.Namespace, Name: claim.Name}); asked != 1 {
 		t.Errorf("%d volumes are retried, want 1", asked)
 	}
 	next, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)

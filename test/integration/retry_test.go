@@ -10,7 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/retry"
-	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/kubelet"
 )
@@ -19,7 +19,7 @@ import (
 const soon = 30 * time.Second
 
 // mustRetry asks for the next attempt, as "kubectl pav retry" does, and returns for how many objects it asked.
-func mustRetry(t *testing.T, c *cluster, ref timeline.Ref) int {
+func mustRetry(t *testing.T, c *cluster, ref status.Ref) int {
 	t.Helper()
 	results, err := retry.Run(t.Context(), c.admin, ref, time.Now())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	pod, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
-	ref := timeline.Ref{Kind: timeline.Claim, Namespace: claim.Namespace, Name: claim.Name}
+	ref := status.Ref{Kind: status.Claim, Namespace: claim.Namespace, Name: claim.Name}
 	if asked := mustRetry(t, c, ref); asked != 0 {
 		t.Error("something was retried while the deletion pod runs")
 	}
@@ -85,7 +85,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	exists(t, c, volume, "waits", func(v *pavv1.PavVolume) bool {
 		return v.Status.DeletionAttempt == 31 && v.Status.Pod == nil && v.Status.DeletionFailure != nil
 	})
-	mustRetry(t, c, timeline.Ref{Kind: timeline.PV, Name: pv.Name})
+	mustRetry(t, c, status.Ref{Kind: status.PV, Name: pv.Name})
 	exists(t, c, volume, "is tried once more", func(v *pavv1.PavVolume) bool {
 		return v.Status.DeletionAttempt == 32 && v.Status.Pod != nil && v.Status.Pod.UID != ""
 	})
@@ -141,7 +141,7 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 	})
 	mended.Store(true)
 	began := time.Now()
-	if asked := mustRetry(t, n.c, timeline.Ref{Kind: timeline.Stage, Name: stage.Name}); asked != 1 {
+	if asked := mustRetry(t, n.c, status.Ref{Kind: status.Stage, Name: stage.Name}); asked != 1 {
 		t.Error("the PavStage was not annotated")
 	}
 	gone(t, n.c, stage)

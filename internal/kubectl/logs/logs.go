@@ -9,7 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
-	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
 // phases are the values of --phase, in the order of a volume's life, and the workflows of their pods.
@@ -46,7 +46,7 @@ With -f it goes on with pods that run, and with all that come, until it is inter
 			if err := o.validate(); err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			ref, err := timeline.Parse(env, args, timeline.Claim, timeline.PV, timeline.Pod)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Pod)
 			if err != nil {
 				return err
 			}

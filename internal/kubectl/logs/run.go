@@ -16,13 +16,13 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
-	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // run shows the logs of an object's volumes.
-func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref timeline.Ref, o *options) error {
-	names, err := timeline.VolumesOf(ctx, cluster.Objects, ref)
+func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref, o *options) error {
+	names, err := status.VolumesOf(ctx, cluster.Objects, ref)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func silence(pods []corev1.Pod) string {
 type session struct {
 	cluster *cli.Cluster
 	options *options
-	ref     timeline.Ref
+	ref     status.Ref
 	names   []string // of the PersistentVolumes
 	print   *printer
 
@@ -180,10 +180,10 @@ func (s *session) followVolume(ctx context.Context, volume string) {
 
 // isOver says whether nothing more can come: nothing is left of the volume, and of what was asked about.
 func (s *session) isOver(ctx context.Context, volume string) bool {
-	if names, err := timeline.VolumesOf(ctx, s.cluster.Objects, s.ref); s.ref.Kind != timeline.PV && (err == nil && slices.Contains(names, volume) || err != nil && !apierrors.IsNotFound(err)) {
+	if names, err := status.VolumesOf(ctx, s.cluster.Objects, s.ref); s.ref.Kind != status.PV && (err == nil && slices.Contains(names, volume) || err != nil && !apierrors.IsNotFound(err)) {
 		return false
 	}
-	gone, err := timeline.IsGone(ctx, s.cluster.Objects, volume)
+	gone, err := status.IsGone(ctx, s.cluster.Objects, volume)
 	return err == nil && gone
 }
 

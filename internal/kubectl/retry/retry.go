@@ -13,7 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
-	"github.com/albertofaria/pav/internal/kubectl/timeline"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -41,7 +41,7 @@ Kubelet's own pauses between attempts to stage a volume for a pod cannot be skip
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := timeline.Parse(env, args, timeline.Claim, timeline.PV, timeline.Volume, timeline.Stage)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Volume, status.Stage)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func write(env *cli.Env, output *cli.Output, results []Result) error {
 }
 
 // Run asks for the next attempt at everything of the object that has failed.
-func Run(ctx context.Context, objects client.Client, ref timeline.Ref, now time.Time) ([]Result, error) {
+func Run(ctx context.Context, objects client.Client, ref status.Ref, now time.Time) ([]Result, error) {
 	found, err := find(ctx, objects, ref)
 	if err != nil {
 		return nil, err
@@ -106,11 +106,11 @@ func Run(ctx context.Context, objects client.Client, ref timeline.Ref, now time.
 }
 
 // find returns the PavVolume and the PavStages that an object stands for.
-func find(ctx context.Context, objects client.Client, ref timeline.Ref) ([]client.Object, error) {
+func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.Object, error) {
 	switch ref.Kind {
-	case timeline.Volume, timeline.Stage:
+	case status.Volume, status.Stage:
 		var object client.Object = &pavv1.PavVolume{}
-		if ref.Kind == timeline.Stage {
+		if ref.Kind == status.Stage {
 			object = &pavv1.PavStage{}
 		}
 		if err := objects.Get(ctx, client.ObjectKey{Name: ref.Name}, object); err != nil {
@@ -120,7 +120,7 @@ func find(ctx context.Context, objects client.Client, ref timeline.Ref) ([]clien
 	default:
 	}
 	name := ref.Name
-	if ref.Kind == timeline.Claim {
+	if ref.Kind == status.Claim {
 		var err error
 		if name, err = volumeOf(ctx, objects, ref); err != nil {
 			return nil, err
@@ -130,16 +130,16 @@ func find(ctx context.Context, objects client.Client, ref timeline.Ref) ([]clien
 }
 
 // volumeOf returns the name of a claim's volume, also where the claim is gone and its volume is being deleted.
-func volumeOf(ctx context.Context, objects client.Client, ref timeline.Ref) (string, error) {
+func volumeOf(ctx context.Context, objects client.Client, ref status.Ref) (string, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	err := objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
 	switch {
 	case err == nil:
-		return timeline.VolumeName(claim), nil
+		return status.VolumeName(claim), nil
 	case !apierrors.IsNotFound(err):
 		return "", fmt.Errorf("getting %s: %w", ref, err)
 	}
-	volume, left := timeline.FormerVolume(ctx, objects, ref)
+	volume, left := status.FormerVolume(ctx, objects, ref)
 	if left != nil {
 		return "", fmt.Errorf("getting %s: %w", ref, left)
 	}
@@ -150,7 +150,7 @@ func volumeOf(ctx context.Context, objects client.Client, ref timeline.Ref) (str
 }
 
 // ofVolume returns what PaV has on record of a volume. One that was not provisioned dynamically has stages only.
-func ofVolume(ctx context.Context, objects client.Client, ref timeline.Ref, name string) ([]client.Object, error) {
+func ofVolume(ctx context.Context, objects client.Client, ref status.Ref, name string) ([]client.Object, error) {
 	var found []client.Object
 	volume := &pavv1.PavVolume{}
 	switch err := objects.Get(ctx, client.ObjectKey{Name: name}, volume); {
@@ -180,10 +180,10 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	var failure *pavv1.WorkflowFailure
 	switch object := object.(type) {
 	case *pavv1.PavVolume:
-		result.Kind = string(timeline.Volume)
+		result.Kind = string(status.Volume)
 		failure, result.What = ofPavVolume(object)
 	case *pavv1.PavStage:
-		result.Kind = string(timeline.Stage)
+		result.Kind = string(status.Stage)
 		failure, result.What = ofPavStage(object)
 	}
 	if failure == nil {

@@ -1,0 +1,179 @@
+package kubectl
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+const (
+	// completionTimeout is how long the API server may take: completion must feel instant.
+	completionTimeout = 2 * time.Second
+
+	// maxNames is how many names are asked for.
+	maxNames = 500
+)
+
+// complete is what cobra calls for the words of a command, or for the value of a flag.
+type complete = func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// kind is a kind of object as it is typed.
+type kind struct {
+	word       string
+	gvk        schema.GroupVersionKind
+	namespaced bool
+}
+
+var (
+	claims       = kind{"pvc", schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, true}
+	pods         = kind{"pod", schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, true}
+	pvs          = kind{"pv", schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, false}
+	namespaces   = kind{"namespace", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, false}
+	volumes      = kind{"pavvolume", pavv1.GroupVersion.WithKind("PavVolume"), false}
+	stages       = kind{"pavstage", pavv1.GroupVersion.WithKind("PavStage"), false}
+	provisioners = kind{"pavprovisioner", pavv1.GroupVersion.WithKind("PavProvisioner"), false}
+)
+
+// objects are the kinds of objects that commands take, as KIND/NAME or KIND NAME.
+var objects = map[string][]kind{
+	"describe": {claims, pvs, pods},
+	"logs":     {claims, pvs, pods},
+	"retry":    {claims, pvs, volumes, stages},
+}
+
+// addCompletion completes the words and the global flags of all commands below root that do not do so themselves.
+func addCompletion(env *cli.Env, root *cobra.Command) {
+	c := &completer{env: env}
+	for _, command := range root.Commands() {
+		if command.ValidArgsFunction == nil && len(command.ValidArgs) == 0 {
+			command.ValidArgsFunction = c.words(command.Name())
+		}
+		for name, values := range map[string][]string{"output": cli.Formats()} {
+			if flag := command.Flags().Lookup(name); flag != nil {
+				// It may have one of its own.
+				_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			}
+		}
+	}
+	for flag, function := range map[string]complete{"namespace": c.namesOf(namespaces), "context": c.contexts} {
+		if root.PersistentFlags().Lookup(flag) != nil {
+			_ = root.RegisterFlagCompletionFunc(flag, function)
+		}
+	}
+}
+
+// completer looks names up.
+type completer struct{ env *cli.Env }
+
+// words returns how the words of a command are completed; nil for as cobra does.
+func (c *completer) words(command string) complete {
+	switch {
+	case objects[command] != nil:
+		return c.references(objects[command])
+	case command == "get":
+		return c.namesOf(provisioners)
+	case slices.Contains([]string{"lint", "render", "test"}, command):
+		return files
+	default:
+		return nil
+	}
+}
+
+func files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// references completes KIND/NAME, and NAME after KIND.
+func (c *completer) references(kinds []kind) complete {
+	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			for _, k := range kinds {
+				if k.word == args[0] {
+					return c.names(command.Context(), k, "", typed), cobra.ShellCompDirectiveNoFileComp
+				}
+			}
+		}
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word, name, slash := strings.Cut(typed, "/")
+		var found []string
+		for _, k := range kinds {
+			if !slash && strings.HasPrefix(k.word, typed) {
+				found = append(found, k.word+"/")
+			}
+			if slash && k.word == word {
+				return c.names(command.Context(), k, word+"/", name), cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// namesOf completes one name.
+func (c *completer) namesOf(k kind) complete {
+	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if k == provisioners && len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.names(command.Context(), k, "", typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// names returns the names of a kind that begin with what is typed, each with a prefix.
+func (c *completer) names(ctx context.Context, k kind, prefix, typed string) []string {
+	if ctx == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	cluster, err := c.env.Connect()
+	if err != nil {
+		return nil
+	}
+	options := []client.ListOption{client.Limit(maxNames)}
+	if k.namespaced {
+		namespace, err := c.env.Namespace()
+		if err != nil {
+			return nil
+		}
+		options = append(options, client.InNamespace(namespace))
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+	if err := cluster.Objects.List(ctx, list, options...); err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		if name := list.Items[i].Name; strings.HasPrefix(name, typed) {
+			names = append(names, prefix+name)
+		}
+	}
+	return names
+}
+
+// contexts completes the names of the kubeconfig's contexts.
+func (c *completer) contexts(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	config, err := c.env.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for name := range config.Contexts {
+		if strings.HasPrefix(name, typed) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,138 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/status"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+const long = `Test a provisioner on a cluster: make volumes, write, read, move them to another node, delete them.
+
+What is tested is a copy of the PavProvisioner under a name of its own, so that one of the same name that is
+installed is not disturbed. A StorageClass of the provisioner in the files, and a claim of that class, are the
+patterns for those of the test. Other objects in the files, such as Secrets, are created only with
+--with-objects: in the namespace of the test, where they name none. All of it is removed at the end, also after
+a failure and after an interruption; what cannot be removed is told, with the commands that help.
+
+For each volume mode that the definition supports there is a volume. Data that is not there on another node is
+a warning, as some volumes are not meant to keep it, unless --require-persistence is given. The first failed
+attempt of a workflow ends its step, although PaV would try again.`
+
+const example = `  # On the current cluster
+  kubectl pav test provisioner.yaml
+
+  # With the StorageClass, the claim and the Secret of another file
+  kubectl pav test provisioner.yaml usage.yaml --with-objects
+
+  # A volume that exists, by its handle
+  kubectl pav test provisioner.yaml --handle bucket-1 --param region=eu`
+
+// Command returns the command "kubectl pav test".
+func Command(env *cli.Env) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:     "test FILE...",
+		Short:   "Try a provisioner out on a cluster",
+		Long:    long,
+		Example: example,
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(command *cobra.Command, files []string) error {
+			return start(command, env, o, files)
+		},
+	}
+	o.addFlags(command.Flags())
+	for flag, values := range map[string][]string{"volume-mode": VolumeModes(), "access-mode": AccessModes(), "output": cli.Formats()} {
+		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return command
+}
+
+// start runs the test of the files.
+func start(command *cobra.Command, env *cli.Env, o *options, files []string) error {
+	in, err := read(files, env.In, o.Provisioner)
+	if err != nil {
+		return &cli.ExitError{Code: 2, Err: err}
+	}
+	if err := o.complete(in.provisioner(), command.Flags().Changed("size")); err != nil {
+		return &cli.ExitError{Code: 2, Err: err}
+	}
+	if err := testable(in, o); err != nil {
+		return &cli.ExitError{Code: 2, Err: err}
+	}
+	cluster, err := env.Connect()
+	if err != nil {
+		return &cli.ExitError{Code: 2, Err: err}
+	}
+	r := &run{
+		describe:  describer(cluster, env),
+		options:   o,
+		input:     in,
+		name:      o.Name,
+		client:    cluster.Objects,
+		templates: template.NewEvaluator(template.DefaultLimits()),
+		troubles:  &troubles{client: cluster.Objects, provisioner: o.Name, told: map[string]bool{}},
+		progress:  &progress{out: env.Out, style: env.Style(), live: env.Terminal()},
+		report:    &Report{Provisioner: in.provisioner(), Name: o.Name},
+	}
+	if o.Output.Structured() {
+		r.progress = &progress{out: io.Discard}
+	}
+	r.progress.heading(in.provisioner() + ", tested as " + o.Name)
+	r.test(command.Context())
+	r.progress.report(r.report)
+	if o.Output.Structured() {
+		if err := o.Output.Write(env.Out, r.report); err != nil {
+			return err
+		}
+	}
+	if !r.report.Passed {
+		return &cli.ExitError{Code: 1}
+	}
+	return nil
+}
+
+// describer returns what "kubectl pav describe pvc" would show.
+func describer(cluster *cli.Cluster, env *cli.Env) func(ctx context.Context, namespace, claim string) (string, error) {
+	return func(ctx context.Context, namespace, claim string) (string, error) {
+		ref := status.Ref{Kind: status.Claim, Namespace: namespace, Name: claim}
+		answer, err := status.Find(ctx, cluster, ref, time.Now())
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		err = status.Render(&text, env.Style(), answer, time.Local)
+		return text.String(), err
+	}
+}
+
+var errNothingToTest = errors.New("the definition supports static provisioning only: give the handle of a volume with --handle")
+
+// testable says why nothing could be tested.
+func testable(in *input, o *options) error {
+	definition, err := in.definition()
+	if err != nil {
+		return nil //nolint:nilerr // Lint tells it better.
+	}
+	dynamic := slices.Contains(definition.Spec.ProvisioningModes, pavv1.ProvisioningModeDynamic)
+	static := slices.Contains(definition.Spec.ProvisioningModes, pavv1.ProvisioningModeStatic)
+	if static && !dynamic && o.Handle == "" {
+		return errNothingToTest
+	}
+	if o.Handle != "" && !static {
+		return errors.New("--handle: the definition does not support static provisioning")
+	}
+	return nil
+}

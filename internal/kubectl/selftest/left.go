@@ -1,0 +1,121 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// leftVolumes reports the stages and volumes that could not be removed, and with them all that their
+// removal may need, which is kept.
+func (r *run) leftVolumes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*askTimeout)
+	defer cancel()
+	selected := client.MatchingLabels{pavv1.ProvisionerLabel: r.name}
+	words := r.lastWords(ctx, selected)
+	stages, volumes, pvs := &pavv1.PavStageList{}, &pavv1.PavVolumeList{}, &corev1.PersistentVolumeList{}
+	errs := errors.Join(r.client.List(ctx, stages, selected), r.client.List(ctx, volumes, selected), r.client.List(ctx, pvs))
+	if errs != nil {
+		r.report.Left = append(r.report.Left, Left{Kind: "Perhaps volumes of", Name: r.name, Why: "they cannot be listed: " + errs.Error(), Commands: []string{"kubectl pav get " + r.name}})
+	}
+	for i := range stages.Items {
+		r.leftStage(&stages.Items[i], words)
+	}
+	written := map[string]bool{}
+	for i := range pvs.Items {
+		written[pvs.Items[i].Name] = true
+	}
+	for i := range volumes.Items {
+		r.leftVolume(&volumes.Items[i], written[volumes.Items[i].Name], words)
+	}
+	kinds := make([]string, len(r.created))
+	for i, object := range r.created {
+		kinds[i] = kindOf(object)
+	}
+	r.report.Left = append(r.report.Left, Left{
+		Kind: strings.Join(kinds, ", ") + " of", Name: r.name,
+		Why:      "they are kept, as what is left may need them; when it has gone, remove them",
+		Commands: []string{r.removal()},
+	})
+}
+
+// lastWords are what failed pods wrote to /pav/error, by namespace and name.
+type lastWords map[client.ObjectKey]string
+
+// lastWords waits a while until the nodes have told the last words of all failed pods: a failure is on record
+// without them where the node is slow.
+func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) lastWords {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	words := lastWords{}
+	// An error is no reason not to say what is left: only words are missing.
+	_ = await(ctx, r.client, &corev1.PodList{}, func(seen objects) (bool, error) {
+		told := true
+		for key, object := range seen {
+			pod, ok := object.(*corev1.Pod)
+			if !ok || pod.Status.Phase != corev1.PodFailed {
+				continue
+			}
+			switch result, err := workflow.ResultOf(pod); {
+			case err != nil:
+			case result == nil:
+				told = false
+			default:
+				words[key] = strings.TrimSpace(result.Error)
+			}
+		}
+		return told, nil
+	}, selected)
+	return words
+}
+
+// with returns the message of a failure, with the last words of its pod.
+func (w lastWords) with(f *pavv1.WorkflowFailure) string {
+	words := w[client.ObjectKey{Namespace: f.PodNamespace, Name: f.PodName}]
+	if words == "" || strings.Contains(f.Message, words) {
+		return f.Message
+	}
+	return f.Message + "; it wrote to /pav/error: " + words
+}
+
+// edit is the command with which a definition is mended.
+func (r *run) edit(field string) string {
+	return fmt.Sprintf("kubectl edit pavprovisioner %s   # mend its spec.%s; what failed is repeated then, or now:", r.name, field)
+}
+
+func (r *run) leftStage(s *pavv1.PavStage, words lastWords) {
+	why := "the volume is still on node " + s.Spec.NodeName
+	var commands []string
+	if s.Status.UnstagingFailure != nil {
+		why = "unstaging fails on node " + s.Spec.NodeName + ": " + words.with(s.Status.UnstagingFailure)
+		commands = []string{r.edit("volumeUnstaging"), "kubectl pav retry pavstage/" + s.Name}
+	}
+	r.left(s, why, commands...)
+}
+
+func (r *run) leftVolume(v *pavv1.PavVolume, hasPV bool, words lastWords) {
+	if v.Status.DeletionFailure == nil {
+		why := "its phase is " + string(v.Status.Phase)
+		if condition := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted); condition != nil && condition.Status == metav1.ConditionFalse {
+			why = condition.Message
+		}
+		r.left(v, why, "kubectl pav describe pv "+v.Name)
+		return
+	}
+	commands := []string{r.edit("volumeDeletion"), "kubectl pav retry pavvolume/" + v.Name}
+	if hasPV {
+		commands = append(commands, fmt.Sprintf(`kubectl patch pv %[1]s -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}' && kubectl delete pv/%[1]s pavvolume/%[1]s   # or give its storage up`, v.Name))
+	} else {
+		commands = append(commands, fmt.Sprintf(`kubectl patch pavvolume %[1]s --type=merge -p '{"spec":{"reclaimPolicy":"Retain"}}' && kubectl delete pavvolume/%[1]s   # or give its storage up`, v.Name))
+	}
+	r.left(v, "its deletion fails: "+words.with(v.Status.DeletionFailure), commands...)
+}

@@ -1,0 +1,252 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// Where clients have their volume, by its mode.
+const (
+	folder = "/data"
+	device = "/dev/pav-volume"
+)
+
+// common defines, for all scripts, what is written: text that is the same for all pods of a test.
+const common = `set -eu
+pattern() { yes "$TOKEN" | head -c "$BYTES"; }
+sum() { sha256sum | cut -c 1-64; }
+say() { echo "$2" | head -c 2000 > /dev/termination-log; exit "$1"; }
+`
+
+// Exit codes of scripts.
+const (
+	exitMissing = 3 // what should be there is not
+	exitCorrupt = 4 // it is there, but is not what was written
+	exitWrote   = 5 // what must not be possible is
+)
+
+// The scripts, for file systems and for block devices.
+const (
+	writeFile = `cd "$VOLUME"
+why=$( { pattern > "$FILE"; } 2>&1 ) || say 1 "writing a file of $BYTES bytes failed: $why"
+sync "$FILE" 2>/dev/null || sync
+[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "a file that was just written holds something else"
+`
+	checkFile = `cd "$VOLUME"
+[ -e "$FILE" ] || say 3 "the file that was written is not there"
+[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "the file holds something else than what was written"
+`
+	lookAtFolder = `ls -A "$VOLUME" > /dev/null || say 1 "the folder cannot be read"
+`
+	removeFile = `rm -f "$VOLUME/$FILE" "$VOLUME/$FILE-read-only"
+`
+	refuseFile = `cd "$VOLUME"
+if why=$(touch "$FILE-read-only" 2>&1); then rm -f "$FILE-read-only"; say 5 "a pod that asked for a read-only volume could write to it"; fi
+case $why in *[Rr]ead-only*) ;; *) say 5 "writing failed, but not because the volume is read-only: $why";; esac
+`
+	writeDevice = `[ -b "$VOLUME" ] || say 1 "the volume is not a block device"
+why=$(pattern | dd of="$VOLUME" bs=4096 conv=notrunc 2>&1) || say 1 "writing $BYTES bytes failed: $why"
+sync
+[ "$(pattern | sum)" = "$(head -c "$BYTES" "$VOLUME" | sum)" ] || say 4 "the device holds something else than what was just written"
+`
+	readDevice = `[ "$(pattern | sum)" != "$(head -c "$BYTES" "$VOLUME" | sum)" ] || exit 0
+[ "$(head -c "${#TOKEN}" "$VOLUME" | tr -d '\0')" != "$TOKEN" ] || say 4 "the device holds something else than what was written"
+say 3 "what was written to the device is not there"
+`
+	lookAtDevice = `head -c 512 "$VOLUME" > /dev/null || say 1 "the device cannot be read"
+`
+	refuseDevice = `if printf '%s' "$TOKEN" | dd of="$VOLUME" bs=4096 conv=notrunc 2>/dev/null; then say 5 "a pod that asked for a read-only volume could write to it"; fi
+`
+	// hold keeps a pod, and so its volume, until it is deleted.
+	hold = `trap 'exit 0' TERM INT; sleep 2147483647 & wait`
+)
+
+// client describes a client pod.
+type clientPod struct {
+	name     string
+	volume   volume
+	script   string
+	holds    bool   // it goes on running when the script has succeeded
+	readOnly bool   // it asks for a read-only volume
+	node     string // where it runs; "" for anywhere
+	not      string // where it does not run; "" for anywhere
+}
+
+// pod returns the pod.
+func (r *run) pod(c clientPod) *corev1.Pod {
+	grace := int64(1)
+	work := r.container("work", common+c.script, c)
+	pod := &corev1.Pod{
+		ObjectMeta: r.meta(r.name, c.name),
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken:  new(bool),
+			SecurityContext:               r.securityContext(),
+			Affinity:                      affinity(c.node, c.not),
+			Containers:                    []corev1.Container{work},
+			Volumes: []corev1.Volume{{Name: "volume", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.volume.claim(), ReadOnly: c.readOnly},
+			}}},
+		},
+	}
+	if c.holds {
+		pod.Spec.InitContainers = []corev1.Container{work}
+		pod.Spec.Containers = []corev1.Container{r.container("hold", hold, c)}
+	}
+	return pod
+}
+
+func (r *run) container(name, script string, c clientPod) corev1.Container {
+	no := false
+	container := corev1.Container{
+		Name:    name,
+		Image:   r.options.Image,
+		Command: []string{"sh", "-c", script},
+		Env: []corev1.EnvVar{
+			{Name: "FILE", Value: r.file()},
+			{Name: "TOKEN", Value: "written by the test " + r.name},
+			{Name: "BYTES", Value: fmt.Sprint(written)},
+		},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          &corev1.SecurityContext{AllowPrivilegeEscalation: &no},
+	}
+	if r.options.User > 0 {
+		container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	}
+	path := folder
+	if c.volume.block() {
+		path = device
+		container.VolumeDevices = []corev1.VolumeDevice{{Name: "volume", DevicePath: device}}
+	} else {
+		container.VolumeMounts = []corev1.VolumeMount{{Name: "volume", MountPath: folder, ReadOnly: c.readOnly}}
+	}
+	container.Env = append(container.Env, corev1.EnvVar{Name: "VOLUME", Value: path})
+	return container
+}
+
+// file is the name of the file that is written to a volume.
+func (r *run) file() string { return "pav-test-" + r.name }
+
+// written is how much is written to a volume, in bytes.
+const written = 256 << 10
+
+func (r *run) securityContext() *corev1.PodSecurityContext {
+	context := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if r.options.User > 0 {
+		yes := true
+		context.RunAsUser, context.RunAsNonRoot = &r.options.User, &yes
+	}
+	if r.options.FSGroup >= 0 {
+		context.FSGroup = &r.options.FSGroup
+	}
+	return context
+}
+
+// affinity binds a pod to a node, or keeps it away from one, by the scheduler: a claim may wait for it.
+func affinity(node, not string) *corev1.Affinity {
+	requirement := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	switch {
+	case node == "" && not == "":
+		return nil
+	case node == "":
+		requirement.Operator, requirement.Values = corev1.NodeSelectorOpNotIn, []string{not}
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{requirement}}},
+	}}}
+}
+
+// podError is how the script of a pod failed.
+type podError struct {
+	pod     string
+	code    int32
+	message string
+}
+
+func (e *podError) Error() string {
+	if e.message == "" {
+		return fmt.Sprintf("pod %s failed with exit code %d", e.pod, e.code)
+	}
+	return e.message
+}
+
+// missed says whether what was written was not there any more.
+func missed(err error) bool {
+	var failed *podError
+	return errors.As(err, &failed) && failed.code == exitMissing
+}
+
+// runPod creates a pod and waits until its script has succeeded. It returns the node that it ran on.
+func (r *run) runPod(ctx context.Context, c clientPod) (node string, err error) {
+	pod := r.pod(c)
+	if err := r.post(ctx, pod); err != nil {
+		return "", fmt.Errorf("creating pod %s: %w", c.name, err)
+	}
+	return r.awaitPod(ctx, c.name)
+}
+
+// awaitPod waits until the script of a pod has succeeded.
+func (r *run) awaitPod(ctx context.Context, name string) (node string, err error) {
+	err = r.troubles.during(ctx, func(ctx context.Context) error {
+		return await(ctx, r.client, &corev1.PodList{}, func(seen objects) (bool, error) {
+			pod, _ := seen[client.ObjectKey{Namespace: r.name, Name: name}].(*corev1.Pod)
+			if pod == nil {
+				return false, fmt.Errorf("pod %s was deleted", name)
+			}
+			node = pod.Spec.NodeName
+			return podDone(pod)
+		}, only(r.name, name)...)
+	})
+	if errors.Is(err, errTimeout) {
+		err = errors.Join(fmt.Errorf("pod %s has not done its work: %w", name, err), r.lastEvent(ctx, "Pod", name))
+	}
+	return node, err
+}
+
+// podDone says whether the script of a pod has ended, and how it failed.
+func podDone(pod *corev1.Pod) (bool, error) {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		return true, nil
+	case corev1.PodRunning:
+		// The work of a pod that holds its volume is an init container's.
+		return len(pod.Spec.InitContainers) > 0, nil
+	case corev1.PodFailed:
+		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+		for i := range statuses {
+			if t := statuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
+				return false, &podError{pod: pod.Name, code: t.ExitCode, message: cli.Plain(strings.TrimSpace(t.Message))}
+			}
+		}
+		return false, &podError{pod: pod.Name, message: cli.Plain(strings.TrimSpace(pod.Status.Reason + ": " + pod.Status.Message))}
+	default:
+		return false, nil
+	}
+}
+
+// lastEvent returns the last warning about an object of the test as an error, or nil.
+func (r *run) lastEvent(ctx context.Context, kind, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	events := &corev1.EventList{}
+	selected := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name, "type": corev1.EventTypeWarning}
+	if err := r.client.List(ctx, events, client.InNamespace(r.name), selected); err != nil || len(events.Items) == 0 {
+		return nil // Events only help to understand.
+	}
+	last := &events.Items[0]
+	for i := range events.Items {
+		if event := &events.Items[i]; when(event).After(when(last)) {
+			last = event
+		}
+	}
+	return fmt.Errorf("%s: %s", last.Reason, cli.Plain(last.Message))
+}

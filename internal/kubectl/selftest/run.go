@@ -1,0 +1,153 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// askTimeout bounds questions to the API server whose answers only help to understand.
+const askTimeout = 10 * time.Second
+
+// run is one test of a provisioner.
+type run struct {
+	options   *options
+	input     *input
+	name      string // of the copy, the StorageClass and the namespace
+	client    client.WithWatch
+	templates *template.Evaluator
+	troubles  *troubles
+	progress  *progress
+	report    *Report
+
+	// describe writes what there is to know about a claim, for a step that failed.
+	describe func(ctx context.Context, namespace, claim string) (string, error)
+
+	// created are the objects that the test made and that are not of a volume, in their order.
+	created []client.Object
+}
+
+// outcome is what a step found.
+type outcome struct {
+	result  Result
+	message string
+	details []string
+}
+
+func passed(format string, args ...any) (outcome, error) {
+	return outcome{result: Passed, message: fmt.Sprintf(format, args...)}, nil
+}
+
+func warning(format string, args ...any) (outcome, error) {
+	return outcome{result: Warning, message: fmt.Sprintf(format, args...)}, nil
+}
+
+func skipped(format string, args ...any) (outcome, error) {
+	return outcome{result: Skipped, message: fmt.Sprintf(format, args...)}, nil
+}
+
+// step takes a step, reports it, and returns whether the next one may be taken. V is the volume that it is
+// about; nil for none.
+func (r *run) step(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
+	return r.stepWithin(ctx, r.options.Timeout, v, name, do)
+}
+
+// kubeletPatience is how long kubelet waits for a volume to be staged before it turns to a pod's deletion.
+const kubeletPatience = 2*time.Minute + 15*time.Second
+
+// ending is step for what waits for pods to end.
+func (r *run) ending(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
+	return r.stepWithin(ctx, r.options.Timeout+kubeletPatience, v, name, do)
+}
+
+func (r *run) stepWithin(ctx context.Context, limit time.Duration, v *volume, name string, do func(context.Context) (outcome, error)) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	s := Step{Name: name}
+	if v != nil {
+		s.Volume = v.String()
+	}
+	r.progress.begin(s.Volume, name)
+	began := time.Now()
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %s", errTimeout, cli.Duration(limit)))
+	defer cancel()
+	found, err := do(bounded)
+	s.Seconds = seconds(time.Since(began))
+	if err != nil {
+		found = r.explain(ctx, v, err)
+	}
+	s.Result, s.Message, s.Details = found.result, found.message, found.details
+	r.report.Steps = append(r.report.Steps, s)
+	r.progress.end(&s)
+	return found.result != Failed
+}
+
+// explain returns the outcome of a step that failed.
+func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
+	if ctx.Err() != nil {
+		return outcome{result: Failed, message: errInterrupted.Error()}
+	}
+	found := outcome{result: Failed, message: cli.Plain(err.Error())}
+	var mine *podError
+	if v == nil || r.describe == nil || errors.As(err, &mine) {
+		return found // What the test's own pods found is no state of PaV's.
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if text, err := r.describe(ctx, r.name, v.claim()); err == nil {
+		found.details = append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
+		found.details = append(found.details, "")
+	}
+	return found
+}
+
+// test takes all steps and cleans up.
+func (r *run) test(ctx context.Context) {
+	began := time.Now()
+	defer func() { r.report.Seconds = seconds(time.Since(began)) }()
+	if r.step(ctx, nil, "lint", r.lint) {
+		r.tryAll(ctx)
+		r.cleanUp(ctx)
+	}
+	r.report.Passed = r.report.count(Failed) == 0 && len(r.report.Left) == 0 && ctx.Err() == nil
+}
+
+// tryAll installs the provisioner and tries its volumes.
+func (r *run) tryAll(ctx context.Context) {
+	var volumes []volume
+	planned := r.step(ctx, nil, "choose volumes", func(ctx context.Context) (outcome, error) {
+		var err error
+		if volumes, err = r.volumes(ctx); err != nil {
+			return outcome{}, err
+		}
+		texts := make([]string, len(volumes))
+		for i, v := range volumes {
+			texts[i] = v.String()
+		}
+		return passed("%s", strings.Join(texts, "; "))
+	})
+	if !planned || !r.step(ctx, nil, "install a copy", r.install) {
+		return
+	}
+	for _, v := range volumes {
+		s := &scenario{run: r, volume: v}
+		s.try(ctx)
+	}
+}
+
+// when returns when an event last happened.
+func when(e *corev1.Event) time.Time {
+	if !e.LastTimestamp.IsZero() {
+		return e.LastTimestamp.Time
+	}
+	return e.EventTime.Time
+}

@@ -1,0 +1,108 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// failure is a workflow that failed, as its ledger tells. PaV would try again: a test does not wait for that.
+type failure struct {
+	ledger string
+	what   *pavv1.WorkflowFailure
+}
+
+func (f *failure) Error() string {
+	if f.what.PodName == "" {
+		return f.ledger + ": " + f.what.Message
+	}
+	return f.what.Message
+}
+
+// troubles watches the ledgers of a provisioner for workflows that fail. It is safe for concurrent use.
+type troubles struct {
+	client      client.WithWatch
+	provisioner string
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// newly returns whether a failure was not told before. Ledgers keep their last failure.
+func (t *troubles) newly(f *failure) bool {
+	key := fmt.Sprint(f.ledger, "/", f.what.Workflow, "/", f.what.PodName, "/", f.what.Time.UnixNano())
+	if f.what.PodName == "" {
+		key += "/" + f.what.Message // That of a pod may have the pod's words only later.
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told[key] {
+		return false
+	}
+	t.told[key] = true
+	return true
+}
+
+// undoing are the workflows whose failures keep a volume from going.
+var undoing = []string{pavv1.WorkflowUnstaging, pavv1.WorkflowDeletion}
+
+// during runs a function, and ends it with a *failure as soon as one of the workflows of the provisioner
+// fails anew; as soon as any does where none is named.
+func (t *troubles) during(ctx context.Context, function func(context.Context) error, workflows ...string) error {
+	selected := client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner}
+	check := func(seen objects) (bool, error) { return false, t.checkAll(seen, workflows) }
+	return race(ctx, function,
+		func(ctx context.Context) error { return await(ctx, t.client, &pavv1.PavVolumeList{}, check, selected) },
+		func(ctx context.Context) error { return await(ctx, t.client, &pavv1.PavStageList{}, check, selected) })
+}
+
+func (t *troubles) checkAll(seen objects, workflows []string) error {
+	for _, object := range seen {
+		for _, what := range failures(object) {
+			if err := t.check(object, what, workflows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// failures returns what a ledger tells of workflows that failed.
+func failures(ledger client.Object) []*pavv1.WorkflowFailure {
+	switch l := ledger.(type) {
+	case *pavv1.PavVolume:
+		return []*pavv1.WorkflowFailure{l.Status.Failure, l.Status.DeletionFailure}
+	case *pavv1.PavStage:
+		return []*pavv1.WorkflowFailure{l.Status.StagingFailure, l.Status.UnstagingFailure}
+	default:
+		return nil
+	}
+}
+
+func (t *troubles) check(ledger client.Object, what *pavv1.WorkflowFailure, workflows []string) error {
+	if what == nil {
+		return nil
+	}
+	f := &failure{ledger: describeObject(ledger), what: what}
+	if !t.newly(f) || len(workflows) > 0 && !slices.Contains(workflows, what.Workflow) {
+		return nil
+	}
+	return f
+}
+
+var (
+	errTimeout     = errors.New("not done in time")
+	errInterrupted = errors.New("interrupted")
+)
+
+// cannotUnstage says whether err is that of an unstaging pod, which keeps all else from going.
+func cannotUnstage(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.what.Workflow == pavv1.WorkflowUnstaging
+}

@@ -1,0 +1,43 @@
+package status
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// How much of a log is shown: the last lines, and so many bytes of these at most; and how much is asked for,
+// as a line may be of any length.
+const (
+	lines     = 10
+	bytesOf   = 16 << 10
+	maxBytes  = 64 << 10
+	maxColumn = 400
+)
+
+// lastLog returns the end of what a container said; nil where there is nothing, or it may not be read. Pods
+// come and go, so that it is no error.
+func lastLog(ctx context.Context, kube kubernetes.Interface, ref PodRef) *Log {
+	tail, limit := int64(lines), int64(maxBytes)
+	raw, err := kube.CoreV1().Pods(ref.Namespace).GetLogs(ref.Name, &corev1.PodLogOptions{
+		Container: ref.Container, Previous: ref.Previous, TailLines: &tail, LimitBytes: &limit,
+	}).DoRaw(ctx)
+	if err != nil {
+		return nil
+	}
+	raw = raw[max(len(raw)-bytesOf, 0):]
+	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "?"), "\n")
+	if text == "" {
+		return nil
+	}
+	log := &Log{PodRef: ref}
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) > maxColumn {
+			line = strings.ToValidUTF8(line[:maxColumn], "") + "…"
+		}
+		log.Lines = append(log.Lines, line)
+	}
+	return log
+}

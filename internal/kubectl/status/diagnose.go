@@ -1,0 +1,300 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// diagnose returns what is the matter, the worst first; one finding at least.
+func diagnose(f *Facts) []Finding {
+	found := diagnoseVolume(f)
+	if isProvisioned(f) {
+		for i := range f.Stages {
+			found = append(found, diagnoseStage(f, &f.Stages[i])...)
+		}
+		for i := range f.Clients {
+			found = append(found, diagnoseClient(f, &f.Clients[i])...)
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, healthy(f))
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(severity[b.State], severity[a.State]) })
+	return found
+}
+
+// isProvisioned says whether there is a volume that pods can use.
+func isProvisioned(f *Facts) bool {
+	return f.PV != nil || len(f.Stages) > 0 || f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimBound
+}
+
+// healthy is what is said of a volume of which nothing else is to be said.
+func healthy(f *Facts) Finding {
+	summary := "the volume exists"
+	var nodes, pods []string
+	for i := range f.Stages {
+		if f.Stages[i].Status.Phase == pavv1.StageStaged {
+			nodes = append(nodes, f.Stages[i].Spec.NodeName)
+		}
+	}
+	for i := range f.Clients {
+		if f.Clients[i].Status.Phase == corev1.PodRunning {
+			pods = append(pods, f.Clients[i].Name)
+		}
+	}
+	nodes = slices.Compact(nodes)
+	switch {
+	case len(nodes) > 0 && len(pods) > 0:
+		summary = fmt.Sprintf("the volume is available on %s, and %s", list("node", nodes), use(pods))
+	case len(nodes) > 0:
+		summary = "the volume is available on " + list("node", nodes)
+	case len(pods) > 0:
+		summary = "the volume exists, and " + use(pods)
+	case len(f.Clients) == 0 && !f.hides(hiddenClients):
+		summary += "; no pod uses it"
+	}
+	return Finding{Code: "Healthy", State: Healthy, Summary: summary}
+}
+
+func use(pods []string) string {
+	if len(pods) == 1 {
+		return "pod " + pods[0] + " uses it"
+	}
+	return list("pod", pods) + " use it"
+}
+
+// list names at most three things.
+func list(what string, names []string) string {
+	const most = 3
+	if len(names) != 1 {
+		what += "s"
+	}
+	if len(names) > most {
+		return fmt.Sprintf("%s %s and %d more", what, strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
+// describePod is the command that tells all about a pod.
+func describePod(namespace, name string) string {
+	return fmt.Sprintf("kubectl describe pod -n %s %s", namespace, name)
+}
+
+// seeLogs is the step that shows a pod's log.
+func seeLogs(namespace, name string) Step {
+	return Step{Text: "read its log", Command: fmt.Sprintf("kubectl logs -n %s %s --all-containers", namespace, name)}
+}
+
+// seeProvisioner is the step that shows a definition.
+func seeProvisioner(name string) Step {
+	return Step{Text: "mend the definition", Command: "kubectl edit pavprovisioner " + name}
+}
+
+// object is what a command is to be asked about: the claim, if there is one, or the PersistentVolume.
+func (f *Facts) object() string {
+	if f.Claim != nil {
+		return Ref{Kind: Claim, Namespace: f.Claim.Namespace, Name: f.Claim.Name}.String()
+	}
+	return f.Subject.String()
+}
+
+// longWait is how long a wait must be for it to be worth skipping.
+const longWait = 5 * time.Second
+
+// retryStep is the step that skips the wait before the next attempt, if it is worth that.
+func retryStep(f *Facts, in time.Duration) []Step {
+	if in < longWait {
+		return nil
+	}
+	return []Step{{Text: "then do not wait for the next attempt", Command: "kubectl pav retry " + f.object()}}
+}
+
+// nextIn returns how long it is until the next attempt after a failure that was the last of so many: a
+// second after the first, doubled with each further one, and five minutes at most, as the agents have it.
+func nextIn(f *Facts, failure *pavv1.WorkflowFailure, failures int32) time.Duration {
+	const longest = 5 * time.Minute
+	delay := longest
+	if failures < 10 {
+		delay = min(time.Second<<max(failures-1, 0), longest)
+	}
+	return max(failure.Time.Add(delay).Sub(f.Now), 0)
+}
+
+func inWords(in time.Duration) string {
+	if in < time.Second {
+		return "now"
+	}
+	return "in " + cli.Duration(in)
+}
+
+// failed is a finding about a workflow that has failed.
+func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in time.Duration) Finding {
+	found := Finding{Code: code, State: Failing, Summary: summary, Reason: reason(failure)}
+	if special, step := specialCause(failure.Message); special != "" {
+		found.Code = special
+		found.Next = append(found.Next, step...)
+	}
+	if failure.PodName != "" {
+		found.Pod = &PodRef{Namespace: failure.PodNamespace, Name: failure.PodName}
+		if pod := f.podNamed(failure.PodNamespace, failure.PodName); pod != nil {
+			*found.Pod = refOf(pod)
+			found.Next = append(found.Next, seeLogs(failure.PodNamespace, failure.PodName))
+		}
+	}
+	if name := f.provisionerName(); found.Code == code && name != "" {
+		found.Next = append(found.Next, seeProvisioner(name))
+	}
+	found.Next = append(found.Next, retryStep(f, in)...)
+	return found
+}
+
+// reason returns the words of a failure without what the summary says already, and the end of the pod's log,
+// which only those see who may read PavVolumes and PavStages.
+func reason(failure *pavv1.WorkflowFailure) string {
+	text := brief(failure.Message)
+	if failure.Log != "" {
+		text += "; its log ends with: " + failure.Log
+	}
+	return text
+}
+
+// specialCause returns the code of a failure that is not the definition's, and what to do about it.
+func specialCause(message string) (code string, next []Step) {
+	switch {
+	case strings.Contains(message, "is not open to workflow pods"):
+		step := Step{Text: "if pods of PaV's may run there, open the namespace; whoever may edit it can reach what they reach"}
+		if i := strings.Index(message, "kubectl label namespace"); i >= 0 {
+			step.Command, _, _ = strings.Cut(message[i:], ";")
+		}
+		return "NamespaceNotOpen", []Step{step}
+	case strings.Contains(message, "exceeded quota"):
+		namespace := ""
+		if _, rest, ok := strings.Cut(message, "creating pod "); ok {
+			namespace, _, _ = strings.Cut(rest, "/")
+		}
+		return "QuotaExceeded", []Step{{Text: "raise the quota, or make room in it", Command: strings.TrimSpace("kubectl describe resourcequota -n " + namespace)}}
+	case strings.Contains(message, "violates PodSecurity"):
+		return "PodSecurity", []Step{{Text: "change the pod template, or run it in a namespace that allows what it asks for"}}
+	}
+	return "", nil
+}
+
+// refOf names a pod and the container whose log tells most: the first that failed, else the first that is
+// kept from running by its own failures, else the first that runs.
+func refOf(pod *corev1.Pod) PodRef {
+	ref := PodRef{Namespace: pod.Namespace, Name: pod.Name}
+	rows := statuses(pod)
+	for _, s := range rows {
+		if over := s.State.Terminated; over != nil && over.ExitCode != 0 {
+			ref.Container = s.Name
+			return ref
+		}
+	}
+	for _, s := range rows {
+		if s.State.Waiting != nil && s.LastTerminationState.Terminated != nil {
+			ref.Container, ref.Previous = s.Name, true
+			return ref
+		}
+	}
+	for _, s := range rows {
+		if s.State.Running != nil && s.LastTerminationState.Terminated == nil || s.State.Terminated != nil {
+			ref.Container = s.Name
+			if s.State.Running != nil {
+				return ref
+			}
+		}
+	}
+	return ref
+}
+
+// afterFailure makes of what goes on now, if nothing is wrong with that itself, a finding about the failure
+// before it: that is what people ask about, and it may well fail the same way.
+func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.WorkflowFailure) Finding {
+	if failure == nil || now.State != Working {
+		return now
+	}
+	return failed(f, code, summary+"; now "+now.Summary, failure, 0)
+}
+
+// obstructed is a finding about a workflow pod that cannot start, or nil.
+func obstructed(pod *corev1.Pod, what string) *Finding {
+	cause := workflow.Waiting(pod)
+	if cause == "" {
+		return nil
+	}
+	found := &Finding{Code: "PodNotStarted", State: Failing, Summary: fmt.Sprintf("the %s pod cannot start", what), Reason: cause,
+		Next: []Step{{Text: "see what it waits for", Command: describePod(pod.Namespace, pod.Name)}}}
+	switch code := obstacleOf(pod); code {
+	case "PodUnschedulable":
+		found.Code, found.Summary = code, fmt.Sprintf("no node takes the %s pod", what)
+	case "ImageNotPulled":
+		found.Code, found.Summary = code, fmt.Sprintf("an image of the %s pod cannot be pulled", what)
+		found.Next = append(found.Next, Step{Text: "mend the image's name in the definition, or the node's access to its registry"})
+	case "ContainerCrashes":
+		found.Code, found.Summary = code, fmt.Sprintf("a container of the %s pod fails and is restarted", what)
+		ref := refOf(pod)
+		found.Pod = &ref
+	}
+	return found
+}
+
+// obstacleOf returns in one word what keeps a pod from running, or "".
+func obstacleOf(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "PodUnschedulable"
+		}
+	}
+	for _, s := range statuses(pod) {
+		if s.State.Waiting == nil {
+			continue
+		}
+		switch s.State.Waiting.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
+			return "ImageNotPulled"
+		case "CrashLoopBackOff":
+			return "ContainerCrashes"
+		}
+	}
+	return ""
+}
+
+// working is a finding about a workflow pod that runs, or is about to.
+func working(f *Facts, pod *corev1.Pod, what string) Finding {
+	if found := obstructed(pod, what); found != nil {
+		return *found
+	}
+	found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod runs", what)}
+	since := began(pod)
+	switch state := workflow.Observe(pod); {
+	case state == workflow.Stopping:
+		found.Summary, since = fmt.Sprintf("the %s pod is being ended", what), pod.CreationTimestamp
+	case state != workflow.Running:
+		found.Summary = fmt.Sprintf("the %s pod has ended, and its outcome is about to be recorded", what)
+	case since.IsZero():
+		found.Summary, since = fmt.Sprintf("the %s pod is starting", what), pod.CreationTimestamp
+	}
+	age := f.Now.Sub(since.Time)
+	if age >= time.Second {
+		found.Summary += ", since " + cli.Duration(age)
+	}
+	if age < time.Minute {
+		return found
+	}
+	found.Next = []Step{{Text: "if that is too long, see what it does", Command: describePod(pod.Namespace, pod.Name)}}
+	if hasBegun(pod) {
+		found.Next[0] = Step{Text: "if that is too long, see what it does", Command: fmt.Sprintf("kubectl pav logs %s -f", f.object())}
+		ref := refOf(pod)
+		found.Pod = &ref
+	}
+	return found
+}

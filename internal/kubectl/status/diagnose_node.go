@@ -1,0 +1,254 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// diagnoseStage says what is the matter with a volume on a node.
+func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
+	status, node := &s.Status, s.Spec.NodeName
+	found := diagnoseNode(f, node)
+	if len(found) > 0 && status.Phase != pavv1.StageStaged {
+		return found // all else follows from that
+	}
+	switch {
+	case status.Restaging:
+		found = append(found, diagnoseRestaging(f, s))
+	case status.Phase == pavv1.StageUnstaging:
+		found = append(found, diagnoseUnstaging(f, s))
+	case status.Phase == pavv1.StageFailed:
+		found = append(found, diagnoseFailedStage(f, s)...)
+	case status.Phase == pavv1.StageStaged:
+		if c := degraded(s); c != nil {
+			found = append(found, Finding{Code: c.Reason, State: Failing, Summary: "the volume does not work as it should on node " + node, Reason: c.Message,
+				Next: degradedSteps(f, s)})
+		}
+	default:
+		found = append(found, diagnoseStaging(f, s))
+	}
+	return found
+}
+
+// diagnoseStaging says how it goes with making a volume available on a node.
+func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
+	what, ref := "staging", s.Status.StagingPod
+	if s.Status.Phase == pavv1.StageValidating {
+		what, ref = "validation", s.Status.ValidationPod
+	}
+	pod := f.pod(ref)
+	if pod == nil {
+		return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("%s on node %s is about to begin", what, s.Spec.NodeName)}
+	}
+	found := working(f, pod, what)
+	found.Summary += " on node " + s.Spec.NodeName
+	if what == "staging" && found.State == Working && len(found.Next) > 0 && hasBegun(pod) {
+		found.Summary += "; it has neither completed nor created /pav/ready"
+	}
+	return found
+}
+
+// failedWork says what has failed of a stage that is being undone.
+func failedWork(status *pavv1.PavStageStatus) string {
+	if status.StagingFailure == nil {
+		return ""
+	}
+	return words(status.StagingFailure.Workflow)
+}
+
+func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
+	if failure := s.Status.StagingFailure; failure != nil {
+		return failed(f, "RestagingFailed", fmt.Sprintf("the volume is dead on node %s, and the last attempt to stage it anew failed", s.Spec.NodeName), failure, longWait)
+	}
+	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged anew under the pods that use it", s.Spec.NodeName)}
+}
+
+// diagnoseUnstaging says how it goes with taking a volume away from a node.
+func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
+	status, node := &s.Status, s.Spec.NodeName
+	if pod := f.pod(status.UnstagingPod); pod != nil && workflow.Observe(pod) == workflow.Running {
+		found := working(f, pod, "unstaging")
+		found.Summary += " on node " + node
+		found = afterFailure(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d", node, status.UnstagingAttempt-1), found, status.UnstagingFailure)
+		return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being undone", failedWork(status), node), found, status.StagingFailure)
+	}
+	if failure := status.UnstagingFailure; failure != nil {
+		in := nextIn(f, failure, status.UnstagingAttempt-1)
+		found := failed(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d; the next one follows %s", node, status.UnstagingAttempt-1, inWords(in)), failure, longWait)
+		if s.Spec.Exclusive {
+			found.Summary += "; until then no other node can have the volume"
+		}
+		return found
+	}
+	if failure := status.StagingFailure; failure != nil {
+		return failed(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being undone before the next attempt", words(failure.Workflow), node), failure, 0)
+	}
+	return Finding{Code: "Unstaging", State: Working, Summary: "the volume is being taken away from node " + node}
+}
+
+// diagnoseFailedStage says of a failed attempt, if anybody still wants the volume there, how it failed.
+func diagnoseFailedStage(f *Facts, s *pavv1.PavStage) []Finding {
+	failure := s.Status.StagingFailure
+	if failure == nil || len(f.clientsOn(s.Spec.NodeName)) == 0 {
+		return nil
+	}
+	code := "StagingFailed"
+	if failure.Workflow == pavv1.WorkflowValidation {
+		code = "ValidationFailed"
+	}
+	return []Finding{failed(f, code, fmt.Sprintf("%s on node %s failed, attempt %d; kubelet tries again, at most two minutes later", words(failure.Workflow), s.Spec.NodeName, max(s.Status.Attempt, 1)), failure, 0)}
+}
+
+// degradedSteps says what to do about a volume that has lost its staging pod, or does not answer.
+func degradedSteps(f *Facts, s *pavv1.PavStage) []Step {
+	steps := []Step{}
+	if ref := s.Status.StagingPod; ref != nil && f.pod(ref) != nil {
+		steps = append(steps, seeLogs(ref.Namespace, ref.Name))
+	}
+	if clients := f.clientsOn(s.Spec.NodeName); len(clients) > 0 {
+		steps = append(steps, Step{Text: "a pod whose files give errors has to be restarted", Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
+	}
+	return steps
+}
+
+// diagnoseNode says what is the matter with a node that the volume is on, or wanted on.
+func diagnoseNode(f *Facts, name string) []Finding {
+	node := f.Nodes[name]
+	if node == nil {
+		return nil
+	}
+	if node.Gone {
+		return []Finding{{Code: "NodeGone", State: Working, Summary: fmt.Sprintf("node %s does not exist any more; what it had of the volume is let go", name)}}
+	}
+	if c := notReady(node); c != nil {
+		return []Finding{{Code: "NodeNotReady", State: Failing, Summary: fmt.Sprintf("node %s is not ready, since %s", name, cli.Duration(f.Now.Sub(c.LastTransitionTime.Time))), Reason: c.Message,
+			Next: []Step{{Text: "bring the node back", Command: "kubectl describe node " + name},
+				{Text: "or, if it is switched off for good, let its volumes go", Command: "kubectl taint node " + name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"}}}}
+	}
+	switch see := "kubectl -n " + agentNamespace + " get pods -o wide --field-selector spec.nodeName=" + name; {
+	case node.AgentMissing:
+		return []Finding{{Code: "AgentNotRunning", State: Failing, Summary: "PaV's node agent is not on node " + name,
+			Next: []Step{{Text: "see why: taints, or a node selector of the DaemonSet", Command: "kubectl -n " + agentNamespace + " describe daemonset node-agent"}}}}
+	case node.Agent != nil && !isReady(node.Agent):
+		return []Finding{{Code: "AgentNotRunning", State: Failing, Summary: "PaV's node agent does not run on node " + name, Reason: workflow.Waiting(node.Agent),
+			Next: []Step{{Text: "see why", Command: see}, {Text: "and what it says", Command: fmt.Sprintf("kubectl -n %s logs %s --tail=20", agentNamespace, node.Agent.Name)}}}}
+	}
+	return nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// isRegistered says whether a node's kubelet knows the driver; also where that may not be read.
+func isRegistered(node *Node, driver string) bool {
+	if node == nil || node.Registration == nil {
+		return true
+	}
+	for _, d := range node.Registration.Spec.Drivers {
+		if d.Name == driver {
+			return true
+		}
+	}
+	return false
+}
+
+// clientPatience is how long a pod may take to get its volumes before somebody wonders.
+const clientPatience = 10 * time.Second
+
+// diagnoseClient says why a pod that uses the volume does not run, as far as the volume's stages do not.
+func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
+	if isOver(pod) || pod.DeletionTimestamp != nil || hasBegun(pod) && workflow.Waiting(pod) == "" {
+		return nil
+	}
+	node, name := pod.Spec.NodeName, pod.Name
+	see := Step{Text: "see all about it", Command: describePod(pod.Namespace, name)}
+	if node == "" {
+		return []Finding{unscheduled(f, pod, see)}
+	}
+	if cause := workflow.Waiting(pod); cause != "" {
+		return []Finding{{Code: "ClientNotStarted", State: Failing, Summary: fmt.Sprintf("pod %s does not run, for a reason of its own: it has the volume", name), Reason: cause, Next: []Step{see}}}
+	}
+	if stages := f.stagesOn(node); len(stages) > 0 && stages[0].Status.Phase != pavv1.StageStaged {
+		return nil // the stage says why
+	}
+	if found := diagnoseNode(f, node); len(found) > 0 {
+		return found
+	}
+	driver := f.provisionerName()
+	if !isRegistered(f.Nodes[node], driver) {
+		return []Finding{{Code: "DriverNotRegistered", State: Failing, Summary: fmt.Sprintf("the kubelet of node %s does not know driver %q", node, driver),
+			Next: []Step{{Text: "see what the node agent says", Command: fmt.Sprintf("kubectl -n %s logs -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%s", agentNamespace, node)},
+				{Text: "its --kubelet-dir must be the kubelet's --root-dir", Command: "kubectl -n " + agentNamespace + " get daemonset node-agent -o yaml"}}}}
+	}
+	if held := heldElsewhere(f, node); held != nil {
+		held.Summary = fmt.Sprintf("pod %s waits: %s", name, held.Summary)
+		return []Finding{*held}
+	}
+	return waitsForVolume(f, pod, see)
+}
+
+// unscheduled is said of a pod that has no node.
+func unscheduled(f *Facts, pod *corev1.Pod, see Step) Finding {
+	found := Finding{Code: "ClientUnscheduled", State: Working, Summary: fmt.Sprintf("pod %s is about to be scheduled", pod.Name)}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			found.State, found.Summary, found.Reason, found.Next = Failing, fmt.Sprintf("no node takes pod %s", pod.Name), c.Message, []Step{see}
+		}
+	}
+	if f.PV != nil && f.PV.Spec.NodeAffinity != nil {
+		found.Next = append(found.Next, Step{Text: "the volume can be used from some nodes only", Command: fmt.Sprintf("kubectl get pv %s -o jsonpath='{.spec.nodeAffinity}'", f.PV.Name)})
+	}
+	return found
+}
+
+// heldElsewhere says which other node has a volume that one node may have at a time, or nil.
+func heldElsewhere(f *Facts, node string) *Finding {
+	for i := range f.Stages {
+		s := &f.Stages[i]
+		holder := s.Spec.NodeName
+		if holder == node || !s.Spec.Exclusive || s.Status.Phase == pavv1.StageFailed {
+			continue
+		}
+		found := &Finding{Code: "HeldByNode", State: Failing, Summary: fmt.Sprintf("the volume may be on one node at a time, and is still on node %s", holder)}
+		if clients := f.clientsOn(holder); len(clients) > 0 {
+			found.Reason = fmt.Sprintf("pod %s uses it there", clients[0].Name)
+			found.Next = []Step{{Text: "to move the volume, delete that pod", Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)},
+				{Text: "or use a volume with the access mode ReadWriteMany"}}
+		} else {
+			found.Reason = fmt.Sprintf("its stage there is %s", s.Status.Phase)
+		}
+		return found
+	}
+	return nil
+}
+
+// waitsForVolume is said of a pod of which nothing is known but that kubelet waits for its volumes.
+func waitsForVolume(f *Facts, pod *corev1.Pod, see Step) []Finding {
+	var told *corev1.Event
+	for i := range f.Events {
+		e := &f.Events[i]
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == pod.UID && (told == nil || lastTime(e).After(lastTime(told))) {
+			told = e
+		}
+	}
+	age := f.Now.Sub(pod.CreationTimestamp.Time)
+	found := Finding{Code: "ClientWaits", State: Working, Summary: fmt.Sprintf("pod %s is about to start", pod.Name)}
+	if told == nil && age < clientPatience {
+		return []Finding{found}
+	}
+	found.State, found.Summary, found.Next = Failing, fmt.Sprintf("pod %s has not started on node %s, since %s", pod.Name, pod.Spec.NodeName, cli.Duration(age)), []Step{see}
+	if told != nil {
+		found.Reason = told.Reason + ": " + brief(told.Message)
+	}
+	return []Finding{found}
+}

@@ -1,0 +1,203 @@
+package status
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func lastTime(e *corev1.Event) time.Time {
+	_, at := times(e)
+	return at.Time
+}
+
+// stepWords are the steps as kinds of pods.
+var stepWords = map[pavv1.VolumeStep]string{
+	pavv1.StepValidating: "validation", pavv1.StepCreating: "creation", pavv1.StepReverting: "deletion", pavv1.StepDeleting: "deletion",
+}
+
+// diagnosePending says how the making of a volume goes.
+func diagnosePending(f *Facts) Finding {
+	status := &f.Volume.Status
+	switch {
+	case status.Step == pavv1.StepReverting:
+		return diagnoseReverting(f)
+	case status.Pod != nil:
+		return afterFailure(f, "ProvisioningFailed", fmt.Sprintf("attempt %d to make the volume failed", status.Attempt-1), diagnosePod(f, pavv1.VolumeProvisioned), status.Failure)
+	case status.Failure != nil:
+		return provisioningFailed(f)
+	}
+	if c := falseCondition(f, pavv1.VolumeProvisioned); c != nil && (c.Reason == "Conflict" || c.Reason == "Refused") {
+		return Finding{Code: "PersistentVolumeRefused", State: Failing, Summary: "the volume was made, but its PersistentVolume cannot be written", Reason: c.Message,
+			Next: []Step{{Text: "see what is in the way", Command: "kubectl get pv " + f.Volume.Name}}}
+	}
+	return Finding{Code: "Working", State: Working, Summary: "the volume is being made"}
+}
+
+// falseCondition returns a condition of the PavVolume that is false, or nil.
+func falseCondition(f *Facts, kind string) *metav1.Condition {
+	if c := meta.FindStatusCondition(f.Volume.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+		return c
+	}
+	return nil
+}
+
+// provisioningFailed says of a volume whose last attempt has failed how, and when the next one follows.
+func provisioningFailed(f *Facts) Finding {
+	status := &f.Volume.Status
+	in := nextIn(f, status.Failure, status.Attempt)
+	next := fmt.Sprintf("attempt %d follows %s", status.Attempt+1, inWords(in))
+	switch {
+	case status.Failure.Workflow == pavv1.WorkflowValidation:
+		found := failed(f, "ValidationFailed", fmt.Sprintf("the claim is refused by validation; %s", next), status.Failure, in)
+		if found.Code == "ValidationFailed" {
+			found.Next = append([]Step{{Text: "write a claim that asks for what the provisioner can make"}}, found.Next...)
+		}
+		return found
+	case status.Failure.PodName == "":
+		return failed(f, "CreationRefused", fmt.Sprintf("the creation pod cannot be made; %s", next), status.Failure, in)
+	default:
+		return failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed; %s", status.Attempt, next), status.Failure, in)
+	}
+}
+
+// diagnoseReverting says how it goes to undo a creation that failed, or is not wanted any more.
+func diagnoseReverting(f *Facts) Finding {
+	status := &f.Volume.Status
+	if f.Provisioner == nil && !f.hides(hiddenProvisioners) {
+		return noProvisioner(f)
+	}
+	if failure := status.DeletionFailure; failure != nil && (status.Pod == nil || f.pod(status.Pod) == nil) {
+		in := nextIn(f, failure, status.DeletionAttempt)
+		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and the deletion pod cannot undo it: attempt %d failed, and the next one follows %s",
+			status.DeletionAttempt, inWords(in)), failure, in)
+	}
+	if status.Failure == nil {
+		return diagnosePod(f, pavv1.VolumeDeleted)
+	}
+	found := failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed; what it may have made is being undone before the next one", status.Attempt), status.Failure, 0)
+	if pod := f.pod(status.Pod); pod != nil {
+		if stuck := obstructed(pod, "deletion"); stuck != nil {
+			stuck.Summary = "creation failed, and cannot be undone: " + stuck.Summary
+			return *stuck
+		}
+	}
+	return found
+}
+
+// diagnosePod says how it goes with the pod of the volume's present step.
+func diagnosePod(f *Facts, condition string) Finding {
+	status := &f.Volume.Status
+	what := stepWords[status.Step]
+	if what == "" || status.Pod == nil {
+		return Finding{Code: "Working", State: Working, Summary: "PaV is about to take the next step"}
+	}
+	if pod := f.pod(status.Pod); pod != nil {
+		found := working(f, pod, what)
+		if c := falseCondition(f, condition); found.State == Working && c != nil && (c.Reason == "PodStopping" || c.Reason == "PodReporting") {
+			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
+		}
+		return found
+	}
+	return unseenPod(f, falseCondition(f, condition), what)
+}
+
+// unseenPod says how it goes with a pod that is recorded, and does not exist yet or may not be read.
+func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
+	switch {
+	case f.hides(hiddenPods):
+		found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is at work, or about to be", what)}
+		if c != nil && c.Reason == "PodNotStarted" {
+			found.Code, found.State, found.Summary, found.Reason = c.Reason, Failing, fmt.Sprintf("the %s pod cannot start", what), c.Message
+		}
+		return found
+	case f.Volume.Status.Pod.UID == "" && c != nil && c.Reason == "Queued":
+		return Finding{Code: "Queued", State: Waiting, Summary: fmt.Sprintf("the %s pod waits for its turn: so many pods of PaV's run already as may at once", what),
+			Next: []Step{{Text: "see which run", Command: fmt.Sprintf("kubectl get pods -A -l %s,%s!=stage,%s!=unstage", pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel)},
+				{Text: "how many may is a matter of --max-pods and --max-pods-per-provisioner of the controller agent"}}}
+	}
+	return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is about to be created", what)}
+}
+
+// diagnoseDeletion says how the deletion of a volume goes, or why there is none.
+func diagnoseDeletion(f *Facts) []Finding {
+	v := f.Volume
+	if v == nil {
+		return []Finding{released(f)}
+	}
+	status := &v.Status
+	switch {
+	case status.Phase == pavv1.VolumeRetained:
+		return []Finding{retained(f)}
+	case status.Step == pavv1.StepReverting:
+		return []Finding{diagnoseReverting(f)}
+	case f.Provisioner == nil && !f.hides(hiddenProvisioners) && status.Step != pavv1.StepDeleted:
+		found := noProvisioner(f)
+		found.Summary += ", so that PaV does not know how to delete the volume"
+		return []Finding{found}
+	}
+	return []Finding{deletionGoes(f)}
+}
+
+// deletionGoes says how far a deletion is.
+func deletionGoes(f *Facts) Finding {
+	status := &f.Volume.Status
+	c := falseCondition(f, pavv1.VolumeDeleted)
+	switch {
+	case status.Pod != nil && (f.pod(status.Pod) != nil || status.DeletionFailure == nil):
+		return afterFailure(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed", status.DeletionAttempt-1), diagnosePod(f, pavv1.VolumeDeleted), status.DeletionFailure)
+	case status.DeletionFailure != nil:
+		in := nextIn(f, status.DeletionFailure, status.DeletionAttempt)
+		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows %s", status.DeletionAttempt, inWords(in)), status.DeletionFailure, in)
+	case c != nil && c.Reason == "StillStaged":
+		return stillStaged(f, c)
+	case c != nil && (c.Reason == "InUse" || c.Reason == "Lost"):
+		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but still in use", Reason: c.Message}
+	}
+	return Finding{Code: "Deleting", State: Working, Summary: "the volume is being deleted"}
+}
+
+func stillStaged(f *Facts, c *metav1.Condition) Finding {
+	found := Finding{Code: "StillStaged", State: Waiting, Summary: "deletion waits until no node has the volume any more", Reason: c.Message}
+	for i := range f.Stages {
+		s := &f.Stages[i]
+		node := s.Spec.NodeName
+		if clients := f.clientsOn(node); len(clients) > 0 {
+			found.Next = append(found.Next, Step{Text: "delete the pod that has it on node " + node, Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
+		}
+		if notReady(f.Nodes[node]) != nil {
+			found.Next = append(found.Next, Step{Text: "if the node is gone for good, delete it", Command: "kubectl delete node " + node})
+		}
+	}
+	return found
+}
+
+// released is said of a PersistentVolume that nobody has any more, and of which PaV has no record.
+func released(f *Facts) Finding {
+	pv := f.PV
+	found := Finding{Code: "Released", State: Waiting, Summary: "the claim of the PersistentVolume is gone; what becomes of it is the administrator's to say",
+		Next: []Step{{Text: "to let another claim have it", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"claimRef":null}}'`, pv.Name)}}}
+	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !f.hides(hiddenVolumes) {
+		found.Code, found.State = "NoRecord", Failing
+		found.Summary = "PaV has no record of the volume, so that it cannot delete it: delete the storage by hand, then the PersistentVolume"
+		found.Next = []Step{{Text: "once the storage is gone", Command: "kubectl delete pv " + pv.Name}}
+	}
+	return found
+}
+
+func retained(f *Facts) Finding {
+	name := f.Volume.Name
+	found := Finding{Code: "Retained", State: Waiting, Summary: "the claim is gone, and the volume was retained, as its reclaim policy says: its storage is the administrator's now"}
+	if f.PV != nil {
+		found.Next = []Step{{Text: "to delete it after all", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`, name)}}
+		return found
+	}
+	found.Next = []Step{{Text: "to delete it after all", Command: fmt.Sprintf(`kubectl patch pavvol %s --type=merge -p '{"spec":{"reclaimPolicy":"Delete"}}'`, name)},
+		{Text: "then", Command: "kubectl delete pavvol " + name}}
+	return found
+}

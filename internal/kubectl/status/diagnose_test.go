@@ -1,0 +1,249 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// TestDiagnose holds each thing that can be the matter against what is said of it first.
+func TestDiagnose(t *testing.T) {
+	type w struct {
+		code    string
+		state   State
+		summary string // a part
+		next    string // a part of the first command or text
+		pod     string
+	}
+	tests := map[string]struct {
+		facts *world
+		want  w
+	}{
+		"the class's provisioner does not exist": {
+			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil }),
+			want:  w{"NoProvisioner", Failing, `no PavProvisioner "demo"`, "kubectl get pavprovisioners", ""}},
+		"it is another driver's": {
+			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil; f.Driver = &storagev1.CSIDriver{} }),
+			want:  w{NotPaV, Waiting, "is another driver", "", ""}},
+		"the provisioner is not accepted": {
+			facts: pendingClaim().with(func(f *Facts) {
+				f.Provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Message: "choose another name"}}
+			}),
+			want: w{"ProvisionerNotAccepted", Failing, `"demo" cannot be used`, "kubectl edit pavprovisioner demo", ""}},
+		"the provisioner is going": {
+			facts: pendingClaim().with(func(f *Facts) { f.Provisioner.DeletionTimestamp = at(0) }),
+			want:  w{"ProvisionerDeleting", Failing, "is being deleted", "", ""}},
+		"the provisioner makes no volumes": {
+			facts: pendingClaim().with(func(f *Facts) {
+				f.Provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{pavv1.ProvisioningModeStatic}
+			}),
+			want: w{"NotDynamic", Failing, "has no Dynamic", "kubectl edit pavprovisioner demo", ""}},
+		"the StorageClass does not exist": {
+			facts: pendingClaim().with(func(f *Facts) { f.Class = nil }),
+			want:  w{"NoStorageClass", Failing, `no StorageClass "fast"`, "kubectl get storageclasses", ""}},
+		"no StorageClass is named, and none is the default": {
+			facts: pendingClaim().with(func(f *Facts) { f.Class, f.Claim.Spec.StorageClassName = nil, nil }),
+			want:  w{"NoDefaultClass", Failing, "no StorageClass is the default", "kubectl get storageclasses", ""}},
+		"no StorageClass is named yet": {
+			facts: pendingClaim().with(func(f *Facts) { f.Class, f.Claim.Spec.StorageClassName, f.DefaultClass = nil, nil, "fast" }),
+			want:  w{"NoClassYet", Waiting, "about to give it", "", ""}},
+		"no StorageClass is wanted": {
+			facts: pendingClaim().with(func(f *Facts) { f.Class = nil; f.Claim.Spec.StorageClassName = new("") }),
+			want:  w{"StaticPending", Waiting, "waits for a PersistentVolume", "", ""}},
+		"no pod uses the claim yet": {
+			facts: pendingClaim().with(waitsForConsumer),
+			want:  w{"WaitsForConsumer", Waiting, "no pod uses the claim yet", "create a pod", ""}},
+		"the scheduler has no node for the first consumer": {
+			facts: pendingClaim().with(waitsForConsumer).client("web", "").with(unschedulable),
+			want:  w{"WaitsForConsumer", Failing, "pod web", "kubectl describe pod -n apps web", ""}},
+		"the claim is refused": {
+			facts: pendingClaim().told("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: dynamic provisioning cannot honour a selector; remove it"),
+			want:  w{"ClaimRefused", Failing, "the claim is refused", "write a claim", ""}},
+		"PaV is about to begin": {
+			facts: pendingClaim(), want: w{"NotBegun", Working, "about to begin", "", ""}},
+		"PaV does not begin": {
+			facts: pendingClaim().with(func(f *Facts) { f.Claim.CreationTimestamp = *at(-time.Minute) }),
+			want:  w{"ControllerSilent", Failing, "controller agent may not be running", "get deployment controller-agent", ""}},
+		"a tenant sees events only": {
+			facts: pendingClaim().with(tenant).told("PersistentVolumeClaim", "ProvisioningFailed", "creation: pod pav-pods/create-1 failed; see kubectl logs -n pav-pods create-1"),
+			want:  w{"ProvisioningFailed", Failing, "no volume could be made", "ask who looks after", ""}},
+		"a tenant sees that his claim waits": {
+			facts: pendingClaim().with(tenant), want: w{"Working", Working, "as far as you may see", "", ""}},
+
+		"the creation pod waits for its turn": {
+			facts: making(pavv1.StepCreating).with(func(f *Facts) {
+				condition(f, pavv1.VolumeProvisioned, "Queued", "pod pav-pods/create-1 is created as soon as there is a place for it")
+			}),
+			want: w{"Queued", Waiting, "waits for its turn", "kubectl get pods -A -l", ""}},
+		"the creation pod runs": {
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, running), want: w{"Working", Working, "the creation pod runs", "", ""}},
+		"the creation pod runs for long": {
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(-10*time.Minute)),
+			want:  w{"Working", Working, "the creation pod runs, since 10m", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
+		"no node takes the creation pod": {
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, notScheduled),
+			want:  w{"PodUnschedulable", Failing, "no node takes the creation pod", "kubectl describe pod -n pav-pods create-1", ""}},
+		"its image cannot be pulled": {
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("ImagePullBackOff")),
+			want:  w{"ImageNotPulled", Failing, "an image of the creation pod cannot be pulled", "kubectl describe pod -n pav-pods create-1", ""}},
+		"it fails and is restarted": {
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("CrashLoopBackOff")),
+			want:  w{"ContainerCrashes", Failing, "is restarted", "kubectl describe pod", "create-1/main"}},
+		"a quota forbids it": {
+			facts: making("").failure(pavv1.WorkflowCreation, "", `the pod is refused: creating pod team/create-1: pods "create-1" is forbidden: exceeded quota: q, requested: pods=1`),
+			want:  w{"QuotaExceeded", Failing, "cannot be made", "kubectl describe resourcequota -n team", ""}},
+		"its namespace is not open": {
+			facts: making("").failure(pavv1.WorkflowCreation, "", `the pod is refused: its namespace "team" is not open to workflow pods; to open it, run: kubectl label namespace team pav.albertofaria.github.io/allow-pods=true`),
+			want:  w{"NamespaceNotOpen", Failing, "cannot be made", "kubectl label namespace team pav.albertofaria.github.io/allow-pods=true", ""}},
+		"its template is wrong": {
+			facts: making("").failure(pavv1.WorkflowCreation, "", `spec.volumeCreation.capacity: line 1, column 4: "x" is undefined`),
+			want:  w{"CreationRefused", Failing, "attempt 3 follows in 1.9s", "kubectl edit pavprovisioner demo", ""}},
+		"it fails": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "pod pav-pods/create-1 failed: no such user; see kubectl logs -n pav-pods create-1").
+				pod("create-1", pavv1.WorkflowCreation, failedWith(7)),
+			want: w{"CreationFailed", Failing, "creation attempt 2 failed", "kubectl logs -n pav-pods create-1", "create-1/main"}},
+		"it has failed, and is tried again": {
+			facts: making(pavv1.StepCreating).failure(pavv1.WorkflowCreation, "create-0", "pod pav-pods/create-0 failed").pod("create-1", pavv1.WorkflowCreation, running),
+			want:  w{"ProvisioningFailed", Failing, "now the creation pod runs", "kubectl edit", "create-0"}},
+		"it has failed, and is being undone": {
+			facts: making(pavv1.StepReverting).failure(pavv1.WorkflowCreation, "create-0", "pod pav-pods/create-0 failed").pod("create-1", pavv1.WorkflowDeletion, running),
+			want:  w{"CreationFailed", Failing, "is being undone", "", "create-0"}},
+		"validation refuses the claim": {
+			facts: making("").failure(pavv1.WorkflowValidation, "validate-1", "pod pav-pods/validate-1 failed: too large"),
+			want:  w{"ValidationFailed", Failing, "refused by validation", "write a claim", "validate-1"}},
+
+		"all is well": {facts: bound().stage("n1", nil).client("web", "n1").with(clientsRun), want: w{"Healthy", Healthy, "available on node n1, and pod web uses it", "", ""}},
+		"the volume is not used": {
+			facts: bound(), want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
+		"the provisioner of a bound volume is gone": {
+			facts: bound().with(func(f *Facts) { f.Provisioner = nil }), want: w{"NoProvisioner", Failing, `no PavProvisioner "demo"`, "kubectl get pavprovisioners", ""}},
+		"the claim waits for its pods to go": {
+			facts: bound().client("web", "n1").with(clientsRun).with(func(f *Facts) { f.Claim.DeletionTimestamp = at(0) }),
+			want:  w{"ClaimDeleting", Waiting, "waits for pod web", "kubectl delete pod -n apps web", ""}},
+		"the PersistentVolume was forced away": {
+			facts: bound().with(func(f *Facts) { f.PV = nil; f.Claim.Status.Phase = corev1.ClaimLost }), want: w{"Lost", Failing, "is gone", "kubectl delete pvc -n apps data", ""}},
+
+		"a staging pod fails": {
+			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
+				s.Status.Phase = pavv1.StageFailed
+				s.Status.StagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, PodNamespace: "pav-pods", PodName: "stage-1", Message: "m"}
+			}),
+			want: w{"StagingFailed", Failing, "staging on node n1 failed", "kubectl edit", "stage-1"}},
+		"nobody wants the volume any more where it failed": {
+			facts: bound().stage("n2", func(s *pavv1.PavStage) {
+				s.Status.Phase = pavv1.StageFailed
+				s.Status.StagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: "m"}
+			}),
+			want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
+		"a staging pod is not ready for long": {
+			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
+				s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
+			}).pod("stage-1", pavv1.WorkflowStaging, runningSince(-3*time.Minute)),
+			want: w{"Working", Working, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
+		"an unstaging pod fails": {
+			facts: bound().stage("n1", func(s *pavv1.PavStage) {
+				s.Spec.Exclusive, s.Status.Phase, s.Status.UnstagingAttempt = true, pavv1.StageUnstaging, 4
+				s.Status.UnstagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: "target is busy", Time: *at(-time.Second)}
+			}),
+			want: w{"UnstagingFailed", Failing, "attempt 3; the next one follows in 3s; until then no other node", "kubectl edit", ""}},
+		"another node has the volume": {
+			facts: bound().stage("n1", func(s *pavv1.PavStage) { s.Spec.Exclusive = true }).client("web", "n1").with(clientsRun).client("api", "n2"),
+			want:  w{"HeldByNode", Failing, "pod api waits: the volume may be on one node at a time, and is still on node n1", "kubectl delete pod -n apps web", ""}},
+		"the volume is dead": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", func(s *pavv1.PavStage) {
+				s.Status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "VolumeDead", Message: "the volume never answers again"}}
+			}),
+			want: w{"VolumeDead", Failing, "on node n1", "kubectl delete pod -n apps web", ""}},
+		"the driver is not registered": {
+			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Registration = &storagev1.CSINode{} }),
+			want:  w{"DriverNotRegistered", Failing, `does not know driver "demo"`, "kubectl -n pav logs", ""}},
+		"no agent is on the node": {
+			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Agent, f.Nodes["n1"].AgentMissing = nil, true }),
+			want:  w{"AgentNotRunning", Failing, "not on node n1", "kubectl -n pav describe daemonset", ""}},
+		"the agent does not run": {
+			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Agent.Status.Conditions = nil }),
+			want:  w{"AgentNotRunning", Failing, "does not run on node n1", "kubectl -n pav get pods", ""}},
+		"the node is lost": {
+			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Object.Status.Conditions[0].Status = corev1.ConditionUnknown }),
+			want:  w{"NodeNotReady", Failing, "node n1 is not ready", "kubectl describe node n1", ""}},
+		"no node takes the client": {
+			facts: bound().client("web", "").with(unschedulable), want: w{"ClientUnscheduled", Failing, "no node takes pod web", "kubectl describe pod -n apps web", ""}},
+		"the client has trouble of its own": {
+			facts: bound().stage("n1", nil).client("web", "n1").with(func(f *Facts) { waits("ImagePullBackOff")(&f.Clients[0]) }),
+			want:  w{"ClientNotStarted", Failing, "for a reason of its own", "kubectl describe pod -n apps web", ""}},
+		"kubelet has trouble": {
+			facts: bound().client("web", "n1").told("Pod", "FailedMount", "MountVolume.SetUp failed"),
+			want:  w{"ClientWaits", Failing, "pod web has not started on node n1", "kubectl describe pod -n apps web", ""}},
+		"the client is on its way": {
+			facts: bound().client("web", "n1"), want: w{"ClientWaits", Working, "about to start", "", ""}},
+
+		"a deletion pod fails": {
+			facts: deleting().with(func(f *Facts) {
+				f.Volume.Status.DeletionAttempt = 5
+				f.Volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Message: "not empty", Time: *at(-time.Second)}
+			}),
+			want: w{"DeletionFailed", Failing, "deletion attempt 5 failed; the next one follows in 15s", "kubectl edit", ""}},
+		"deletion waits for a stage": {
+			facts: deleting().stage("n1", nil).client("web", "n1").with(clientsRun).with(func(f *Facts) {
+				condition(f, pavv1.VolumeDeleted, "StillStaged", "waiting for the volume to be unstaged on node n1")
+			}),
+			want: w{"StillStaged", Waiting, "until no node has the volume", "kubectl delete pod -n apps web", ""}},
+		"deletion has no provisioner": {
+			facts: deleting().with(func(f *Facts) { f.Provisioner = nil }), want: w{"NoProvisioner", Failing, "does not know how to delete", "kubectl get pavprovisioners", ""}},
+		"deletion goes on": {
+			facts: deleting().with(func(f *Facts) {
+				f.Volume.Status.Step, f.Volume.Status.Pod = pavv1.StepDeleting, &pavv1.PodReference{Namespace: "pav-pods", Name: "delete-1"}
+			}).pod("delete-1", pavv1.WorkflowDeletion, running),
+			want: w{"Working", Working, "the deletion pod runs", "", ""}},
+		"the volume is retained": {
+			facts: deleting().with(func(f *Facts) { f.Volume.Status.Phase = pavv1.VolumeRetained }), want: w{"Retained", Waiting, "administrator", "kubectl patch pv pvc-u1", ""}},
+		"PaV has no record of a volume that is to be deleted": {
+			facts: deleting().with(func(f *Facts) { f.Volume = nil }), want: w{"NoRecord", Failing, "no record", "kubectl delete pv pvc-u1", ""}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			report := Build(test.facts.f)
+			got := report.Findings[0]
+			next := ""
+			if len(got.Next) > 0 {
+				if next = got.Next[0].Command; next == "" {
+					next = got.Next[0].Text
+				}
+			}
+			pod := ""
+			if got.Pod != nil {
+				pod = strings.TrimSuffix(got.Pod.Name+"/"+got.Pod.Container, "/")
+			}
+			if got.Code != test.want.code || got.State != test.want.state || report.State != got.State ||
+				!strings.Contains(got.Summary, test.want.summary) || !strings.Contains(next, test.want.next) || test.want.next == "" && next != "" && test.want.state == Healthy || pod != test.want.pod {
+				t.Errorf("want %+v, pod %q, got %s, next %q, pod %q", test.want, test.want.pod, cmp.Diff(Finding{}, got), next, pod)
+			}
+		})
+	}
+}
+
+// What has mistakes is used all the same, and must not hide what is the matter.
+func TestDiagnose_OfADefinitionWithMistakes_SaysFirstWhatIsTheMatter(t *testing.T) {
+	mistakes := func(f *Facts) {
+		f.Provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Reason: pavv1.ProvisionerInvalid, Message: "spec.a: no"}}
+	}
+	for first, facts := range map[string]*world{
+		"ClaimRefused":     pendingClaim().told("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: remove it"),
+		"WaitsForConsumer": pendingClaim().with(waitsForConsumer),
+		"NotBegun":         pendingClaim(),
+	} {
+		t.Run(first, func(t *testing.T) {
+			found := Build(facts.with(mistakes).f).Findings
+			if len(found) != 2 || found[0].Code != first || found[1].Code != "ProvisionerInvalid" || found[1].Reason != "spec.a: no" {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+)
+
+// diagnoseVolume says what is the matter with the volume itself, wherever it is used.
+func diagnoseVolume(f *Facts) []Finding {
+	switch {
+	case isDeleted(f):
+		return diagnoseDeletion(f)
+	case f.Claim != nil && protocol.Unbound(f.Claim):
+		return withMistakes(f, diagnoseUnbound(f))
+	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
+		return []Finding{{Code: "Lost", State: Failing, Summary: "the PersistentVolume that the claim was bound to is gone; nothing else can be bound to the claim",
+			Next: []Step{{Text: "delete the claim, and with it the storage", Command: "kubectl delete pvc -n " + f.Claim.Namespace + " " + f.Claim.Name}}}}
+	case f.Claim != nil && f.Claim.DeletionTimestamp != nil:
+		return []Finding{beingDeleted(f)}
+	case f.Provisioner == nil && !f.hides(hiddenProvisioners) && f.provisionerName() != "":
+		return []Finding{noProvisioner(f)}
+	}
+	return nil
+}
+
+// isDeleted says whether the storage is to be deleted, or was released.
+func isDeleted(f *Facts) bool {
+	if v := f.Volume; v != nil {
+		return v.Status.Phase == pavv1.VolumeDeleting || v.Status.Phase == pavv1.VolumeRetained || v.DeletionTimestamp != nil ||
+			v.Status.Phase == pavv1.VolumeReady && f.PV != nil && f.PV.Status.Phase == corev1.VolumeReleased ||
+			v.Status.Step == pavv1.StepReverting && f.Claim == nil
+	}
+	return f.PV != nil && f.PV.Status.Phase == corev1.VolumeReleased
+}
+
+// beingDeleted is said of a claim that is being deleted while it is bound.
+func beingDeleted(f *Facts) Finding {
+	found := Finding{Code: "ClaimDeleting", State: Waiting, Summary: "the claim is being deleted"}
+	var users []string
+	for i := range f.Clients {
+		if !isOver(&f.Clients[i]) {
+			users = append(users, f.Clients[i].Name)
+		}
+	}
+	if len(users) > 0 {
+		found.Summary = "the claim is to be deleted, and waits for " + list("pod", users)
+		found.Next = []Step{{Text: "delete what uses it", Command: "kubectl delete pod -n " + f.Claim.Namespace + " " + strings.Join(users, " ")}}
+	}
+	return found
+}
+
+func noProvisioner(f *Facts) Finding {
+	name := f.provisionerName()
+	found := Finding{Code: "NoProvisioner", State: Failing, Summary: fmt.Sprintf("there is no PavProvisioner %q", name),
+		Next: []Step{{Text: "create it, or correct the name", Command: "kubectl get pavprovisioners"}}}
+	switch {
+	case f.isForeign():
+		found.Code, found.State = NotPaV, Waiting
+		found.Summary = fmt.Sprintf("the volume is not PaV's: %q is another driver", name)
+		found.Next = nil
+	case f.Claim != nil && f.Class != nil && protocol.Unbound(f.Claim):
+		found.Reason = fmt.Sprintf("the provisioner of StorageClass %q has that name", f.Class.Name)
+	}
+	return found
+}
+
+// diagnoseUnbound says what a claim waits for that has no volume yet.
+func diagnoseUnbound(f *Facts) Finding {
+	for _, check := range []func(*Facts) *Finding{checkDeletion, checkClass, checkProvisioner, checkConsumer} {
+		if found := check(f); found != nil {
+			return *found
+		}
+	}
+	if f.Volume == nil {
+		return notBegun(f)
+	}
+	return diagnosePending(f)
+}
+
+func checkDeletion(f *Facts) *Finding {
+	if f.Claim.DeletionTimestamp == nil {
+		return nil
+	}
+	found := beingDeleted(f)
+	return &found
+}
+
+func checkClass(f *Facts) *Finding {
+	name := protocol.ClassName(f.Claim)
+	switch {
+	case name == "" && f.Claim.Spec.StorageClassName != nil:
+		return &Finding{Code: "StaticPending", State: Waiting, Summary: "the claim names no StorageClass on purpose, and waits for a PersistentVolume that fits it",
+			Next: []Step{{Text: "write the PersistentVolume, or name a StorageClass in a new claim", Command: "kubectl get pv"}}}
+	case name == "" && f.DefaultClass != "":
+		return &Finding{Code: "NoClassYet", State: Waiting, Summary: fmt.Sprintf("the claim names no StorageClass; Kubernetes is about to give it the default one, %q", f.DefaultClass)}
+	case name == "" && !f.hides(hiddenClasses):
+		return &Finding{Code: "NoDefaultClass", State: Failing, Summary: "the claim names no StorageClass, and no StorageClass is the default one",
+			Next: []Step{
+				{Text: "name one in the claim's spec.storageClassName", Command: "kubectl get storageclasses"},
+				{Text: "or make one the default", Command: "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"},
+			}}
+	case name != "" && f.Class == nil && !f.hides(hiddenClasses):
+		return &Finding{Code: "NoStorageClass", State: Failing, Summary: fmt.Sprintf("there is no StorageClass %q", name),
+			Next: []Step{{Text: "create it, or name another one in a new claim", Command: "kubectl get storageclasses"}}}
+	}
+	return nil
+}
+
+func checkProvisioner(f *Facts) *Finding {
+	p := f.Provisioner
+	name := f.provisionerName()
+	see := Step{Text: "see the definition", Command: fmt.Sprintf("kubectl get pavprovisioner %s -o yaml", name)}
+	switch {
+	case p == nil && f.hides(hiddenProvisioners):
+		return nil
+	case p == nil:
+		found := noProvisioner(f)
+		return &found
+	case p.DeletionTimestamp != nil:
+		return &Finding{Code: "ProvisionerDeleting", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q is being deleted and makes no more volumes", name), Next: []Step{see}}
+	case !p.Supports(pavv1.ProvisioningModeDynamic):
+		return &Finding{Code: "NotDynamic", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q makes no volumes: its spec.provisioningModes has no Dynamic", name), Next: []Step{seeProvisioner(name)}}
+	}
+	if message := p.Refusal(); message != "" {
+		return &Finding{Code: "ProvisionerNotAccepted", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q cannot be used", name), Reason: message, Next: []Step{seeProvisioner(name)}}
+	}
+	return nil
+}
+
+// withMistakes adds to what is the matter with a claim that the definition has mistakes, which may be why. It
+// is used all the same, so that this is as bad as what it is said beside, and comes after it.
+func withMistakes(f *Facts, found Finding) []Finding {
+	all := []Finding{found}
+	if f.Provisioner == nil {
+		return all
+	}
+	c := meta.FindStatusCondition(f.Provisioner.Status.Conditions, pavv1.ProvisionerAccepted)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != pavv1.ProvisionerInvalid {
+		return all
+	}
+	name := f.provisionerName()
+	return append(all, Finding{Code: "ProvisionerInvalid", State: found.State, Summary: fmt.Sprintf("PavProvisioner %q has mistakes, and is used as far as it goes", name),
+		Reason: c.Message, Next: []Step{seeProvisioner(name)}})
+}
+
+// checkConsumer says of a claim that waits for a pod, or for the scheduler to choose a node for one, so.
+func checkConsumer(f *Facts) *Finding {
+	if f.Volume != nil || f.Class == nil || f.Class.VolumeBindingMode == nil || *f.Class.VolumeBindingMode != "WaitForFirstConsumer" ||
+		f.Claim.Annotations[protocol.SelectedNode] != "" {
+		return nil
+	}
+	found := &Finding{Code: "WaitsForConsumer", State: Waiting,
+		Summary: fmt.Sprintf("no pod uses the claim yet: StorageClass %q makes a volume for the first one", f.Class.Name),
+		Next:    []Step{{Text: "create a pod that uses the claim"}}}
+	for i := range f.Clients {
+		pod := &f.Clients[i]
+		if isOver(pod) {
+			continue
+		}
+		found.Summary = fmt.Sprintf("the scheduler has not chosen a node for pod %s yet, which the volume is made for", pod.Name)
+		found.Next = nil
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				found.State, found.Reason = Failing, c.Message
+				found.Next = []Step{{Text: "see what the pod asks for", Command: describePod(pod.Namespace, pod.Name)}}
+			}
+		}
+		return found
+	}
+	return found
+}
+
+// notBegun says why PaV has not begun with a claim that has all it needs, as far as the objects tell.
+func notBegun(f *Facts) Finding {
+	if told := lastWarning(f, "PersistentVolumeClaim"); told != nil {
+		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(told.Message, "(combined from similar events): ")),
+			Next: []Step{{Text: "write a claim that asks for something else, or have the definition changed"}}}
+		if f.hides(hiddenVolumes) {
+			// It may be a later failure as well, of which the user sees the event only.
+			found.Code, found.Summary = "ProvisioningFailed", "no volume could be made until now"
+			found.Next = []Step{{Text: "ask who looks after PavProvisioner " + f.provisionerName()}}
+		}
+		if code, next := specialCause(told.Message); code != "" {
+			found.Code, found.Next = code, next
+		}
+		return found
+	}
+	if f.hides(hiddenVolumes) {
+		return Finding{Code: "Working", State: Working, Summary: "the volume is being made, as far as you may see"}
+	}
+	const patience = 15
+	found := Finding{Code: "NotBegun", State: Working, Summary: "PaV is about to begin with the claim"}
+	if f.Now.Sub(f.Claim.CreationTimestamp.Time).Seconds() > patience {
+		found.Code, found.State = "ControllerSilent", Failing
+		found.Summary = "PaV has not begun with the claim: its controller agent may not be running"
+		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + agentNamespace + " get deployment controller-agent"},
+			{Text: "and what it says", Command: "kubectl -n " + agentNamespace + " logs deployment/controller-agent --all-pods --tail=20"}}
+	}
+	return found
+}
+
+// lastWarning returns the last warning about an object of a kind, or nil.
+func lastWarning(f *Facts, kind string) *corev1.Event {
+	var found *corev1.Event
+	for i := range f.Events {
+		e := &f.Events[i]
+		if e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != kind {
+			continue
+		}
+		if _, at := times(e); found == nil || at.After(lastTime(found)) {
+			found = e
+		}
+	}
+	return found
+}

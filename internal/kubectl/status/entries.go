@@ -1,0 +1,308 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// The order of what happened in the same second, as Kubernetes keeps whole seconds: the order of cause and effect.
+const (
+	rankClaim = 10 * iota
+	rankVolume
+	rankMaking
+	rankPV
+	rankClient
+	rankStage
+	rankStaging
+	rankRunning
+	rankEvent
+	rankEnd
+	rankUnstaging
+	rankDeletion
+)
+
+// entries returns all that has happened, in the order of time.
+func entries(f *Facts) []Entry {
+	var all []Entry
+	all = append(all, claimEntries(f)...)
+	all = append(all, volumeEntries(f)...)
+	for i := range f.Pods {
+		all = append(all, podEntries(f, &f.Pods[i])...)
+	}
+	for i := range f.Gone {
+		all = append(all, goneEntries(f, &f.Gone[i])...)
+	}
+	for i := range f.Stages {
+		all = append(all, stageEntries(f, &f.Stages[i])...)
+	}
+	for i := range f.Clients {
+		all = append(all, clientEntries(&f.Clients[i])...)
+	}
+	for name, node := range f.Nodes {
+		all = append(all, nodeEntries(name, node)...)
+	}
+	all = append(all, eventEntries(f)...)
+	all = slices.DeleteFunc(all, func(e Entry) bool { return e.Time.IsZero() })
+	slices.SortStableFunc(all, func(a, b Entry) int {
+		return cmp.Or(a.Time.Truncate(time.Second).Compare(b.Time.Truncate(time.Second)),
+			cmp.Compare(a.rank, b.rank), a.Time.Compare(b.Time.Time), cmp.Compare(a.Object, b.Object))
+	})
+	return all
+}
+
+func claimEntries(f *Facts) []Entry {
+	claim := f.Claim
+	if claim == nil {
+		return nil
+	}
+	const object = "claim"
+	request := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	what := fmt.Sprintf("created: %s, %s", request.String(), modes(claim.Spec.AccessModes))
+	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
+		what += ", Block"
+	}
+	all := []Entry{{Time: claim.CreationTimestamp, Object: object, What: what, rank: rankClaim}}
+	return append(all, deleted(&claim.ObjectMeta, object, rankEnd)...)
+}
+
+func modes(all []corev1.PersistentVolumeAccessMode) string {
+	var words []string
+	for _, mode := range all {
+		words = append(words, string(mode))
+	}
+	return strings.Join(words, ", ")
+}
+
+// deleted tells that somebody asked for the end of an object. The deletion timestamp is when its grace period ends.
+func deleted(object *metav1.ObjectMeta, name string, rank int) []Entry {
+	if object.DeletionTimestamp == nil {
+		return nil
+	}
+	at := *object.DeletionTimestamp
+	if grace := object.DeletionGracePeriodSeconds; grace != nil {
+		at = metav1.NewTime(at.Add(-time.Duration(*grace) * time.Second))
+	}
+	return []Entry{{Time: at, Object: name, What: "deletion asked for", rank: rank}}
+}
+
+func volumeEntries(f *Facts) []Entry {
+	var all []Entry
+	if v := f.Volume; v != nil {
+		const object = "volume"
+		all = append(all, Entry{Time: v.CreationTimestamp, Object: object, What: "provisioning began, by " + v.Spec.Provisioner, rank: rankVolume})
+		if c := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned); c != nil && c.Status == metav1.ConditionTrue {
+			all = append(all, Entry{Time: c.LastTransitionTime, Object: object, What: "provisioned", State: Healthy,
+				Duration: took(v.CreationTimestamp.Time, c.LastTransitionTime.Time), Of: "in all", rank: rankPV + 1})
+		}
+		all = append(all, failureEntry(f, object, v.Status.Failure)...)
+		all = append(all, failureEntry(f, object, v.Status.DeletionFailure)...)
+		if v.Status.Phase != pavv1.VolumeReady {
+			all = append(all, deleted(&v.ObjectMeta, object, rankEnd+1)...)
+		}
+	}
+	if pv := f.PV; pv != nil {
+		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+		all = append(all, Entry{Time: pv.CreationTimestamp, Object: "pv", What: fmt.Sprintf("created: %s, reclaim policy %s", capacity.String(), pv.Spec.PersistentVolumeReclaimPolicy), rank: rankPV})
+		all = append(all, deleted(&pv.ObjectMeta, "pv", rankEnd)...)
+		if since := pv.Status.LastPhaseTransitionTime; since != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed) {
+			all = append(all, Entry{Time: *since, Object: "pv", What: strings.ToLower(string(pv.Status.Phase)), rank: rankEnd})
+		}
+	}
+	return all
+}
+
+// failureEntry tells of a failure that no event tells of.
+func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Entry {
+	if failure == nil {
+		return nil
+	}
+	message := firstLine(brief(failure.Message))
+	for i := range f.Events {
+		if strings.Contains(f.Events[i].Message, message[:min(len(message), 60)]) {
+			return nil
+		}
+	}
+	return []Entry{{Time: failure.Time, Object: object, What: words(failure.Workflow) + " failed: " + message, State: Failing, rank: rankEvent}}
+}
+
+// names are the workflows in the words of a definition's fields.
+var names = map[string]string{
+	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
+	pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
+}
+
+func words(kind string) string {
+	if name := names[kind]; name != "" {
+		return name
+	}
+	return kind
+}
+
+// rankOf returns the place of a workflow's pods.
+func rankOf(pod *corev1.Pod) int {
+	switch pod.Labels[pavv1.WorkflowLabel] {
+	case pavv1.WorkflowDeletion:
+		return rankDeletion
+	case pavv1.WorkflowUnstaging:
+		return rankUnstaging
+	case pavv1.WorkflowStaging:
+		return rankStaging
+	}
+	if pod.Labels[pavv1.StageLabel] != "" {
+		return rankStaging - 2
+	}
+	return rankMaking
+}
+
+// podEntries tells of the life of a workflow pod: since when it was wanted, when it began and how it ended.
+func podEntries(f *Facts, pod *corev1.Pod) []Entry {
+	kind, rank := words(pod.Labels[pavv1.WorkflowLabel]), rankOf(pod)
+	object := "pod " + pod.Name
+	all := []Entry{createdEntry(f, pod)}
+	began, ended := began(pod), ended(pod)
+	if !began.IsZero() {
+		what := "started"
+		if pod.Spec.NodeName != "" {
+			what += " on node " + pod.Spec.NodeName
+		}
+		all = append(all, Entry{Time: began, Object: object, What: what, Duration: took(pod.CreationTimestamp.Time, began.Time), Of: "start", rank: rank + 1})
+	}
+	all = append(all, deleted(&pod.ObjectMeta, object, rank+2)...)
+	end := Entry{Time: ended, Object: object, Duration: took(began.Time, ended.Time), Of: "run", rank: rank + 3}
+	switch state := workflow.Observe(pod); {
+	case state == workflow.Succeeded:
+		end.What, end.State = kind+" succeeded", Healthy
+	case state == workflow.Failed && pod.DeletionTimestamp != nil && rank == rankStaging:
+		// It ran as long as its volume was needed, and was told to end.
+		end.What = "staging pod ended"
+	case state == workflow.Failed:
+		end.What, end.State = kind+" pod failed"+exit(pod), Failing
+	default:
+		return all
+	}
+	return append(all, end)
+}
+
+func createdEntry(f *Facts, pod *corev1.Pod) Entry {
+	e := Entry{Time: pod.CreationTimestamp, Object: "pod " + pod.Name, What: words(pod.Labels[pavv1.WorkflowLabel]) + " pod created", rank: rankOf(pod)}
+	if pod.Namespace != workflow.DefaultNamespace {
+		e.What += " in namespace " + pod.Namespace
+	}
+	if since := wanted(f, pod); !since.IsZero() {
+		e.Duration, e.Of = took(since, pod.CreationTimestamp.Time), "queue"
+		if e.rank == rankStaging {
+			e.Of = "wait" // there is no queue on nodes
+		}
+	}
+	return e
+}
+
+// goneEntries tells what events have kept of the life of a workflow pod that was removed.
+func goneEntries(f *Facts, pod *GonePod) []Entry {
+	kind, object, rank := words(pod.Workflow), "pod "+pod.Name, rankMaking
+	if pod.Workflow == pavv1.WorkflowDeletion {
+		rank = rankDeletion
+	}
+	scheduled := Entry{Time: pod.Scheduled, Object: object, What: kind + " pod scheduled", rank: rank}
+	if pod.Number == 1 && f.Volume != nil {
+		scheduled.Duration, scheduled.Of = took(f.Volume.CreationTimestamp.Time, pod.Scheduled.Time), "queue"
+	}
+	return []Entry{scheduled, {Time: pod.Began, Object: object, What: kind + " pod started",
+		Duration: took(pod.Scheduled.Time, pod.Began.Time), Of: "start", rank: rank + 1}}
+}
+
+// wanted returns since when a pod was waited for, where the ledgers tell: the first one since its volume's
+// or its stage's beginning, and that of creation since the end of validation.
+func wanted(f *Facts, pod *corev1.Pod) time.Time {
+	kind, stage := pod.Labels[pavv1.WorkflowLabel], pod.Labels[pavv1.StageLabel]
+	switch {
+	case stage == "" && workflow.Attempt(pod) == 1 && f.Volume != nil && kind != pavv1.WorkflowDeletion:
+		return f.Volume.CreationTimestamp.Time
+	case stage == "" && kind == pavv1.WorkflowCreation:
+		return validated(f, workflow.Attempt(pod)-1)
+	case kind == pavv1.WorkflowStaging && workflow.Attempt(pod) == 1:
+		for i := range f.Stages {
+			if s := &f.Stages[i]; s.Name == stage && s.Status.ValidationPod == nil {
+				return s.CreationTimestamp.Time
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// validated returns when the validation pod of a number ended, or the zero time.
+func validated(f *Facts, number int32) time.Time {
+	for i := range f.Pods {
+		if pod := &f.Pods[i]; pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowValidation && workflow.Attempt(pod) == number {
+			return ended(pod).Time
+		}
+	}
+	return time.Time{}
+}
+
+// began returns when the first container of a pod began to run, init containers too, or the zero time.
+func began(pod *corev1.Pod) metav1.Time {
+	var first metav1.Time
+	for _, s := range statuses(pod) {
+		for _, state := range []corev1.ContainerState{s.State, s.LastTerminationState} {
+			at := metav1.Time{}
+			switch {
+			case state.Running != nil:
+				at = state.Running.StartedAt
+			case state.Terminated != nil:
+				at = state.Terminated.StartedAt
+			}
+			if !at.IsZero() && (first.IsZero() || at.Before(&first)) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+func hasBegun(pod *corev1.Pod) bool {
+	at := began(pod)
+	return !at.IsZero()
+}
+
+// ended returns when the last container of a pod ended, or the zero time.
+func ended(pod *corev1.Pod) metav1.Time {
+	var end metav1.Time
+	for _, s := range statuses(pod) {
+		if over := s.State.Terminated; over != nil && end.Before(&over.FinishedAt) {
+			end = over.FinishedAt
+		}
+	}
+	return end
+}
+
+func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...)
+}
+
+// exit returns how the first container that failed ended.
+func exit(pod *corev1.Pod) string {
+	for _, s := range statuses(pod) {
+		if over := s.State.Terminated; over != nil && over.ExitCode != 0 {
+			text := fmt.Sprintf(": container %s, exit code %d", s.Name, over.ExitCode)
+			if over.Reason != "" && over.Reason != "Error" {
+				text += " (" + over.Reason + ")"
+			}
+			return text
+		}
+	}
+	if pod.Status.Reason != "" {
+		return ": " + pod.Status.Reason
+	}
+	return ""
+}

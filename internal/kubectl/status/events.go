@@ -1,0 +1,222 @@
+package status
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+)
+
+// eventEntries returns the events, each cause once: one that was repeated, or told of several objects, or
+// whose words differ in numbers and names of pods only, is one entry.
+func eventEntries(f *Facts) []Entry {
+	var groups []*group
+	byKey := map[string]*group{}
+	events := slices.Clone(f.Events)
+	slices.SortStableFunc(events, func(a, b corev1.Event) int {
+		return cmp.Compare(place(a.InvolvedObject.Kind), place(b.InvolvedObject.Kind))
+	})
+	for i := range events {
+		e := &events[i]
+		if !isNews(f, e) {
+			continue
+		}
+		e.Message = strings.TrimPrefix(e.Message, "(combined from similar events): ") // client-go's words for many
+		key := e.Reason + " " + normal(e.Message)
+		g := byKey[key]
+		if g == nil {
+			g = newGroup(f, e)
+			byKey[key] = g
+			groups = append(groups, g)
+		}
+		g.add(e)
+	}
+	all := make([]Entry, 0, len(groups))
+	for _, g := range groups {
+		for _, count := range g.counts {
+			g.entry.Count = max(g.entry.Count, count)
+		}
+		if g.entry.Count == 1 {
+			g.entry.Count, g.entry.First = 0, nil
+		}
+		all = append(all, g.entry)
+	}
+	return all
+}
+
+// group is what one cause has led to.
+type group struct {
+	entry  Entry
+	counts map[string]int // by object
+	said   time.Time      // when the words were
+}
+
+func newGroup(f *Facts, e *corev1.Event) *group {
+	first, last := times(e)
+	g := &group{entry: Entry{Time: last, First: &first, Object: objectOf(f, e), rank: rankEvent}, counts: map[string]int{}}
+	if e.Type == corev1.EventTypeWarning && !isOvercome(f, e, last.Time) {
+		g.entry.State = Failing
+	}
+	if e.Reason == "FailedScheduling" {
+		g.entry.rank = rankClient // before it was scheduled after all
+	}
+	return g
+}
+
+func (g *group) add(e *corev1.Event) {
+	first, last := times(e)
+	g.counts[string(e.InvolvedObject.UID)+e.InvolvedObject.Name] += max(countOf(e), 1)
+	if g.said.IsZero() || last.After(g.said) {
+		g.said, g.entry.What = last.Time, e.Reason+": "+firstLine(brief(e.Message))
+	}
+	if first.Before(g.entry.First) {
+		g.entry.First = &first
+	}
+	if g.entry.Time.Before(&last) {
+		g.entry.Time = last
+	}
+}
+
+// place orders the objects that one thing is told of: the first is the one that is named.
+func place(kind string) int {
+	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"}, kind)
+}
+
+// routine are events whose news the timeline has from the objects themselves.
+var routine = map[string]bool{
+	"Scheduled": true, "Created": true, "Started": true, "Pulled": true, "Pulling": true, "Killing": true,
+	"ExternalProvisioning": true, protocol.Provisioning: true, protocol.ProvisioningSucceeded: true,
+}
+
+// foreign are warnings that have nothing to do with volumes.
+var foreign = map[string]bool{"MissingClusterDNS": true, "DNSConfigForming": true, "CheckLimitsForResolvConf": true}
+
+// isOvercome says whether a warning about a client pod has passed, as the pod has started since.
+func isOvercome(f *Facts, e *corev1.Event, at time.Time) bool {
+	for i := range f.Clients {
+		if since := began(&f.Clients[i]); f.Clients[i].UID == e.InvolvedObject.UID && !since.IsZero() && !at.After(since.Time) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFirstTry says whether an event but tells that the scheduler looked at a pod before its claim was bound.
+func isFirstTry(e *corev1.Event) bool {
+	return e.Reason == "FailedScheduling" && strings.Contains(e.Message, "unbound immediate PersistentVolumeClaims")
+}
+
+// isEcho says whether an event is kubelet's, and but repeats what PaV has told of the claim by itself.
+func isEcho(f *Facts, e *corev1.Event) bool {
+	_, words, ok := strings.Cut(e.Message, " desc = ")
+	if !ok || e.InvolvedObject.Kind != "Pod" {
+		return false
+	}
+	if _, failure, ok := strings.Cut(words, `": `); ok {
+		words = failure // without what precedes it, such as the name of the provisioner
+	}
+	words = normal(brief(words))
+	for i := range f.Events {
+		if other := &f.Events[i]; other.InvolvedObject.Kind == "PersistentVolumeClaim" && strings.Contains(normal(other.Message), words) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNews says whether an event tells what the timeline does not have otherwise.
+func isNews(f *Facts, e *corev1.Event) bool {
+	switch {
+	case foreign[e.Reason], isFirstTry(e), isEcho(f, e):
+		return false
+	case e.Type == corev1.EventTypeWarning:
+		return true
+	case e.Reason == "Pulled":
+		// An image that was there already is no news; the time that its download took is.
+		return strings.HasPrefix(e.Message, "Successfully pulled")
+	case e.Reason == protocol.ProvisioningSucceeded, e.Reason == protocol.Provisioning:
+		// Waiting is told by the same reason as the beginning.
+		return f.Volume == nil || strings.HasPrefix(e.Message, "waiting") || strings.HasPrefix(e.Message, "the volume cannot")
+	}
+	return !routine[e.Reason]
+}
+
+func times(e *corev1.Event) (first, last metav1.Time) {
+	first, last = e.FirstTimestamp, e.LastTimestamp
+	if first.IsZero() {
+		first = metav1.NewTime(e.EventTime.Time)
+	}
+	if e.Series != nil {
+		last = metav1.NewTime(e.Series.LastObservedTime.Time)
+	}
+	if last.IsZero() {
+		last = first
+	}
+	if first.IsZero() {
+		first, last = e.CreationTimestamp, e.CreationTimestamp
+	}
+	return first, last
+}
+
+func countOf(e *corev1.Event) int {
+	if e.Series != nil {
+		return int(e.Series.Count)
+	}
+	return int(e.Count)
+}
+
+// objectOf names the object of an event as the other entries do.
+func objectOf(f *Facts, e *corev1.Event) string {
+	switch e.InvolvedObject.Kind {
+	case "PersistentVolumeClaim":
+		return "claim"
+	case "PersistentVolume":
+		return "pv"
+	case "PavVolume":
+		return "volume"
+	case "PavStage":
+		for i := range f.Stages {
+			if f.Stages[i].Name == e.InvolvedObject.Name {
+				return "node " + f.Stages[i].Spec.NodeName
+			}
+		}
+	case "Pod":
+		return "pod " + e.InvolvedObject.Name
+	}
+	return strings.ToLower(e.InvolvedObject.Kind) + " " + e.InvolvedObject.Name
+}
+
+var (
+	hashes  = regexp.MustCompile(`\b(` + strings.Join([]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion, pavv1.WorkflowStaging, pavv1.WorkflowUnstaging}, "|") + `)-[0-9a-f]{20}\b`)
+	numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+)
+
+// normal returns the words of a message without what differs each time.
+func normal(message string) string {
+	return numbers.ReplaceAllString(hashes.ReplaceAllString(message, "$1"), "#")
+}
+
+// brief returns a failure's message without the command at its end, which the report gives by itself.
+func brief(message string) string {
+	if i := strings.Index(message, "; see kubectl "); i >= 0 {
+		rest := message[i+2:]
+		// What follows the command, such as when the next attempt is, stays.
+		if j := strings.Index(rest, "; "); j >= 0 {
+			return message[:i] + rest[j:]
+		}
+		return message[:i]
+	}
+	return message
+}
+
+func firstLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(lines, " | ")
+}

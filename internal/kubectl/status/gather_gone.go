@@ -1,0 +1,64 @@
+package status
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// mostGone is how many of a volume's last pods are looked for by their events.
+const mostGone = 3
+
+// gone looks for what events have kept of workflow pods that were removed after they had succeeded. The name
+// of such a pod follows from its volume and number; where its template has put it in another namespace than
+// PaV's own, nobody knows that any more.
+func (g *gatherer) gone(ctx context.Context) error {
+	if g.Volume == nil || g.hides(hiddenEvents+" in namespace "+workflow.DefaultNamespace) {
+		return nil
+	}
+	total := g.Volume.Status.Pods
+	for number := max(total-mostGone+1, 1); number <= total; number++ {
+		for _, kind := range []string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion} {
+			name := workflow.Name(kind, string(g.Volume.UID), strconv.Itoa(int(number)))
+			if g.podNamed(workflow.DefaultNamespace, name) != nil {
+				continue
+			}
+			pod := GonePod{Name: name, Workflow: kind, Number: number}
+			if err := g.readGone(ctx, &pod); err != nil {
+				return err
+			}
+			if !pod.Scheduled.IsZero() {
+				g.Gone = append(g.Gone, pod)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) readGone(ctx context.Context, pod *GonePod) error {
+	list := &corev1.EventList{}
+	selector := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod.Name}
+	if _, err := g.list(ctx, list, hiddenEvents+" in namespace "+workflow.DefaultNamespace,
+		client.InNamespace(workflow.DefaultNamespace), client.MatchingFieldsSelector{Selector: selector.AsSelector()}); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		e := &list.Items[i]
+		first, _ := times(e)
+		switch {
+		case e.Reason == "Scheduled":
+			pod.Scheduled = first
+		case e.Reason == "Started" && (pod.Began.IsZero() || first.Before(&pod.Began)):
+			pod.Began = first
+		case e.Type == corev1.EventTypeWarning:
+			g.Events = append(g.Events, *e)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package status
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// agentNamespace and agentLabels find the node agent's pods, as deployment.yaml has them.
+const agentNamespace = "pav"
+
+var agentLabels = client.MatchingLabels{"app.kubernetes.io/name": "pav", "app.kubernetes.io/component": "node-agent"}
+
+// mostNodes, mostPods bound what is asked about one by one.
+const (
+	mostNodes = 20
+	mostPods  = 12
+)
+
+// nodes reads what is known of the nodes on which the volume is, or is wanted.
+func (g *gatherer) nodes(ctx context.Context) error {
+	for i := range g.Stages {
+		g.Nodes[g.Stages[i].Spec.NodeName] = &Node{}
+	}
+	for i := range g.Clients {
+		if pod := &g.Clients[i]; pod.Spec.NodeName != "" && !isOver(pod) {
+			g.Nodes[pod.Spec.NodeName] = &Node{}
+		}
+	}
+	read := 0
+	for name, node := range g.Nodes {
+		if read++; read > mostNodes {
+			break
+		}
+		if err := g.node(ctx, name, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) node(ctx context.Context, name string, node *Node) error {
+	object := &corev1.Node{}
+	found, err := g.get(ctx, "", name, hiddenNodes, object)
+	if err != nil {
+		return err
+	}
+	if found {
+		node.Object = object
+	}
+	node.Gone = !found && !g.hides(hiddenNodes)
+	registration := &storagev1.CSINode{}
+	if found, err = g.get(ctx, "", name, "CSINodes", registration); err != nil {
+		return err
+	} else if found {
+		node.Registration = registration
+	}
+	pods := &corev1.PodList{}
+	allowed, err := g.list(ctx, pods, hiddenAgents, client.InNamespace(agentNamespace), agentLabels,
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", name)})
+	if err != nil || !allowed {
+		return err
+	}
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil {
+			node.Agent = &pods.Items[i]
+		}
+	}
+	node.AgentMissing = node.Agent == nil
+	return nil
+}
+
+// object is one of which events tell.
+type object struct {
+	namespace, kind, name string
+	uid                   types.UID
+}
+
+// objects returns all of which events may tell something.
+func (g *gatherer) objects() []object {
+	var objects []object
+	namespace, name := g.claimRef()
+	if g.Claim != nil {
+		objects = append(objects, object{namespace, "PersistentVolumeClaim", name, g.Claim.UID})
+	} else if g.Volume != nil {
+		objects = append(objects, object{namespace, "PersistentVolumeClaim", name, g.Volume.Spec.ClaimRef.UID})
+	}
+	if g.PV != nil {
+		objects = append(objects, object{corev1.NamespaceDefault, "PersistentVolume", g.PV.Name, g.PV.UID})
+	}
+	if g.Volume != nil {
+		objects = append(objects, object{corev1.NamespaceDefault, "PavVolume", g.Volume.Name, g.Volume.UID})
+	}
+	for i := range g.Stages {
+		objects = append(objects, object{corev1.NamespaceDefault, "PavStage", g.Stages[i].Name, g.Stages[i].UID})
+	}
+	for _, pods := range [][]corev1.Pod{last(g.Clients, mostPods), last(g.Pods, mostPods)} {
+		for i := range pods {
+			objects = append(objects, object{pods[i].Namespace, "Pod", pods[i].Name, pods[i].UID})
+		}
+	}
+	return objects
+}
+
+// events reads the events of all objects, one by one: those that are told of one object are found by its name.
+func (g *gatherer) events(ctx context.Context) error {
+	for _, o := range g.objects() {
+		if o.name == "" {
+			continue
+		}
+		what := hiddenEvents + fmt.Sprintf(" in namespace %s", o.namespace)
+		if g.hides(what) {
+			continue
+		}
+		list := &corev1.EventList{}
+		selector := fields.Set{"involvedObject.kind": o.kind, "involvedObject.name": o.name}
+		if _, err := g.list(ctx, list, what, client.InNamespace(o.namespace), client.MatchingFieldsSelector{Selector: selector.AsSelector()}); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			// Another object had the name before.
+			if uid := list.Items[i].InvolvedObject.UID; uid == "" || uid == o.uid {
+				g.Events = append(g.Events, list.Items[i])
+			}
+		}
+	}
+	return nil
+}
+
+// last returns the last of a list.
+func last[T any](list []T, most int) []T {
+	return list[max(len(list)-most, 0):]
+}

@@ -1,0 +1,107 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// GetCommand returns the command.
+func GetCommand(env *cli.Env) *cobra.Command {
+	output := &cli.Output{}
+	wide := false
+	command := &cobra.Command{
+		Use:   "get [PROVISIONER]",
+		Short: "List volumes and where they are available",
+		Long: `Lists the volumes of a PavProvisioner, or of all of them, with the nodes that have them: those of claims in
+all namespaces, as a PavProvisioner serves them all, or in one if -n says so.`,
+		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			cluster, err := env.Connect()
+			if err != nil {
+				return &cli.ExitError{Code: 2, Err: err}
+			}
+			provisioner := ""
+			if len(args) == 1 {
+				provisioner = args[0]
+			}
+			volumes, err := readVolumes(command.Context(), cluster.Objects, provisioner)
+			if err != nil {
+				return err
+			}
+			if flag := command.Flag("namespace"); flag != nil && flag.Changed {
+				volumes = inNamespace(volumes, flag.Value.String())
+			}
+			if output.Structured() {
+				return output.Write(env.Out, volumes)
+			}
+			return renderTable(env, volumes, provisioner, wide, time.Now())
+		},
+	}
+	output.AddFlag(command.Flags())
+	command.Flags().BoolVarP(&wide, "wide", "w", false, "show what failed last, too")
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return completeGet(command.Context(), env, args), cobra.ShellCompDirectiveNoFileComp
+	}
+	return command
+}
+
+// completeGet returns the names of the provisioners.
+func completeGet(ctx context.Context, env *cli.Env, args []string) []string {
+	cluster, err := env.Connect()
+	if err != nil || len(args) > 0 {
+		return nil
+	}
+	list := &pavv1.PavProvisionerList{}
+	if err := cluster.Objects.List(ctx, list); err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// readVolumes returns the volumes of a provisioner, or of all if it is "".
+func readVolumes(ctx context.Context, reader client.Reader, provisioner string) ([]VolumeRow, error) {
+	var options []client.ListOption
+	if provisioner != "" {
+		options = append(options, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner})
+		if err := reader.Get(ctx, client.ObjectKey{Name: provisioner}, &pavv1.PavProvisioner{}); apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("there is no PavProvisioner %q", provisioner)
+		}
+	}
+	volumes := &pavv1.PavVolumeList{}
+	if err := reader.List(ctx, volumes, options...); err != nil {
+		return nil, fmt.Errorf("listing PavVolumes: %w", err)
+	}
+	stages := &pavv1.PavStageList{}
+	if err := reader.List(ctx, stages, options...); err != nil {
+		return nil, fmt.Errorf("listing PavStages: %w", err)
+	}
+	pvs, err := readPVs(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	return JoinVolumes(volumes.Items, stages.Items, pvs), nil
+}
+
+// readPVs returns all PersistentVolumes, or none where the user may not list them: the claims are then
+// those for which the volumes were made.
+func readPVs(ctx context.Context, reader client.Reader) ([]corev1.PersistentVolume, error) {
+	list := &corev1.PersistentVolumeList{}
+	if err := reader.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
+	}
+	return list.Items, nil
+}

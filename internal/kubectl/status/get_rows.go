@@ -1,0 +1,170 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// VolumeRow is a volume and where it is available. Its JSON is the output of -o json.
+type VolumeRow struct {
+	// Namespace and Claim are those of the claim that the PersistentVolume is bound to, or else of the one
+	// for which the volume was made or staged.
+	Namespace   string `json:"namespace"`
+	Claim       string `json:"claim"`
+	PV          string `json:"pv"`
+	Provisioner string `json:"provisioner"`
+
+	// Dynamic says that PaV made the volume; an administrator wrote the others.
+	Dynamic bool `json:"dynamic"`
+
+	// Phase and Step are those of the PavVolume; empty for a volume that an administrator wrote.
+	Phase pavv1.VolumePhase `json:"phase,omitempty"`
+	Step  pavv1.VolumeStep  `json:"step,omitempty"`
+
+	Capacity string `json:"capacity,omitempty"`
+
+	// Attempts is how often PaV has tried in vain to make or to delete the volume, whichever it is at.
+	Failures int32 `json:"failures,omitempty"`
+
+	// Failure is why the last attempt at anything failed, until one succeeds.
+	Failure string `json:"failure,omitempty"`
+
+	Nodes   []VolumeNode `json:"nodes,omitempty"`
+	Created metav1.Time  `json:"created"`
+}
+
+// VolumeNode is a volume on a node.
+type VolumeNode struct {
+	Name     string           `json:"name"`
+	Stage    string           `json:"stage"`
+	Client   string           `json:"client,omitempty"`
+	Phase    pavv1.StagePhase `json:"phase,omitempty"`
+	Degraded string           `json:"degraded,omitempty"`
+	Failures int32            `json:"failures,omitempty"`
+}
+
+// failing says whether something is wrong with the volume on the node.
+func (n *VolumeNode) failing() bool {
+	return n.Degraded != "" || n.Failures > 0 || n.Phase == pavv1.StageFailed
+}
+
+// JoinVolumes puts PavVolumes, PavStages and PersistentVolumes, of any driver, together, by namespace and claim.
+func JoinVolumes(volumes []pavv1.PavVolume, stages []pavv1.PavStage, pvs []corev1.PersistentVolume) []VolumeRow {
+	all := make([]VolumeRow, 0, len(volumes))
+	place := map[string]int{}
+	for i := range volumes {
+		place[volumes[i].Name] = len(all)
+		all = append(all, rowOfVolume(&volumes[i]))
+	}
+	for i := range stages {
+		s := &stages[i]
+		at, known := place[s.Spec.VolumeName]
+		if !known {
+			at = len(all)
+			place[s.Spec.VolumeName] = at
+			all = append(all, rowOfStage(s))
+		}
+		all[at].Nodes = append(all[at].Nodes, nodeOf(s))
+		if failure := stageFailure(s); failure != nil && all[at].Failure == "" {
+			all[at].Failure = failure.Message
+		}
+	}
+	for i := range pvs {
+		if at, known := place[pvs[i].Name]; known {
+			all[at].bind(&pvs[i])
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Nodes, func(a, b VolumeNode) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Client, b.Client)) })
+	}
+	slices.SortFunc(all, func(a, b VolumeRow) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Claim, b.Claim), a.Created.Compare(b.Created.Time), cmp.Compare(a.PV, b.PV))
+	})
+	return all
+}
+
+// bind shows the claim that has the volume, which need not be the one for which it was made: volume
+// populators and administrators bind volumes to other claims.
+func (v *VolumeRow) bind(pv *corev1.PersistentVolume) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v.Provisioner {
+		return
+	}
+	v.Namespace, v.Claim = ref.Namespace, ref.Name
+}
+
+func rowOfVolume(v *pavv1.PavVolume) VolumeRow {
+	ref, status := &v.Spec.ClaimRef, &v.Status
+	row := VolumeRow{Namespace: ref.Namespace, Claim: ref.Name, PV: v.Name, Provisioner: v.Spec.Provisioner, Dynamic: true,
+		Phase: status.Phase, Step: status.Step, Created: v.CreationTimestamp}
+	if status.Capacity != nil {
+		row.Capacity = status.Capacity.String()
+	}
+	if row.Phase == "" {
+		row.Phase = pavv1.VolumePending
+	}
+	switch {
+	case status.DeletionFailure != nil:
+		row.Failure, row.Failures = status.DeletionFailure.Message, failureCount(status.DeletionAttempt, status.Pod)
+	case status.Failure != nil:
+		row.Failure, row.Failures = status.Failure.Message, failureCount(status.Attempt, status.Pod)
+	}
+	return row
+}
+
+// failureCount returns how many attempts have failed, of which one may be going on.
+func failureCount(attempt int32, pod *pavv1.PodReference) int32 {
+	if pod != nil {
+		attempt--
+	}
+	return max(attempt, 1)
+}
+
+// rowOfStage returns the row of a volume that an administrator wrote.
+func rowOfStage(s *pavv1.PavStage) VolumeRow {
+	row := VolumeRow{Namespace: s.Spec.ClaimRef.Namespace, Claim: s.Spec.ClaimRef.Name, PV: s.Spec.VolumeName,
+		Provisioner: s.Spec.Provisioner, Created: s.CreationTimestamp}
+	pv := &corev1.PersistentVolume{}
+	if err := json.Unmarshal(s.Spec.Volume.Raw, pv); err == nil {
+		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+		row.Capacity = capacity.String()
+		row.Created = pv.CreationTimestamp
+	}
+	return row
+}
+
+func nodeOf(s *pavv1.PavStage) VolumeNode {
+	n := VolumeNode{Name: s.Spec.NodeName, Stage: s.Name, Phase: s.Status.Phase}
+	if s.Spec.Client != nil {
+		n.Client = s.Spec.Client.Namespace + "/" + s.Spec.Client.Name
+	}
+	for _, c := range s.Status.Conditions {
+		if c.Type == pavv1.StageDegraded && c.Status == metav1.ConditionTrue {
+			n.Degraded = c.Reason
+		}
+	}
+	switch status := &s.Status; {
+	case status.UnstagingFailure != nil:
+		n.Failures = max(status.UnstagingAttempt-1, 1)
+	case status.StagingFailure != nil:
+		n.Failures = max(status.Attempt, 1)
+	}
+	return n
+}
+
+func stageFailure(s *pavv1.PavStage) *pavv1.WorkflowFailure {
+	if s.Status.UnstagingFailure != nil {
+		return s.Status.UnstagingFailure
+	}
+	return s.Status.StagingFailure
+}
+
+func inNamespace(volumes []VolumeRow, namespace string) []VolumeRow {
+	return slices.DeleteFunc(volumes, func(v VolumeRow) bool { return v.Namespace != namespace })
+}

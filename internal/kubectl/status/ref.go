@@ -1,0 +1,89 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/albertofaria/pav/internal/kubectl/cli"
+)
+
+// Kind is a kind of object that commands are asked about, in one word.
+type Kind string
+
+// The kinds.
+const (
+	Claim    Kind = "pvc"
+	PV       Kind = "pv"
+	Pod      Kind = "pod"
+	Volume   Kind = "pavvolume"
+	Stage    Kind = "pavstage"
+	kindless Kind = ""
+)
+
+// aliases are the words by which users name the kinds.
+var aliases = map[string]Kind{
+	"pvc": Claim, "pvcs": Claim, "claim": Claim, "persistentvolumeclaim": Claim, "persistentvolumeclaims": Claim,
+	"pv": PV, "pvs": PV, "persistentvolume": PV, "persistentvolumes": PV,
+	"pod": Pod, "pods": Pod, "po": Pod,
+	"pavvolume": Volume, "pavvolumes": Volume, "pavvol": Volume,
+	"pavstage": Stage, "pavstages": Stage,
+}
+
+// Ref names an object.
+type Ref struct {
+	Kind      Kind
+	Namespace string // empty for kinds without one
+	Name      string
+}
+
+// String returns the object as kubectl names it, with its namespace: pvc/data -n apps.
+func (r Ref) String() string {
+	text := string(r.Kind) + "/" + r.Name
+	if r.Namespace != "" {
+		text += " -n " + r.Namespace
+	}
+	return text
+}
+
+// Parse returns the object that the arguments name, as "pvc NAME" or "pvc/NAME", in the user's namespace.
+// The error, which says what to write, has exit status 2.
+func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
+	kind, name := split(args)
+	if kind == kindless || name == "" || strings.Contains(name, "/") || !slices.Contains(kinds, kind) {
+		return Ref{}, &cli.ExitError{Code: 2, Err: fmt.Errorf("%q names nothing that this command knows: write %s", strings.Join(args, " "), forms(kinds))}
+	}
+	ref := Ref{Kind: kind, Name: name}
+	if kind != Claim && kind != Pod {
+		return ref, nil
+	}
+	var err error
+	if ref.Namespace, err = env.Namespace(); err != nil {
+		return Ref{}, &cli.ExitError{Code: 2, Err: err}
+	}
+	return ref, nil
+}
+
+func split(args []string) (kind Kind, name string) {
+	word := ""
+	switch len(args) {
+	case 1:
+		word, name, _ = strings.Cut(args[0], "/")
+	case 2:
+		word, name = args[0], args[1]
+	}
+	// As in persistentvolumeclaims.v1 and pavvolumes.pav.albertofaria.github.io.
+	word, _, _ = strings.Cut(strings.ToLower(word), ".")
+	return aliases[word], name
+}
+
+func forms(kinds []Kind) string {
+	var words []string
+	for _, kind := range kinds {
+		words = append(words, string(kind)+"/NAME")
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
