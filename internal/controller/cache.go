@@ -20,7 +20,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protection"
+	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -46,7 +46,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&pavv1.PavVolume{}:              {Transform: keep(trimLedger)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(trimCSINode)},
-		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protection.Name)},
+		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
 	}
 	if o.serves() {
 		maps.Copy(byObject, admission.CacheOptions(o.Namespace))

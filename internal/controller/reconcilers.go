@@ -9,13 +9,11 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/albertofaria/pav/internal/controller/attachment"
 	"github.com/albertofaria/pav/internal/controller/claim"
-	"github.com/albertofaria/pav/internal/controller/drain"
-	"github.com/albertofaria/pav/internal/controller/protection"
+	"github.com/albertofaria/pav/internal/controller/cleanup"
+	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/controller/queue"
-	"github.com/albertofaria/pav/internal/controller/stage"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -80,10 +78,10 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
 		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, Now: p.Now},
 		r.volumes,
-		&stage.Reconciler{Client: p.Client, Live: p.Live, Now: p.Now},
-		&attachment.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events},
-		&protection.Reconciler{Client: p.Client, Live: p.Live},
-		&drain.Reconciler{Client: p.Client, Live: p.Live, Now: p.Now},
+		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
+		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},
+		&eviction.BudgetReconciler{Client: p.Client, Live: p.Live},
+		&eviction.DrainReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.Register(mgr, options()); err != nil {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protection"
+	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
@@ -59,7 +59,7 @@ func (i *Invariants) budgets() []error {
 	for _, namespace := range world.Objects[*corev1.Namespace](i.store) {
 		_, open := namespace.Labels[pavv1.AllowPodsLabel]
 		open = open || namespace.Name == workflow.DefaultNamespace
-		budget := world.Object[*policyv1.PodDisruptionBudget](i.store, namespace.Name, protection.Name)
+		budget := world.Object[*policyv1.PodDisruptionBudget](i.store, namespace.Name, eviction.BudgetName)
 		switch {
 		case open != (budget != nil):
 			problems = append(problems, fmt.Errorf("namespace %s is open: %v; and has a PodDisruptionBudget: %v", namespace.Name, open, budget != nil))

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/protection"
+	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -291,7 +291,7 @@ func (a *Admins) define() {
 // open lets templates place their pods in a namespace, or takes that back; or does away with what comes of it.
 func (a *Admins) open() {
 	name := [...]string{"a", "b"}[a.World.Rand.IntN(2)]
-	if budget := world.Object[*policyv1.PodDisruptionBudget](a.World.Store, name, protection.Name); budget != nil && a.World.Rand.IntN(3) == 0 {
+	if budget := world.Object[*policyv1.PodDisruptionBudget](a.World.Store, name, eviction.BudgetName); budget != nil && a.World.Rand.IntN(3) == 0 {
 		_ = world.Change(a.World.Store, people, budget, func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = new(intstr.FromInt32(1)) })
 		return
 	}

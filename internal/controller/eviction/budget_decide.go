@@ -1,4 +1,4 @@
-package protection
+package eviction
 
 import (
 	"math"
@@ -13,11 +13,11 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Name is the name of PaV's PodDisruptionBudgets.
-const Name = "pav-staging"
+// BudgetName is the name of PaV's PodDisruptionBudgets.
+const BudgetName = "pav-staging"
 
-// observed is all that the decision about a namespace depends on.
-type observed struct {
+// budgetSnapshot is all that the decision about a namespace depends on.
+type budgetSnapshot struct {
 	namespace string
 
 	// open says that workflow pods may run in the namespace, and leaving that it is under deletion.
@@ -30,51 +30,51 @@ type observed struct {
 	budget *policyv1.PodDisruptionBudget
 }
 
-type action string
+type budgetAction string
 
 const (
-	nothing action = "Nothing"
-	create  action = "Create"
-	update  action = "Update"
-	remove  action = "Remove"
+	keepBudget   budgetAction = "Nothing"
+	createBudget budgetAction = "Create"
+	updateBudget budgetAction = "Update"
+	removeBudget budgetAction = "Remove"
 )
 
-// decide is pure: it does no I/O and reads no clock.
-func decide(o observed) action {
+// decideBudget is pure: it does no I/O and reads no clock.
+func decideBudget(o budgetSnapshot) budgetAction {
 	installed := o.driver != nil && o.driver.DeletionTimestamp == nil
 	switch {
 	case o.leaving || o.budget != nil && o.budget.DeletionTimestamp != nil:
-		return nothing
-	case !o.open && o.budget != nil && ours(o.budget):
-		return remove
+		return keepBudget
+	case !o.open && o.budget != nil && isOurs(o.budget):
+		return removeBudget
 	case !o.open || !installed:
-		return nothing
+		return keepBudget
 	case o.budget == nil:
-		return create
+		return createBudget
 	}
 	right := o.budget.DeepCopy()
-	putRight(right, o.driver)
+	correct(right, o.driver)
 	if apiequality.Semantic.DeepEqual(o.budget, right) {
-		return nothing
+		return keepBudget
 	}
-	return update
+	return updateBudget
 }
 
-// ours says whether PaV wrote the budget, on behalf of any CSIDriver of its own that there ever was.
-func ours(budget *policyv1.PodDisruptionBudget) bool {
+// isOurs says whether PaV wrote the budget, on behalf of any CSIDriver of its own that there ever was.
+func isOurs(budget *policyv1.PodDisruptionBudget) bool {
 	owner := metav1.GetControllerOf(budget)
 	return owner != nil && owner.Kind == "CSIDriver" && owner.Name == pavv1.Driver
 }
 
 func budgetIn(namespace string, driver *storagev1.CSIDriver) *policyv1.PodDisruptionBudget {
-	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
-	putRight(budget, driver)
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: BudgetName}}
+	correct(budget, driver)
 	return budget
 }
 
-// putRight makes a budget what it is to be. That of PaV's own namespace is part of the installation,
+// correct makes a budget what it is to be. That of PaV's own namespace is part of the installation,
 // and goes with it; all others go with PaV's CSIDriver.
-func putRight(budget *policyv1.PodDisruptionBudget, driver *storagev1.CSIDriver) {
+func correct(budget *policyv1.PodDisruptionBudget, driver *storagev1.CSIDriver) {
 	budget.Spec = policyv1.PodDisruptionBudgetSpec{
 		// Not maxUnavailable: 0, which works only for pods of controllers that can be scaled.
 		MinAvailable: new(intstr.FromInt32(math.MaxInt32)),

@@ -1,4 +1,4 @@
-package protection
+package eviction
 
 import (
 	"context"
@@ -24,22 +24,22 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Reconciler keeps a PodDisruptionBudget in the namespaces that are open to workflow pods.
-type Reconciler struct {
+// BudgetReconciler keeps a PodDisruptionBudget in the namespaces that are open to workflow pods.
+type BudgetReconciler struct {
 	// Client reads from the cache and writes. Of namespaces, the cache has those with the label
-	// AllowPodsLabel only, and of PodDisruptionBudgets those named Name.
+	// AllowPodsLabel only, and of PodDisruptionBudgets those named BudgetName.
 	Client client.Client
 
 	// Live reads from the API server: staging pods are the node agents', and in no cache here.
 	Live client.Reader
 }
 
-// untilUnused is how long to wait before it is looked again whether staging pods are left in a closed
+// unusedRecheck is how long to wait before it is looked again whether staging pods are left in a closed
 // namespace. They are not watched for this.
-const untilUnused = 30 * time.Second
+const unusedRecheck = 30 * time.Second
 
 // Register adds the reconciler and its watches to the manager. Requests are for namespaces.
-func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+func (r *BudgetReconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	isPaVs := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == pavv1.Driver })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("protection").
@@ -55,7 +55,7 @@ func ofBudget(_ context.Context, budget client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: budget.GetNamespace()}}}
 }
 
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
+func (r *BudgetReconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
 	namespaces := &corev1.NamespaceList{}
 	if err := r.Client.List(ctx, namespaces); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look namespaces up")
@@ -69,19 +69,19 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *BudgetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o, err := r.gather(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	a := decide(o)
-	if a == remove {
+	a := decideBudget(o)
+	if a == removeBudget {
 		used, err := r.isUsed(ctx, o.namespace)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if used {
-			return ctrl.Result{RequeueAfter: untilUnused}, nil
+			return ctrl.Result{RequeueAfter: unusedRecheck}, nil
 		}
 	}
 	return reconcile.Result(r.act(ctx, o, a))
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // isUsed says whether there are staging pods in a namespace. Their clients need them, although no more
 // are to come.
-func (r *Reconciler) isUsed(ctx context.Context, namespace string) (bool, error) {
+func (r *BudgetReconciler) isUsed(ctx context.Context, namespace string) (bool, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	err := r.Live.List(ctx, pods, client.InNamespace(namespace), client.Limit(1), client.MatchingLabels{pavv1.WorkflowLabel: pavv1.WorkflowStaging})
@@ -100,8 +100,8 @@ func (r *Reconciler) isUsed(ctx context.Context, namespace string) (bool, error)
 }
 
 // gather collects from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, namespace string) (observed, error) {
-	o := observed{namespace: namespace, open: namespace == workflow.DefaultNamespace}
+func (r *BudgetReconciler) gather(ctx context.Context, namespace string) (budgetSnapshot, error) {
+	o := budgetSnapshot{namespace: namespace, open: namespace == workflow.DefaultNamespace}
 	labelled, driver, budget := &corev1.Namespace{}, &storagev1.CSIDriver{}, &policyv1.PodDisruptionBudget{}
 	found, err := r.find(ctx, client.ObjectKey{Name: namespace}, labelled)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (observed, er
 	} else if found {
 		o.driver = driver
 	}
-	if found, err = r.find(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, budget); err != nil {
+	if found, err = r.find(ctx, client.ObjectKey{Namespace: namespace, Name: BudgetName}, budget); err != nil {
 		return o, err
 	} else if found {
 		o.budget = budget
@@ -122,7 +122,7 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (observed, er
 	return o, nil
 }
 
-func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (found bool, err error) {
+func (r *BudgetReconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (found bool, err error) {
 	err = r.Client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -133,11 +133,11 @@ func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client
 	return true, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
+func (r *BudgetReconciler) act(ctx context.Context, o budgetSnapshot, a budgetAction) error {
 	var err error
 	switch a {
-	case nothing:
-	case create:
+	case keepBudget:
+	case createBudget:
 		err = r.Client.Create(ctx, budgetIn(o.namespace, o.driver))
 		if apierrors.IsAlreadyExists(err) {
 			return reconcile.ErrStale
@@ -145,15 +145,15 @@ func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil
 		}
-	case update:
+	case updateBudget:
 		changed := o.budget.DeepCopy()
-		putRight(changed, o.driver)
+		correct(changed, o.driver)
 		err = r.Client.Patch(ctx, changed, client.MergeFromWithOptions(o.budget, client.MergeFromWithOptimisticLock{}))
-	case remove:
+	case removeBudget:
 		err = r.Client.Delete(ctx, o.budget, client.Preconditions{UID: &o.budget.UID})
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing PodDisruptionBudget %q of namespace %q (%s): %w", Name, o.namespace, a, err)
+		return fmt.Errorf("writing PodDisruptionBudget %q of namespace %q (%s): %w", BudgetName, o.namespace, a, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package stage
+package cleanup
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 // checkUnused lets go of a stage that has no staging pod yet, and on whose node no pod uses the claim: it keeps
 // the volume from all other nodes and from its deletion, for nobody. The node agent loses nothing, as it writes
 // the staging pod into the PavStage before it creates that, which fails once the PavStage has gone.
-func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (ctrl.Result, error) {
+func (r *StageReconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (ctrl.Result, error) {
 	if hasBegun(cached) {
 		return ctrl.Result{}, nil
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (c
 	if used {
 		return ctrl.Result{RequeueAfter: usedDelay}, nil
 	}
-	return reconcile.Result(r.letGo(ctx, stage, "it has no staging pod, and no pod on its node uses the claim"))
+	return reconcile.Result(r.release(ctx, stage, "it has no staging pod, and no pod on its node uses the claim"))
 }
 
 // hasBegun reports whether more than the intent of a stage may be on its node, or it holds nothing anyway. What
@@ -62,7 +62,7 @@ func hasBegun(stage *pavv1.PavStage) bool {
 }
 
 // liveStage returns a PavStage as the API server has it, or nil where it has gone.
-func (r *Reconciler) liveStage(ctx context.Context, cached *pavv1.PavStage) (*pavv1.PavStage, error) {
+func (r *StageReconciler) liveStage(ctx context.Context, cached *pavv1.PavStage) (*pavv1.PavStage, error) {
 	list := &pavv1.PavStageList{}
 	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: cached.Name}); err != nil {
 		return nil, fmt.Errorf("reading PavStage %q: %w", cached.Name, err)
@@ -77,7 +77,7 @@ func (r *Reconciler) liveStage(ctx context.Context, cached *pavv1.PavStage) (*pa
 
 // isUsed reports whether a pod on the stage's node uses the claim through which the volume was to be staged, or
 // that it is bound to by now, or a staging pod exists though none is recorded.
-func (r *Reconciler) isUsed(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
+func (r *StageReconciler) isUsed(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
 	staging := &metav1.PartialObjectMetadataList{}
 	staging.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := r.Live.List(ctx, staging, client.MatchingLabels{

@@ -1,4 +1,4 @@
-package drain
+package eviction
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Reconciler sets EvictableLabel on staging pods, and takes it away.
-type Reconciler struct {
+// DrainReconciler sets EvictableLabel on staging pods, and takes it away.
+type DrainReconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
@@ -39,18 +39,18 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// leftovers is the request to look for labels on pods of nodes that are not cordoned any more, as after a time
+// allLabelled is the request to look for labels on pods of nodes that are not cordoned any more, as after a time
 // without a leader.
-var leftovers = ctrl.Request{}
+var allLabelled = ctrl.Request{}
 
 // Register adds the reconciler and its watches to the manager. Requests are for nodes.
-func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+func (r *DrainReconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("drain").
 		For(&corev1.Node{}, builder.WithPredicates(cordonChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.cordonedNodeOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-			queue.Add(leftovers)
+			queue.Add(allLabelled)
 			return nil
 		})).
 		WithOptions(options).
@@ -70,7 +70,7 @@ func isCordonedNode(object client.Object) bool {
 	return ok && isCordoned(node)
 }
 
-func (r *Reconciler) cordonedNodeOf(ctx context.Context, object client.Object) []ctrl.Request {
+func (r *DrainReconciler) cordonedNodeOf(ctx context.Context, object client.Object) []ctrl.Request {
 	stage, ok := object.(*pavv1.PavStage)
 	if !ok {
 		return nil
@@ -99,8 +99,8 @@ func findNode(ctx context.Context, reader client.Reader, name string) (*corev1.N
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if request == leftovers {
+func (r *DrainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request == allLabelled {
 		return reconcile.Result(r.protectLabelled(ctx))
 	}
 	node, err := findNode(ctx, r.Client, request.Name)
@@ -114,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // protectLabelled takes the label from pods whose node is not cordoned.
-func (r *Reconciler) protectLabelled(ctx context.Context, among ...client.ListOption) error {
+func (r *DrainReconciler) protectLabelled(ctx context.Context, among ...client.ListOption) error {
 	pods := &corev1.PodList{}
 	if err := r.Live.List(ctx, pods, append(among, client.HasLabels{pavv1.EvictableLabel})...); err != nil {
 		return fmt.Errorf("looking up pods with the label %s: %w", pavv1.EvictableLabel, err)
@@ -127,13 +127,13 @@ func (r *Reconciler) protectLabelled(ctx context.Context, among ...client.ListOp
 			failures = append(failures, err)
 			continue
 		}
-		failures = append(failures, r.act(ctx, pod, decide(observed{cordoned: isCordoned(node), staging: pod})))
+		failures = append(failures, r.act(ctx, pod, decideDrain(drainSnapshot{cordoned: isCordoned(node), staging: pod})))
 	}
 	return errors.Join(failures...)
 }
 
 // look decides about the staging pods of a cordoned node.
-func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
+func (r *DrainReconciler) look(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	stages := &pavv1.PavStageList{}
 	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("looking up the stages of node %q: %w", node.Name, err)
@@ -161,7 +161,7 @@ func (r *Reconciler) look(ctx context.Context, node *corev1.Node) (ctrl.Result, 
 }
 
 // decideStage decides about the staging pods of a stage, among the pods of its node.
-func (r *Reconciler) decideStage(ctx context.Context, stage *pavv1.PavStage, cordoned bool, pods []corev1.Pod) error {
+func (r *DrainReconciler) decideStage(ctx context.Context, stage *pavv1.PavStage, cordoned bool, pods []corev1.Pod) error {
 	staging := stagingPods(stage, pods)
 	if len(staging) == 0 {
 		return nil
@@ -173,7 +173,7 @@ func (r *Reconciler) decideStage(ctx context.Context, stage *pavv1.PavStage, cor
 	clients := clientsOf(stage, pv.Spec.ClaimRef, pods)
 	var failures []error
 	for _, pod := range staging {
-		failures = append(failures, r.act(ctx, pod, decide(observed{cordoned: cordoned, staging: pod, clients: clients})))
+		failures = append(failures, r.act(ctx, pod, decideDrain(drainSnapshot{cordoned: cordoned, staging: pod, clients: clients})))
 	}
 	return errors.Join(failures...)
 }
@@ -207,14 +207,14 @@ func clientsOf(stage *pavv1.PavStage, bound *corev1.ObjectReference, pods []core
 	return found
 }
 
-func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, a action) error {
+func (r *DrainReconciler) act(ctx context.Context, pod *corev1.Pod, a drainAction) error {
 	changed := pod.DeepCopy()
 	switch a {
-	case nothing:
+	case keepLabel:
 		return nil
-	case expose:
+	case allowEviction:
 		metav1.SetMetaDataLabel(&changed.ObjectMeta, pavv1.EvictableLabel, "true")
-	case protect:
+	case preventEviction:
 		delete(changed.Labels, pavv1.EvictableLabel)
 	}
 	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{}))
@@ -224,6 +224,6 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, a action) error {
 	if err != nil {
 		return fmt.Errorf("writing the label %s of Pod %q (%s): %w", pavv1.EvictableLabel, observability.Name(pod.Namespace, pod.Name), a, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("changed whether a staging pod may be evicted", "pod", observability.Name(pod.Namespace, pod.Name), "evictable", a == expose)
+	ctrl.LoggerFrom(ctx).Info("changed whether a staging pod may be evicted", "pod", observability.Name(pod.Namespace, pod.Name), "evictable", a == allowEviction)
 	return nil
 }

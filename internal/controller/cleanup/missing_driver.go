@@ -1,4 +1,4 @@
-package attachment
+package cleanup
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Reconciler tells the pods that wait for a volume of a driver that does not exist.
-type Reconciler struct {
+// MissingDriverReconciler tells the pods that wait for a volume of a driver that does not exist.
+type MissingDriverReconciler struct {
 	// Client reads from the cache.
 	Client client.Client
 
@@ -37,7 +37,7 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watch to the manager. PaV's own drivers need no attachment, so
 // on most clusters there is nothing to reconcile.
-func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+func (r *MissingDriverReconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	couldBeOurs := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		attachment, ok := object.(*storagev1.VolumeAttachment)
 		return ok && !attachment.Status.Attached && len(validation.IsDNS1123Label(attachment.Spec.Attacher)) == 0
@@ -51,7 +51,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *MissingDriverReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	attachment := &storagev1.VolumeAttachment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, attachment); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -60,12 +60,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || known || attachment.Spec.Source.PersistentVolumeName == nil {
 		return reconcile.Result(err)
 	}
-	return reconcile.Result(r.tell(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
+	return reconcile.Result(r.report(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
 }
 
 // known says whether there is anything that a driver's name can stand for: also a driver that is
 // registered on the node without a CSIDriver.
-func (r *Reconciler) known(ctx context.Context, driver, node string) (bool, error) {
+func (r *MissingDriverReconciler) known(ctx context.Context, driver, node string) (bool, error) {
 	for _, object := range []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}} {
 		err := r.Live.Get(ctx, types.NamespacedName{Name: driver}, object)
 		if err == nil {
@@ -82,8 +82,8 @@ func (r *Reconciler) known(ctx context.Context, driver, node string) (bool, erro
 	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }), nil
 }
 
-// tell gives an event to the volume's claim and to the pods of the node that use it.
-func (r *Reconciler) tell(ctx context.Context, driver, volume, node string) error {
+// report gives an event to the volume's claim and to the pods of the node that use it.
+func (r *MissingDriverReconciler) report(ctx context.Context, driver, volume, node string) error {
 	pv := &corev1.PersistentVolume{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: volume}, pv); err != nil {
 		return client.IgnoreNotFound(err)

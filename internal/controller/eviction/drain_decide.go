@@ -1,4 +1,4 @@
-package drain
+package eviction
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// observed is all that the decision about a staging pod depends on.
-type observed struct {
+// drainSnapshot is all that the decision about a staging pod depends on.
+type drainSnapshot struct {
 	// cordoned reports whether the pod's node takes no new pods.
 	cordoned bool
 
@@ -23,25 +23,25 @@ type observed struct {
 	clients []*corev1.Pod
 }
 
-type action string
+type drainAction string
 
 const (
-	nothing action = "Nothing"
-	expose  action = "Expose"
-	protect action = "Protect"
+	keepLabel       drainAction = "Nothing"
+	allowEviction   drainAction = "Expose"
+	preventEviction drainAction = "Protect"
 )
 
-// decide is pure: it does no I/O and reads no clock.
-func decide(o observed) action {
+// decideDrain is pure: it does no I/O and reads no clock.
+func decideDrain(o drainSnapshot) drainAction {
 	evictable := o.staging.Labels[pavv1.EvictableLabel] != ""
 	wanted := o.cordoned && len(o.clients) > 0 && !slices.ContainsFunc(o.clients, func(p *corev1.Pod) bool { return !isOfDaemonSet(p) })
 	switch {
 	case o.staging.DeletionTimestamp != nil || evictable == wanted:
-		return nothing
+		return keepLabel
 	case wanted:
-		return expose
+		return allowEviction
 	default:
-		return protect
+		return preventEviction
 	}
 }
 

@@ -1,4 +1,4 @@
-package stage
+package cleanup
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Reconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
-type Reconciler struct {
+// StageReconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
+type StageReconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
@@ -36,7 +36,7 @@ type Reconciler struct {
 }
 
 // Register adds the reconciler and its watches to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+func (r *StageReconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("stage").
 		For(&pavv1.PavStage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -47,7 +47,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 }
 
 // keys returns what log lines say of a stage, besides its name.
-func (r *Reconciler) keys(name types.NamespacedName) []any {
+func (r *StageReconciler) keys(name types.NamespacedName) []any {
 	stage := &pavv1.PavStage{}
 	if err := r.Client.Get(context.Background(), name, stage); err != nil { //nolint:forbidigo // it reads the cache
 		return nil
@@ -57,7 +57,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 		observability.Node, spec.NodeName, observability.Provisioner, spec.Provisioner}
 }
 
-func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []ctrl.Request {
+func (r *StageReconciler) stagesOn(ctx context.Context, node client.Object) []ctrl.Request {
 	stages := &pavv1.PavStageList{}
 	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.GetName()}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look stages up", "node", node.GetName())
@@ -71,7 +71,7 @@ func (r *Reconciler) stagesOn(ctx context.Context, node client.Object) []ctrl.Re
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *StageReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stage := &pavv1.PavStage{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stage); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return r.checkUnused(ctx, stage)
 		}
 	}
-	return reconcile.Result(r.letGo(ctx, stage, "its node is gone"))
+	return reconcile.Result(r.release(ctx, stage, "its node is gone"))
 }
 
 // nodeOf returns the stage's node, or nil if there is none of that name.
@@ -101,9 +101,9 @@ func nodeOf(ctx context.Context, reader client.Reader, stage *pavv1.PavStage) (*
 	return node, nil
 }
 
-// letGo removes what holds the stage's pods, and then the stage. Pods come first, as nobody looks
+// release removes what holds the stage's pods, and then the stage. Pods come first, as nobody looks
 // for them once the stage is gone.
-func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage, why string) error {
+func (r *StageReconciler) release(ctx context.Context, stage *pavv1.PavStage, why string) error {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := r.Live.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.Name}); err != nil {
@@ -132,7 +132,7 @@ func (r *Reconciler) letGo(ctx context.Context, stage *pavv1.PavStage, why strin
 	return nil
 }
 
-func (r *Reconciler) removeFinalizer(ctx context.Context, object client.Object, finalizer string) error {
+func (r *StageReconciler) removeFinalizer(ctx context.Context, object client.Object, finalizer string) error {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok || !controllerutil.RemoveFinalizer(object, finalizer) {
 		return nil

@@ -1,4 +1,4 @@
-package drain
+package eviction
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func podOf(apiVersion, kind string) *corev1.Pod {
 	return pod
 }
 
-func TestDecide(t *testing.T) {
+func TestDecideDrain(t *testing.T) {
 	now := metav1.Now()
 	daemon, replica, bare := podOf("apps/v1", "DaemonSet"), podOf("apps/v1", "ReplicaSet"), podOf("", "")
 	owned := podOf("apps/v1", "DaemonSet")
@@ -32,26 +32,26 @@ func TestDecide(t *testing.T) {
 		cordoned bool
 		staging  *corev1.Pod
 		clients  []*corev1.Pod
-		want     action
+		want     drainAction
 	}{
-		"a DaemonSet's client on a cordoned node": {cordoned, protected, []*corev1.Pod{daemon}, expose},
-		"two of them":                                      {cordoned, protected, []*corev1.Pod{daemon, daemon}, expose},
-		"it was exposed before":                            {cordoned, evictable, []*corev1.Pod{daemon}, nothing},
-		"on a node that is not cordoned":                   {open, protected, []*corev1.Pod{daemon}, nothing},
-		"the node is not cordoned any more":                {open, evictable, []*corev1.Pod{daemon}, protect},
-		"an ordinary client is there, too":                 {cordoned, protected, []*corev1.Pod{daemon, replica}, nothing},
-		"an ordinary client is terminating":                {cordoned, protected, []*corev1.Pod{leaving, daemon}, nothing},
-		"a client without a controller is there, too":      {cordoned, protected, []*corev1.Pod{daemon, bare}, nothing},
-		"a client that a DaemonSet owns, but not controls": {cordoned, protected, []*corev1.Pod{owned}, nothing},
-		"a DaemonSet of another API":                       {cordoned, protected, []*corev1.Pod{podOf("apps.example.org/v1", "DaemonSet")}, nothing},
-		"an ordinary client has come since":                {cordoned, evictable, []*corev1.Pod{daemon, replica}, protect},
-		"it has no client, or one without a pod":           {cordoned, protected, nil, nothing},
-		"its last client's pod has gone since":             {cordoned, evictable, nil, protect},
-		"it ends already":                                  {cordoned, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, []*corev1.Pod{daemon}, nothing},
+		"a DaemonSet's client on a cordoned node": {cordoned, protected, []*corev1.Pod{daemon}, allowEviction},
+		"two of them":                                      {cordoned, protected, []*corev1.Pod{daemon, daemon}, allowEviction},
+		"it was exposed before":                            {cordoned, evictable, []*corev1.Pod{daemon}, keepLabel},
+		"on a node that is not cordoned":                   {open, protected, []*corev1.Pod{daemon}, keepLabel},
+		"the node is not cordoned any more":                {open, evictable, []*corev1.Pod{daemon}, preventEviction},
+		"an ordinary client is there, too":                 {cordoned, protected, []*corev1.Pod{daemon, replica}, keepLabel},
+		"an ordinary client is terminating":                {cordoned, protected, []*corev1.Pod{leaving, daemon}, keepLabel},
+		"a client without a controller is there, too":      {cordoned, protected, []*corev1.Pod{daemon, bare}, keepLabel},
+		"a client that a DaemonSet owns, but not controls": {cordoned, protected, []*corev1.Pod{owned}, keepLabel},
+		"a DaemonSet of another API":                       {cordoned, protected, []*corev1.Pod{podOf("apps.example.org/v1", "DaemonSet")}, keepLabel},
+		"an ordinary client has come since":                {cordoned, evictable, []*corev1.Pod{daemon, replica}, preventEviction},
+		"it has no client, or one without a pod":           {cordoned, protected, nil, keepLabel},
+		"its last client's pod has gone since":             {cordoned, evictable, nil, preventEviction},
+		"it ends already":                                  {cordoned, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, []*corev1.Pod{daemon}, keepLabel},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(observed{cordoned: test.cordoned, staging: test.staging, clients: test.clients}); got != test.want {
+			if got := decideDrain(drainSnapshot{cordoned: test.cordoned, staging: test.staging, clients: test.clients}); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
