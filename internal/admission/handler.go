@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/definition"
 )
 
@@ -109,7 +108,7 @@ func (h *Handler) name(ctx context.Context, object map[string]any) []definition.
 		return nil
 	case err != nil:
 		return []definition.Finding{{Severity: definition.Warning, Field: "metadata.name", Message: fmt.Sprintf("whether another driver has this name is not known: %v", err)}}
-	case provisioner.IsForeign(driver):
+	case definition.IsForeignDriver(driver):
 		return []definition.Finding{{Severity: definition.Error, Field: "metadata.name", Message: fmt.Sprintf(
 			"CSIDriver %q exists and is not PaV's: choose another name, or delete that CSIDriver if its driver is no longer used", name)}}
 	}

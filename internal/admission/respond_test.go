@@ -8,14 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/definition"
 )
 
@@ -159,29 +156,6 @@ func TestUnsaid(t *testing.T) {
 		found := []definition.Finding{{Severity: definition.Error, Field: field, Message: "Required value"}}
 		if got := len(unsaid(said, found)) > 0; got != want {
 			t.Errorf("%s: new %t, want %t", field, got, want)
-		}
-	}
-}
-
-func TestIsForeign(t *testing.T) {
-	ours := func() *storagev1.CSIDriver {
-		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{
-			Name: "demo", Labels: map[string]string{pavv1.ProvisionerLabel: "demo"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: pavv1.GroupVersion.String(), Kind: "PavProvisioner", Name: "demo", UID: "u0", Controller: new(true)}},
-		}}
-	}
-	if provisioner.IsForeign(ours()) {
-		t.Error("a deleted provisioner's driver is taken for another's")
-	}
-	for name, spoil := range map[string]func(*storagev1.CSIDriver){
-		"no label": func(d *storagev1.CSIDriver) { d.Labels = nil },
-		"no owner": func(d *storagev1.CSIDriver) { d.OwnerReferences = nil },
-		"another":  func(d *storagev1.CSIDriver) { d.OwnerReferences[0].Kind = "Deployment" },
-	} {
-		driver := ours()
-		spoil(driver)
-		if !provisioner.IsForeign(driver) {
-			t.Errorf("%s: taken for PaV's", name)
 		}
 	}
 }

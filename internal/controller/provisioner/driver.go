@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/definition"
 )
 
 // driverFor returns the CSIDriver that stands for a provisioner.
@@ -62,25 +63,15 @@ const (
 	previous               // that of a deleted provisioner of the same name
 )
 
-// originOf tells whose a CSIDriver is. The label alone can be a copy of another object's, and the
-// owner alone an administrator's idea of tidiness: only PaV writes both.
+// originOf returns whose a CSIDriver is.
 func originOf(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) origin {
 	owner := metav1.GetControllerOf(driver)
-	if driver.Labels[pavv1.ProvisionerLabel] != p.Name || owner == nil {
-		return foreign
-	}
 	switch {
-	case owner.UID == p.UID:
+	case driver.Labels[pavv1.ProvisionerLabel] == p.Name && owner != nil && owner.UID == p.UID:
 		return ours
-	case owner.Kind == "PavProvisioner" && owner.Name == p.Name && owner.APIVersion == pavv1.GroupVersion.String():
+	case driver.Name == p.Name && !definition.IsForeignDriver(driver):
 		return previous
 	default:
 		return foreign
 	}
-}
-
-// IsForeign says whether a CSIDriver is no PavProvisioner's of its name, neither of one that exists nor of
-// one that is deleted: then nobody can have a PavProvisioner of that name.
-func IsForeign(driver *storagev1.CSIDriver) bool {
-	return originOf(driver, &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: driver.Name}}) == foreign
 }
