@@ -11,7 +11,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/register"
+	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
@@ -28,9 +28,9 @@ func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Ti
 
 // addProbes has it told how the agent and its drivers are. It is alive while kubelet can find the sockets
 // of its drivers, which the next agent would make anew; it is ready when it serves all drivers.
-func addProbes(ctx context.Context, mgr manager.Manager, registry *register.Registry) error {
+func addProbes(ctx context.Context, mgr manager.Manager, registry *csi.Registry) error {
 	filled := &observability.Filled{}
-	readiness := &register.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}
+	readiness := &csi.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}
 	if err := errors.Join(
 		mgr.Add(filled),
 		mgr.AddHealthzCheck("ping", healthz.Ping),

@@ -29,7 +29,6 @@ import (
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/node/register"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -67,7 +66,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, dirs.Close()) }()
-	registry, err := register.New(o.KubeletDir, log.WithName("register"))
+	registry, err := csi.NewRegistry(o.KubeletDir, log.WithName("register"))
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 }
 
 // setUp adds what watches the API server and the stages to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, keeper *stage.Keeper, registry *register.Registry, live client.Reader) error {
+func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, keeper *stage.Keeper, registry *csi.Registry, live client.Reader) error {
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, 
 	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
 		return err
 	}
-	return register.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
+	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
 }
 
 // services returns what serves a provisioner's driver.
@@ -131,7 +130,7 @@ func services(o Options, stager *stage.Stager, live client.Reader) func(name str
 
 // serveRecorded serves the drivers of the volumes that are on the node's record, for a kubelet that knows
 // their sockets: what is staged can be given to pods, and taken from them, without an API server.
-func serveRecorded(ctx context.Context, registry *register.Registry, stager *stage.Stager, services func(name string, topologyKeys []string) csi.Services) error {
+func serveRecorded(ctx context.Context, registry *csi.Registry, stager *stage.Stager, services func(name string, topologyKeys []string) csi.Services) error {
 	names, err := stager.RecordedDrivers(ctx)
 	if err != nil {
 		return err
@@ -145,11 +144,11 @@ func serveRecorded(ctx context.Context, registry *register.Registry, stager *sta
 }
 
 // addPavDriver adds the driver of /pav to the manager, and what removes directories that are left over.
-func addPavDriver(mgr manager.Manager, registry *register.Registry, pav csi.Services, sweep manager.RunnableFunc) error {
+func addPavDriver(mgr manager.Manager, registry *csi.Registry, pav csi.Services, sweep manager.RunnableFunc) error {
 	if err := mgr.Add(sweep); err != nil {
 		return err
 	}
-	return register.WatchPavDriver(mgr, registry, pav)
+	return csi.WatchPavDriver(mgr, registry, pav)
 }
 
 func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {

@@ -13,22 +13,22 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// table maps errors of the domain to codes. What matters is what kubelet makes of a code: it takes
+// codeTable maps errors of the domain to codes. What matters is what kubelet makes of a code: it takes
 // Canceled, DeadlineExceeded, Unavailable, ResourceExhausted and Aborted for "may still be going on",
 // so it calls again, and calls NodeUnstageVolume or NodeUnpublishVolume if the pod goes. Every other
 // code is final: it takes the volume for not staged, or not published, and never calls those. So only
 // what has left nothing behind may have a final code.
 //
 // The first row that an error is, counts: that something may still be going on outweighs all else.
-var table = append(ofWork, ofEffects...)
+var codeTable = append(ofWork, ofEffects...)
 
-type row struct {
+type codeRow struct {
 	err  error
 	code codes.Code
 }
 
 // ofWork are the errors that say how far the work is.
-var ofWork = []row{
+var ofWork = []codeRow{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
 	{collect.ErrBusy, codes.Aborted},                   // likewise
 	{errGoesOn, codes.Aborted},                         // kubelet calls again
@@ -51,7 +51,7 @@ var ofWork = []row{
 
 // ofEffects are the errors of mounts and directories that the domain passes on. They say what went
 // wrong, but not what was done before, so none is final; those of ofWork, where one is joined, say that.
-var ofEffects = []row{
+var ofEffects = []codeRow{
 	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
 	{pavdir.ErrTorn, codes.Unavailable},            // the record is written anew from the PavStage
 	{pavdir.ErrLost, codes.Unavailable},            // what the pod left is recorded as lost
@@ -96,7 +96,7 @@ func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, row := range table {
+	for _, row := range codeTable {
 		if errors.Is(err, row.err) {
 			return status.Error(row.code, err.Error())
 		}

@@ -98,8 +98,8 @@ func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsWords(t *testi
 			t.Errorf("%s: no error becomes %v", call, err)
 		}
 	}
-	if len(table) != len(wanted) {
-		t.Errorf("the table has %d rows, of which %d are tested", len(table), len(wanted))
+	if len(codeTable) != len(wanted) {
+		t.Errorf("the table has %d rows, of which %d are tested", len(codeTable), len(wanted))
 	}
 }
 

@@ -1,5 +1,9 @@
-// Package csi is the gRPC shell of the node agent: the Identity and Node services of CSI for every
-// PavProvisioner, and for the inline volumes that give workflow pods their /pav. A call is checked,
-// translated to the domain (packages stage, collect and pavdir), and its error mapped to a code by
-// the one table in codes.go. The package does no work of its own, and never logs what a call carries.
+// Package csi makes drivers known to the node's kubelet and answers kubelet's calls.
+//
+// A Registry serves, for each driver, a CSI socket and a registration socket, and removes both with the driver. A driver
+// costs two sockets and no pod. The services behind them are the Identity and Node services of CSI for every
+// PavProvisioner, and those for the inline volumes by which workflow pods get their /pav. A call is checked, translated
+// to the domain (packages stage, monitor and pavdir), and its error is mapped to a code by the one table in codes.go.
+//
+// Package csi does no work on volumes itself, and never logs what a call carries.
 package csi

@@ -61,7 +61,7 @@ func capabilities(types ...csi.NodeServiceCapability_RPC_Type) *csi.NodeGetCapab
 // staging pod at work joins it. Nothing is mounted at the staging path, a directory of kubelet's for
 // both modes: kubelet removes it with all that is in it once the volume is unstaged.
 func (s *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	mode, err := modeOf(r.GetVolumeCapability())
@@ -79,7 +79,7 @@ func (s *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 // NodeUnstageVolume implements csi.NodeServer. "If the volume corresponding to the volume_id is not
 // staged to the staging_target_path, the Plugin MUST reply 0 OK."
 func (s *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	ctx, cancel := withMargin(ctx)
@@ -94,7 +94,7 @@ func (s *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 // server; with scope Pod it stages the volume for the client pod. For a volume of the mode Block "the SP
 // SHALL place a block special file at target_path": kubelet has made the parent directory only.
 func (s *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"staging_target_path", r.GetStagingTargetPath()}, path{"target_path", r.GetTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"staging_target_path", r.GetStagingTargetPath()}, requestPath{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	publication, err := publicationOf(r)
@@ -111,7 +111,7 @@ func (s *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 
 // NodeUnpublishVolume implements csi.NodeServer. It "MUST delete the file or directory it created at this path".
 func (s *node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"target_path", r.GetTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	ctx, cancel := withMargin(ctx)

@@ -60,7 +60,7 @@ func (s *pavNode) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesR
 
 // NodePublishVolume implements csi.NodeServer: it gives a workflow pod its /pav, before its containers start.
 func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"target_path", r.GetTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	if _, goesOn := s.publishing.LoadOrStore(r.GetVolumeId(), nil); goesOn {
@@ -102,7 +102,7 @@ func (s *pavNode) refuse(ctx context.Context, r *csi.NodePublishVolumeRequest, f
 
 // NodeUnpublishVolume implements csi.NodeServer: it takes /pav from a workflow pod, whose containers have ended.
 func (s *pavNode) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := check(r.GetVolumeId(), path{"target_path", r.GetTargetPath()}); err != nil {
+	if err := checkRequest(r.GetVolumeId(), requestPath{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
 	}
 	found, err := s.collector.Unpublish(ctx, r.GetVolumeId(), r.GetTargetPath())

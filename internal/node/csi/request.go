@@ -13,10 +13,10 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// path is a path of a call, with the name of its field.
-type path struct{ field, value string }
+// requestPath is a path of a call, with the name of its field.
+type requestPath struct{ field, value string }
 
-func check(volumeID string, paths ...path) error {
+func checkRequest(volumeID string, paths ...requestPath) error {
 	if volumeID == "" {
 		return fmt.Errorf("%w: volume_id is missing", errInvalid)
 	}

@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	csiapi "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -21,7 +21,6 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/csi"
 )
 
 // kubelet makes a kubelet folder, and the working directory of the test: paths of sockets must be
@@ -34,7 +33,7 @@ func kubelet(t *testing.T) {
 
 func newRegistry(t *testing.T) *Registry {
 	t.Helper()
-	r, err := New(".", testr.New(t))
+	r, err := NewRegistry(".", testr.New(t))
 	must(t, err)
 	t.Cleanup(r.Close)
 	return r
@@ -48,12 +47,12 @@ func must(t *testing.T, err error) {
 }
 
 // services are those of a PavProvisioner of the version.
-func services(name, version string) csi.Services {
-	return csi.ForProvisioner(name, "node1", version, nil, csi.Topology{})
+func services(name, version string) Services {
+	return ForProvisioner(name, "node1", version, nil, Topology{})
 }
 
-// call runs a function on a connection to a socket.
-func call(t *testing.T, path string, f func(context.Context, *grpc.ClientConn) error) error {
+// dial runs a function on a connection to a socket.
+func dial(t *testing.T, path string, f func(context.Context, *grpc.ClientConn) error) error {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
@@ -66,8 +65,8 @@ func call(t *testing.T, path string, f func(context.Context, *grpc.ClientConn) e
 // version asks the driver behind a socket for its name and version.
 func version(t *testing.T, path string) (answer string, err error) {
 	t.Helper()
-	err = call(t, path, func(ctx context.Context, conn *grpc.ClientConn) error {
-		info, err := csiapi.NewIdentityClient(conn).GetPluginInfo(ctx, &csiapi.GetPluginInfoRequest{})
+	err = dial(t, path, func(ctx context.Context, conn *grpc.ClientConn) error {
+		info, err := csi.NewIdentityClient(conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
 		answer = info.GetName() + " " + info.GetVendorVersion()
 		return err
 	})
@@ -112,7 +111,7 @@ func TestARegisteredDriverAnswersKubelet(t *testing.T) {
 	must(t, r.Register("driver", services("driver", "1")))
 	socket, registration := r.socket("driver"), r.registration("driver")
 	wantFiles(t, r, socket, registration)
-	must(t, call(t, registration, func(ctx context.Context, conn *grpc.ClientConn) error {
+	must(t, dial(t, registration, func(ctx context.Context, conn *grpc.ClientConn) error {
 		kubelet := registerapi.NewRegistrationClient(conn)
 		info, err := kubelet.GetInfo(ctx, &registerapi.InfoRequest{})
 		must(t, err)
@@ -223,7 +222,7 @@ func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
 func TestAnAgentThatWasKilledWhileItRegistered_IsNoObstacle(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	for _, path := range []string{staging(r.socket("driver")), staging(r.registration("driver")), r.socket("driver")} {
+	for _, path := range []string{temporaryPath(r.socket("driver")), temporaryPath(r.registration("driver")), r.socket("driver")} {
 		must(t, os.WriteFile(path, nil, 0o600))
 	}
 	must(t, r.Register("driver", services("driver", "1")))
@@ -265,7 +264,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 	} {
 		stay = append(stay, filepath.Join(r.registryDir, name))
 	}
-	leave := []string{r.socket("gone"), r.registration("gone"), staging(r.socket("gone")), staging(r.registration("gone")), staging(r.socket("listed"))}
+	leave := []string{r.socket("gone"), r.registration("gone"), temporaryPath(r.socket("gone")), temporaryPath(r.registration("gone")), temporaryPath(r.socket("listed"))}
 	for _, path := range slices.Concat(stay[2:], leave) {
 		must(t, os.WriteFile(path, nil, 0o600))
 	}
@@ -277,7 +276,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 func TestAKubeletFolderThatIsTooLongIsRefused(t *testing.T) {
 	kubelet(t)
 	long := strings.Repeat("x", 60)
-	if _, err := New(long, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {
+	if _, err := NewRegistry(long, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -32,7 +31,7 @@ import (
 // is gone, so that volumes can be unstaged while that is being deleted; and, where that was removed by force,
 // until the node has no stage of it. The services are made for the topology keys that the PavProvisioner
 // names, and made anew when these change.
-func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) csi.Services) error {
+func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
 		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,
 		recorded: make(chan event.GenericEvent), keys: map[string][]string{}, reported: map[string]bool{},
@@ -43,7 +42,7 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, s
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("driver").
 		For(&pavv1.PavProvisioner{}, builder.WithPredicates(reconcile.IgnoreCountUpdates)).
-		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(comesOrGoes)).
+		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(ignoreUpdates)).
 		WatchesRawSource(source.Channel(p.recorded, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "driver", observability.Provisioner, nil)).
@@ -64,14 +63,14 @@ func ofStage(_ context.Context, stage client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: stage.GetLabels()[pavv1.ProvisionerLabel]}}}
 }
 
-// comesOrGoes lets through that an object was created or has gone.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// ignoreUpdates lets through that an object was created or has gone.
+var ignoreUpdates = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 type provisioners struct {
 	reader   client.Reader
 	registry *Registry
 	stages   Stages
-	services func(name string, topologyKeys []string) csi.Services
+	services func(name string, topologyKeys []string) Services
 
 	// recorded takes the provisioners of volumes that are on the node's record only.
 	recorded chan event.GenericEvent
@@ -92,14 +91,14 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
 	}
 	p.noteReported(request.Name, false)
-	if !servable(provisioner) {
+	if !isServable(provisioner) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
 }
 
-// servable says whether the controller agent has looked at a provisioner, and let it have its name.
-func servable(p *pavv1.PavProvisioner) bool {
+// isServable says whether the controller agent has looked at a provisioner, and let it have its name.
+func isServable(p *pavv1.PavProvisioner) bool {
 	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
 }
 
@@ -127,11 +126,11 @@ func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctr
 		p.noteReported(name, true)
 	}
 	// A stage whose PavStage was forced away goes without an event.
-	return ctrl.Result{RequeueAfter: lookAgain}, nil
+	return ctrl.Result{RequeueAfter: recheckInterval}, nil
 }
 
-// lookAgain is how often it is looked whether the last stage of a provisioner that is gone has gone, too.
-const lookAgain = time.Minute
+// recheckInterval is how often it is looked whether the last stage of a provisioner that is gone has gone, too.
+const recheckInterval = time.Minute
 
 func (p *provisioners) noteReported(name string, is bool) {
 	p.mu.Lock()

@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func (c *Readiness) missing(ctx context.Context) (int, error) {
 	missing := 0
 	for i := range list.Items {
 		p := &list.Items[i]
-		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registered) && servable(p) {
+		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registered) && isServable(p) {
 			missing++
 		}
 	}

@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	csiapi "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/csi"
 )
 
 // catalogue is the cache of the agent, with one PavProvisioner or none.
@@ -57,7 +56,7 @@ func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
-	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
+	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) Services {
 		return services(name, strings.Join(keys, "+"))
 	}}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
@@ -113,7 +112,7 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 	c, s := &catalogue{}, &stages{has: true}
 	newAgent := func(r *Registry) *provisioners {
 		return &provisioners{reader: c, registry: r, stages: s, keys: map[string][]string{}, reported: map[string]bool{},
-			services: func(name string, keys []string) csi.Services { return services(name, strings.Join(keys, "+")) }}
+			services: func(name string, keys []string) Services { return services(name, strings.Join(keys, "+")) }}
 	}
 	p := newAgent(r)
 	must(t, p.register("driver", []string{"zone"}))
@@ -164,16 +163,16 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 func TestADriverThatCouldNotBeServedAnew_IsTriedAgain(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) csi.Services {
+	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) Services {
 		return services(name, strings.Join(keys, "+"))
 	}}
 	must(t, p.register("driver", nil))
 	// A folder that is not empty gives way to no socket.
-	must(t, os.MkdirAll(staging(r.socket("driver"))+"/file", 0o755))
+	must(t, os.MkdirAll(temporaryPath(r.socket("driver"))+"/file", 0o755))
 	if err := p.register("driver", []string{"zone"}); err == nil {
 		t.Error("a driver that is not served counts as registered")
 	}
-	must(t, os.RemoveAll(staging(r.socket("driver"))))
+	must(t, os.RemoveAll(temporaryPath(r.socket("driver"))))
 	must(t, p.register("driver", []string{"zone"}))
 	wantVersion(t, r.socket("driver"), "driver zone")
 }
@@ -223,7 +222,7 @@ func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
 	r := newRegistry(t)
 	called := make(chan struct{})
 	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csiapi.RegisterIdentityServer(server, &waiting{called: called})
+		csi.RegisterIdentityServer(server, &waiting{called: called})
 	}))
 	ended := make(chan error, 1)
 	go func() {
@@ -243,7 +242,7 @@ func TestUnregistering_LetsCallsEnd(t *testing.T) {
 	r := newRegistry(t)
 	called, release := make(chan struct{}), make(chan struct{})
 	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csiapi.RegisterIdentityServer(server, &slow{called: called, release: release})
+		csi.RegisterIdentityServer(server, &slow{called: called, release: release})
 	}))
 	ended := make(chan error, 1)
 	go func() {
@@ -264,25 +263,25 @@ func TestUnregistering_LetsCallsEnd(t *testing.T) {
 
 // slow is a driver whose calls end when they are let.
 type slow struct {
-	csiapi.UnimplementedIdentityServer
+	csi.UnimplementedIdentityServer
 	called, release chan struct{}
 }
 
 // GetPluginInfo implements csi.IdentityServer.
-func (s *slow) GetPluginInfo(context.Context, *csiapi.GetPluginInfoRequest) (*csiapi.GetPluginInfoResponse, error) {
+func (s *slow) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	close(s.called)
 	<-s.release
-	return &csiapi.GetPluginInfoResponse{Name: "driver", VendorVersion: "1"}, nil
+	return &csi.GetPluginInfoResponse{Name: "driver", VendorVersion: "1"}, nil
 }
 
 // waiting is a driver whose calls end when they are canceled.
 type waiting struct {
-	csiapi.UnimplementedIdentityServer
+	csi.UnimplementedIdentityServer
 	called chan struct{}
 }
 
 // GetPluginInfo implements csi.IdentityServer.
-func (w *waiting) GetPluginInfo(ctx context.Context, _ *csiapi.GetPluginInfoRequest) (*csiapi.GetPluginInfoResponse, error) {
+func (w *waiting) GetPluginInfo(ctx context.Context, _ *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	close(w.called)
 	<-ctx.Done()
 	return nil, ctx.Err()

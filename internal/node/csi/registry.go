@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -43,8 +42,8 @@ type driver struct {
 	told       atomic.Int32 // what kubelet has said of it
 }
 
-// New returns a Registry without drivers, for the kubelet with the folder kubeletDir.
-func New(kubeletDir string, log logr.Logger) (*Registry, error) {
+// NewRegistry returns a Registry without drivers, for the kubelet with the folder kubeletDir.
+func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 	r := &Registry{
 		log:         log,
 		socketDir:   filepath.Join(kubeletDir, "plugins", pavv1.Driver, "csi"),
@@ -56,7 +55,7 @@ func New(kubeletDir string, log logr.Logger) (*Registry, error) {
 	}
 	const longest = 107 // bytes of a socket's path, by unix(7)
 	for _, path := range []string{r.socket("x"), r.registration("x")} {
-		if n := len(staging(path)); n > longest {
+		if n := len(temporaryPath(path)); n > longest {
 			return nil, fmt.Errorf("the kubelet folder %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
 		}
 	}
@@ -83,14 +82,14 @@ var (
 	ourRegistration = regexp.MustCompile(`^\.?` + prefix + `[0-9a-f]{20}\.sock$`)
 )
 
-// staging is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
-func staging(path string) string {
+// temporaryPath is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
+func temporaryPath(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 }
 
 // Serve serves a driver, but does not register it: kubelet may know it from an earlier agent. The registration
 // of that stays as it is.
-func (r *Registry) Serve(name string, services csi.Services) error {
+func (r *Registry) Serve(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.drivers[name] != nil {
@@ -101,7 +100,7 @@ func (r *Registry) Serve(name string, services csi.Services) error {
 
 // Register serves a driver and registers it. A driver that is registered already stays as it is; the calls of
 // one that was only served go on.
-func (r *Registry) Register(name string, services csi.Services) error {
+func (r *Registry) Register(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	former := r.drivers[name]
@@ -112,7 +111,7 @@ func (r *Registry) Register(name string, services csi.Services) error {
 		return err
 	}
 	if former != nil {
-		r.draining.Go(func() { former.drain(callPatience) })
+		r.draining.Go(func() { former.drain(callTimeout) })
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (r *Registry) Register(name string, services csi.Services) error {
 // Renew is Register for a driver whose services have changed: one that is registered already is
 // served anew, and kubelet, which sees a new socket in the place of the old, registers it again. Calls
 // that are going on are canceled.
-func (r *Registry) Renew(name string, services csi.Services) error {
+func (r *Registry) Renew(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stop(name)
@@ -136,20 +135,20 @@ func (r *Registry) sockets(name string, registered bool) []string {
 }
 
 // serve must be called with the lock held.
-func (r *Registry) serve(name string, services csi.Services, registered bool) error {
+func (r *Registry) serve(name string, services Services, registered bool) error {
 	d := &driver{registered: registered, server: grpc.NewServer(
-		grpc.UnaryInterceptor(csi.Log(r.log, name)),
+		grpc.UnaryInterceptor(Log(r.log, name)),
 		// Stopping the server waits for connections that have said nothing yet.
 		grpc.ConnectionTimeout(2*time.Second),
 	)}
 	services(d.server)
 	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name), driver: d})
 	for _, path := range r.sockets(name, registered) {
-		listener, err := listen(path)
+		listener, err := listenOn(path)
 		if err != nil {
 			d.server.Stop()
 			d.served.Wait()
-			return fmt.Errorf("serving driver %q: %w", name, errors.Join(err, remove(r.registration(name)), remove(r.socket(name))))
+			return fmt.Errorf("serving driver %q: %w", name, errors.Join(err, removeFile(r.registration(name)), removeFile(r.socket(name))))
 		}
 		d.served.Go(func() {
 			if err := d.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -162,10 +161,10 @@ func (r *Registry) serve(name string, services csi.Services, registered bool) er
 	return nil
 }
 
-// listen serves at path from one moment to the next, also where the socket of an earlier agent is:
+// listenOn serves at path from one moment to the next, also where the socket of an earlier agent is:
 // kubelet never finds a driver gone because its agent was restarted.
-func listen(path string) (net.Listener, error) {
-	temporary := staging(path)
+func listenOn(path string) (net.Listener, error) {
+	temporary := temporaryPath(path)
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -184,19 +183,19 @@ func listen(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// callPatience is how long calls of a driver that goes may take to end.
-const callPatience = 15 * time.Second
+// callTimeout is how long calls of a driver that goes may take to end.
+const callTimeout = 15 * time.Second
 
 // Unregister takes a driver away from kubelet. Calls that are going on may end: a volume's last call lets
 // its PavProvisioner go, and kubelet, if it did not hear the answer, would ask for ever.
 func (r *Registry) Unregister(name string) error {
 	r.mu.Lock()
-	err := errors.Join(remove(r.registration(name)), remove(r.socket(name)))
+	err := errors.Join(removeFile(r.registration(name)), removeFile(r.socket(name)))
 	d := r.drivers[name]
 	delete(r.drivers, name)
 	r.mu.Unlock()
 	if d != nil {
-		d.drain(callPatience)
+		d.drain(callTimeout)
 		r.log.Info("driver unregistered", observability.Provisioner, name)
 	}
 	return err
@@ -250,14 +249,14 @@ func (r *Registry) Prune(names []string) error {
 		for _, entry := range entries {
 			path := filepath.Join(dir, entry.Name())
 			if ours.MatchString(entry.Name()) && !keep[path] {
-				errs = append(errs, remove(path))
+				errs = append(errs, removeFile(path))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func remove(path string) error {
+func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing a socket: %w", err)
 	}

@@ -1,4 +1,4 @@
-package register
+package csi
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/observability"
 )
 
 // WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. The CSIDriver goes
 // when PaV is uninstalled: then its sockets go, too, while the agent is there to remove them. The
 // manager's cache of CSIDrivers must hold this one only.
-func WatchPavDriver(mgr manager.Manager, registry *Registry, services csi.Services) error {
+func WatchPavDriver(mgr manager.Manager, registry *Registry, services Services) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pav-driver").
 		For(&storagev1.CSIDriver{}).
@@ -29,7 +28,7 @@ func WatchPavDriver(mgr manager.Manager, registry *Registry, services csi.Servic
 type pavDriver struct {
 	reader   client.Reader
 	registry *Registry
-	services csi.Services
+	services Services
 }
 
 // Reconcile implements reconcile.Reconciler.
