@@ -22,7 +22,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
 	"github.com/albertofaria/pav/test/kubelet"
-	"github.com/albertofaria/pav/test/ownmounts"
+	"github.com/albertofaria/pav/test/mountns"
 )
 
 // cluster is a control plane without nodes.
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	agent.KeepLibraryLogs()
-	code := ownmounts.Run(m)
+	code := mountns.Run(m)
 	if shared != nil {
 		if err := shared.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)

@@ -22,10 +22,10 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
-	"github.com/albertofaria/pav/test/ownmounts"
+	"github.com/albertofaria/pav/test/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
 const (
 	podName = "create-1"

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/albertofaria/pav/internal/mount"
-	"github.com/albertofaria/pav/test/ownmounts"
+	"github.com/albertofaria/pav/test/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
 // host is a node: a kubelet folder, which is shared as on a real one, and PaV's directories below it.
 type host struct {

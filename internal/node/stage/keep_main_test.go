@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/albertofaria/pav/test/ownmounts"
+	"github.com/albertofaria/pav/test/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
 // daemon is a FUSE file system that has nothing but an empty root, and hangs or dies on command.
 type daemon struct {

@@ -23,10 +23,10 @@ import (
 	"github.com/albertofaria/pav/internal/node/csi"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
-	"github.com/albertofaria/pav/test/ownmounts"
+	"github.com/albertofaria/pav/test/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(ownmounts.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
 // directories is what an agent has of a node's folders.
 type directories interface {

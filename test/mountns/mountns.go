@@ -1,4 +1,4 @@
-package ownmounts
+package mountns
 
 import (
 	"errors"

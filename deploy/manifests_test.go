@@ -1,5 +1,5 @@
-// Package deployment holds what deployment.yaml is made of to what the documentation says of it.
-package deployment
+// Package deploy tests that the manifests of PaV are as the documentation says. It has no code.
+package deploy
 
 import (
 	"bufio"

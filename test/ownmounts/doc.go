@@ -1,2 +1,0 @@
-// Package ownmounts runs tests that make real mounts in a mount namespace of their own. It mounts nothing itself.
-package ownmounts
