@@ -1,4 +1,4 @@
-// Command reference writes docs/reference.md, from the generated CRDs, the table of context variables, the
+// Command docgen writes docs/reference.md, from the generated CRDs, the table of context variables, the
 // flags of the agents and the table of metrics. It is run by "make generate", and says nothing that is not
 // written at these places.
 package main
