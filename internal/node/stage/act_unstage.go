@@ -177,7 +177,7 @@ func (t *task) clean(ctx context.Context) error {
 	return t.forget(ctx)
 }
 
-// forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, until its
+// Forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, until its
 // volume goes, but holds nothing. A client's stage leaves none: nobody would ever replace it, for no other pod
 // has its target. Its user has been told by events, and is by kubelet.
 func (t *task) forget(ctx context.Context) error {

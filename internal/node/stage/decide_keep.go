@@ -5,11 +5,11 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// health is what a look at a volume told.
-type health int
+// answer is what a probe of a volume told.
+type answer int
 
 const (
-	unseen  health = iota // nobody has looked, or what came back told nothing
+	unseen  answer = iota // nobody has looked, or what came back told nothing
 	answers               // it answers, so it may be written to
 	silent                // it did not answer in time, and what was written may still be on its way
 	dead                  // it will never answer again, so nothing reaches the storage through it any more
@@ -23,7 +23,7 @@ type kept struct {
 	thisBoot  bool // its mounts, if any, were made since the node's last boot
 
 	attached    bool // the volume is mounted for clients
-	volume      health
+	volume      answer
 	exchanged   bool // what the staging pod has at /pav/volume is not that, soon after it was served
 	stagingPod  workflow.State
 	outcomeHeld bool // the staging pod has its finalizer

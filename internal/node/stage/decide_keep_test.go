@@ -155,7 +155,7 @@ func combinations() func(yield func(kept) bool) {
 			for _, o.phase = range phases {
 				for _, o.degraded = range losses {
 					for _, o.stagingPod = range pods {
-						for _, o.volume = range []health{unseen, answers, silent, dead} {
+						for _, o.volume = range []answer{unseen, answers, silent, dead} {
 							if !yield(o) {
 								return
 							}

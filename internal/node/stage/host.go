@@ -81,3 +81,18 @@ func (h Host) Unmount(ctx context.Context, path string) error {
 func (h Host) Remove(ctx context.Context, path string) error {
 	return h.Namespace.Do(ctx, func() error { return mount.RemoveTarget(path) })
 }
+
+// Probe implements health.Prober.
+func (h Host) Probe(ctx context.Context, path string) (mount.Usage, error) {
+	// The caller must know when the kernel has let go of the path, and not when ctx ends.
+	return mount.In(context.WithoutCancel(ctx), h.Namespace, func() (mount.Usage, error) {
+		if err := mount.Probe(path); err != nil {
+			return mount.Usage{}, err
+		}
+		usage, err := mount.UsageOf(path)
+		if err != nil {
+			return mount.Usage{}, nil //nolint:nilerr // It answers, but does not tell how full it is.
+		}
+		return usage, nil
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/health"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -27,7 +28,7 @@ import (
 // manager.Runnable, and the only source of the node's metrics about stages.
 type Keeper struct {
 	stager  *Stager
-	vitals  *vitals
+	health  *health.Tracker
 	grace   time.Duration
 	metrics prometheus.Registerer
 	log     logr.Logger
@@ -53,7 +54,7 @@ type Keeper struct {
 
 // KeeperConfig is what a Keeper works with, besides its Stager.
 type KeeperConfig struct {
-	Prober Prober
+	Prober health.Prober
 
 	// OrphanGrace is how long kubelet may say nothing about a stage that no pod uses before it is unstaged.
 	OrphanGrace time.Duration
@@ -97,8 +98,8 @@ func NewKeeper(stager *Stager, c KeeperConfig) *Keeper {
 	}
 	k.began = k.now()
 	k.restageStage, k.unstage = stager.Restage, stager.unstageOrphan
-	k.vitals = newVitals(c.Prober, k.Look, stager.clusterTime)
-	stager.vitals = k.vitals
+	k.health = health.NewTracker(c.Prober, k.Look, stager.clusterTime)
+	stager.health = k.health
 	stager.looked = k.called
 	return k
 }
@@ -128,8 +129,8 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable: it begins with all stages of the node, and looks after them until
 // ctx ends. What it has begun then is continued by the next agent.
 func (k *Keeper) Start(ctx context.Context) error {
-	if err := k.metrics.Register(k.vitals); err == nil {
-		defer k.metrics.Unregister(k.vitals)
+	if err := k.metrics.Register(k.health); err == nil {
+		defer k.metrics.Unregister(k.health)
 	} else if already := (prometheus.AlreadyRegisteredError{}); !errors.As(err, &already) {
 		// Another agent in the same process, as in tests, has the names already.
 		return fmt.Errorf("registering metrics: %w", err)
@@ -169,7 +170,7 @@ func (k *Keeper) handle(ctx context.Context, stage string) {
 		k.queue.AddAfter(stage, settle) // Somebody changed the object since it was read.
 	default:
 		if ctx.Err() == nil {
-			k.log.Error(err, "looking after a stage", k.vitals.keys(stage)...)
+			k.log.Error(err, "looking after a stage", k.health.LogKeys(stage)...)
 		}
 		k.queue.AddRateLimited(stage)
 	}
@@ -211,9 +212,9 @@ func (k *Keeper) keep(ctx context.Context, name string) error {
 		return err
 	}
 	if stage == nil || isRecord(stage) {
-		k.vitals.forget(name)
+		k.health.Forget(name)
 	} else {
-		k.vitals.note(stage)
+		k.health.Update(stage)
 	}
 	if k.isWorking(name) {
 		return nil // It is looked at again at the end of that.
@@ -235,7 +236,7 @@ func (k *Keeper) isUnknown(ctx context.Context, name string) (bool, error) {
 	k.mu.Lock()
 	listed := k.listed[name]
 	k.mu.Unlock()
-	if listed || k.vitals.knows(name) {
+	if listed || k.health.Knows(name) {
 		return false, nil
 	}
 	exists, err := k.stager.dirs.Exists(ctx, name)
@@ -281,7 +282,7 @@ func (k *Keeper) begin(ctx context.Context, stage string, work func(ctx context.
 		defer cancel()
 		err := work(bounded)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrPending) && !errors.Is(err, ErrFull) {
-			k.log.Error(err, "working on a stage", k.vitals.keys(stage)...)
+			k.log.Error(err, "working on a stage", k.health.LogKeys(stage)...)
 		}
 		k.end(stage, err == nil)
 	})
@@ -309,7 +310,7 @@ func (k *Keeper) isWorking(stage string) bool {
 	return k.working[stage]
 }
 
-// forget drops what is remembered of a stage that is gone.
+// Forget drops what is remembered of a stage that is gone.
 func (k *Keeper) forget(stage string) {
 	k.mu.Lock()
 	delete(k.calls, stage)
@@ -319,7 +320,7 @@ func (k *Keeper) forget(stage string) {
 	delete(k.listed, stage)
 	delete(k.pauses, stage)
 	k.mu.Unlock()
-	k.vitals.forget(stage)
+	k.health.Forget(stage)
 	k.retries.Forget(stage)
 }
 

@@ -56,7 +56,7 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 	if err := k.stager.writeStatus(ctx, stage); err != nil {
 		return err
 	}
-	k.vitals.note(stage)
+	k.health.Update(stage)
 	k.tell(ctx, stage, publications, kind, reason, words)
 	return nil
 }

@@ -50,7 +50,7 @@ func (k *Keeper) gather(ctx context.Context, stage *pavv1.PavStage) (kept, *core
 		return is, nil, err
 	}
 	if is.attached {
-		is.volume, is.told, err = k.health(ctx, stage.Name)
+		is.volume, is.told, err = k.probe(ctx, stage.Name)
 	}
 	is.confirmed = k.confirmed(stage.Name, is.volume)
 	if is.volume == dead {
@@ -95,9 +95,9 @@ func (k *Keeper) untilShutdown(pod *corev1.Pod) time.Duration {
 	return ended.Add(shutdownTime).Sub(k.now())
 }
 
-// health looks at the volume, and returns with what it is like what was said about it.
-func (k *Keeper) health(ctx context.Context, stage string) (is health, told string, err error) {
-	_, err = k.vitals.look(ctx, stage, k.stager.dirs.Volume(stage))
+// probe asks the volume whether it answers, and returns the answer and the text of its error.
+func (k *Keeper) probe(ctx context.Context, stage string) (is answer, told string, err error) {
+	_, err = k.health.Probe(ctx, stage, k.stager.dirs.Volume(stage))
 	switch {
 	case ctx.Err() != nil:
 		return unseen, "", ctx.Err()
@@ -113,7 +113,7 @@ func (k *Keeper) health(ctx context.Context, stage string) (is health, told stri
 }
 
 // confirmed says whether a volume has been dead for a while, and sees to it that it is looked at again.
-func (k *Keeper) confirmed(stage string, volume health) bool {
+func (k *Keeper) confirmed(stage string, volume answer) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if volume != dead {

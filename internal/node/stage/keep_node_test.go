@@ -237,7 +237,7 @@ func (n *testNode) podFolder(t *testing.T, uid types.UID) string {
 	return folder
 }
 
-// look has the keeper look at the stage, and returns the events that came of it.
+// Probe has the keeper look at the stage, and returns the events that came of it.
 func (n *testNode) look(t *testing.T) []string {
 	t.Helper()
 	must(t, n.keep(t.Context(), "stage-a"))

@@ -242,7 +242,7 @@ func TestKeeper_HangingVolume_IsTold_AndHeals(t *testing.T) {
 	n.stage(t, func(*pavv1.PavStage) {})
 	d := n.attach(t)
 	restaged := n.restages(nil)
-	n.vitals.patience = 100 * time.Millisecond
+	n.health.Timeout = 100 * time.Millisecond
 
 	goOn := d.hang()
 	n.api.setPod(fail)
@@ -251,7 +251,7 @@ func TestKeeper_HangingVolume_IsTold_AndHeals(t *testing.T) {
 		t.Errorf("a volume that hangs is staged anew")
 	}
 	goOn()
-	n.vitals.patience = time.Minute
+	n.health.Timeout = time.Minute
 	wantTold(t, n.look(t), "StagingPodEnded")
 }
 
@@ -278,19 +278,19 @@ func TestStats_TellOfTheVolumeAsItIs(t *testing.T) {
 	if stats := get(); stats.Abnormal {
 		t.Errorf("a healthy volume: got %+v", stats)
 	}
-	n.vitals.note(&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: shared}, Status: pavv1.PavStageStatus{
+	n.health.Update(&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: shared}, Status: pavv1.PavStageStatus{
 		Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Message: "its pod is gone"}},
 	}})
 	if stats := get(); !stats.Abnormal || stats.Message != "its pod is gone" {
 		t.Errorf("a degraded volume: got %+v", stats)
 	}
-	n.vitals.patience = 100 * time.Millisecond
+	n.health.Timeout = 100 * time.Millisecond
 	goOn := d.hang()
 	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "no answer") {
 		t.Errorf("a hanging volume: got %+v", stats)
 	}
 	goOn()
-	n.vitals.patience = time.Minute
+	n.health.Timeout = time.Minute
 	d.die()
 	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "dead for good") {
 		t.Errorf("a dead volume: got %+v", stats)

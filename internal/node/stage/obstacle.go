@@ -32,7 +32,7 @@ type troubles struct {
 	of map[string]*trouble
 }
 
-// trouble is what a stage has met.
+// problem is what a stage has met.
 type trouble struct {
 	pod   string          // the pod that is kept from starting
 	since time.Time       // since when it is known
@@ -57,7 +57,7 @@ func (t *troubles) change(stage string, f func(*trouble)) {
 	f(t.of[stage])
 }
 
-// forget drops what is remembered of a stage.
+// Forget drops what is remembered of a stage.
 func (t *troubles) forget(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -108,10 +108,10 @@ func (t *task) mustBeDead(ctx context.Context, path string) error {
 	if err != nil || !mounted {
 		return err
 	}
-	if t.vitals == nil {
+	if t.health == nil {
 		return fmt.Errorf("%w: nobody can look at %q", errAnswers, path)
 	}
-	_, err = t.vitals.look(ctx, t.stage.Name, path)
+	_, err = t.health.Probe(ctx, t.stage.Name, path)
 	if errors.Is(err, mount.ErrDead) {
 		return nil
 	}

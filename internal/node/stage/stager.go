@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/health"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
@@ -58,10 +59,10 @@ type Stager struct {
 	// the times of objects.
 	now         func() time.Time
 	clusterTime func() time.Time
-	// looked, if any, hears of the end of each call, with the name of its stage; vitals tell how volumes
+	// looked, if any, hears of the end of each call, with the name of its stage; health tells how volumes
 	// are. NewKeeper sets both.
 	looked func(name string)
-	vitals *vitals
+	health *health.Tracker
 }
 
 // Config is what a Stager works with.
@@ -260,7 +261,7 @@ func (t *task) take(ctx context.Context, next step) error {
 	return steps()[next](t, ctx)
 }
 
-// note has the call's log line say which volume it is about.
+// Update has the call's log line say which volume it is about.
 func (t *task) note(ctx context.Context) {
 	if t.stage == nil {
 		return

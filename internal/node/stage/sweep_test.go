@@ -161,8 +161,8 @@ func TestKeeper_FolderWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T
 	}
 	n.called("stage-a")
 	n.look(t)
-	if len(n.calls)+len(n.orphans)+len(n.deadAt)+len(n.vitals.stages) > 0 {
-		t.Errorf("something is remembered of a stage that is gone: %v %v %v %v", n.calls, n.orphans, n.deadAt, n.vitals.stages)
+	if len(n.calls)+len(n.orphans)+len(n.deadAt) > 0 || n.health.Knows("stage-a") {
+		t.Errorf("something is remembered of a stage that is gone: %v %v %v %t", n.calls, n.orphans, n.deadAt, n.health.Knows("stage-a"))
 	}
 }
 

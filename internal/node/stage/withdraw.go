@@ -76,7 +76,7 @@ func (k *Keeper) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	if err = k.stager.writeStatus(ctx, now); err != nil {
 		return err
 	}
-	k.vitals.note(now)
+	k.health.Update(now)
 	k.tell(ctx, now, publications, corev1.EventTypeWarning, string(lossDetached), words)
 	return k.stager.dirs.Detach(ctx, now.Name)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/health"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/test/mountns"
@@ -38,7 +39,7 @@ type directories interface {
 // mounts is what an agent has of a node's mounts.
 type mounts interface {
 	stage.Mounter
-	stage.Prober
+	health.Prober
 	stage.Fencer
 }
 

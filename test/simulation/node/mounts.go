@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/health"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
@@ -19,7 +20,7 @@ type Mounts struct {
 
 var (
 	_ stage.Mounter = (*Mounts)(nil)
-	_ stage.Prober  = (*Mounts)(nil)
+	_ health.Prober = (*Mounts)(nil)
 	_ stage.Fencer  = (*Mounts)(nil)
 )
 
@@ -149,7 +150,7 @@ func (m *Mounts) Remove(ctx context.Context, path string) error {
 	})
 }
 
-// Probe implements stage.Prober. It goes on when ctx has ended.
+// Probe implements health.Prober. It goes on when ctx has ended.
 func (m *Mounts) Probe(ctx context.Context, path string) (mount.Usage, error) {
 	const operation = "Probe "
 	n, ctx := m.agent.node, context.WithoutCancel(ctx)

@@ -1,4 +1,4 @@
-package stage
+package health
 
 import (
 	"cmp"
@@ -13,55 +13,64 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// vitals is what the agent knows of its stages without asking anybody: for metrics, and for answers
-// that must not wait for the API server. It is a prometheus.Collector.
-type vitals struct {
+// Tracker remembers how the stages of a node are, and probes their volumes. It is a prometheus.Collector, and safe for
+// concurrent use.
+type Tracker struct {
+	// Timeout is how long a volume has to answer.
+	Timeout time.Duration
+
 	prober      Prober
-	looked      func(stage string) // it is worth looking at the stage
+	recheck     func(stage string)
 	now         func() time.Time
-	clusterTime func() time.Time // in which PavStages have theirs
-	// patience is how long a volume has to answer.
-	patience time.Duration
+	clusterTime func() time.Time // the API server's, in which the times of PavStages are
 
 	mu      sync.Mutex
-	glances map[string]*glance // by path
-	stages  map[string]vital   // by name
+	pending map[string]*pendingProbe // by path
+	stages  map[string]stageHealth   // by name
 }
 
-// vital is one stage.
-type vital struct {
+// stageHealth is what is remembered of one stage.
+type stageHealth struct {
 	provisioner, volume string
 	claim               string // NAMESPACE/NAME
 	phase               pavv1.StagePhase
-	failingSince        time.Time // zero where unstaging does not fail
-	unready             time.Time // since when the volume has not been available; zero where it is, or that is not known
-	degraded            string    // the reason of the condition Degraded where that is true, or nothing
-	trouble             string    // what is wrong with the volume, or nothing
+	failingSince        time.Time // zero if unstaging does not fail
+	unready             time.Time // since when the volume is not available; zero if it is, or if that is not known
+	degraded            string    // the reason of the condition Degraded if that is true, or empty
+	problem             string    // what is wrong with the volume, or empty
 }
 
-func newVitals(prober Prober, looked func(stage string), clusterTime func() time.Time) *vitals {
-	return &vitals{prober: prober, looked: looked, now: time.Now, clusterTime: clusterTime, patience: patience, glances: map[string]*glance{}, stages: map[string]vital{}}
+// NewTracker returns a Tracker without stages. It calls recheck with the name of a stage whose volume has something new
+// to tell. ClusterTime is the API server's time.
+func NewTracker(prober Prober, recheck func(stage string), clusterTime func() time.Time) *Tracker {
+	return &Tracker{
+		prober: prober, recheck: recheck, now: time.Now, clusterTime: clusterTime, Timeout: answerTimeout,
+		pending: map[string]*pendingProbe{}, stages: map[string]stageHealth{},
+	}
 }
 
-// note takes over what a PavStage says.
-func (v *vitals) note(stage *pavv1.PavStage) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	is := vital{provisioner: stage.Spec.Provisioner, volume: stage.Spec.VolumeName,
+// Recheck has a stage looked at again.
+func (t *Tracker) Recheck(stage string) { t.recheck(stage) }
+
+// Update remembers what a PavStage says.
+func (t *Tracker) Update(stage *pavv1.PavStage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := stageHealth{provisioner: stage.Spec.Provisioner, volume: stage.Spec.VolumeName,
 		claim: observability.Name(stage.Spec.ClaimRef.Namespace, stage.Spec.ClaimRef.Name), phase: stage.Status.Phase}
 	if is.phase == pavv1.StageUnstaging && stage.Status.UnstagingFailure != nil {
-		is.failingSince = v.stages[stage.Name].failingSince
+		is.failingSince = t.stages[stage.Name].failingSince
 		if is.failingSince.IsZero() {
 			is.failingSince = failingSince(stage)
 		}
 	}
 	if degraded := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == "True" {
-		is.trouble, is.degraded = degraded.Message, degraded.Reason
+		is.problem, is.degraded = degraded.Message, degraded.Reason
 	}
 	if ready := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageReady); is.phase != pavv1.StageStaged && ready != nil && ready.Status == "False" {
 		is.unready = ready.LastTransitionTime.Time
 	}
-	v.stages[stage.Name] = is
+	t.stages[stage.Name] = is
 }
 
 // failingSince returns when the first attempt of the present unstaging failed, as far as a PavStage tells:
@@ -74,37 +83,37 @@ func failingSince(stage *pavv1.PavStage) time.Time {
 	return ready.LastTransitionTime.Time
 }
 
-// forget drops a stage that is gone.
-func (v *vitals) forget(stage string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.stages, stage)
+// Forget removes a stage that is gone.
+func (t *Tracker) Forget(stage string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.stages, stage)
 }
 
-// knows says whether there is such a stage.
-func (v *vitals) knows(stage string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_, known := v.stages[stage]
+// Knows reports whether there is such a stage.
+func (t *Tracker) Knows(stage string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, known := t.stages[stage]
 	return known
 }
 
-// keys returns what log lines say of a stage.
-func (v *vitals) keys(stage string) []any {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	is, known := v.stages[stage]
+// LogKeys returns the keys and values of a stage for log lines.
+func (t *Tracker) LogKeys(stage string) []any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is, known := t.stages[stage]
 	if !known {
 		return []any{observability.Stage, stage}
 	}
 	return []any{observability.Stage, stage, observability.Volume, is.volume, observability.Claim, is.claim, observability.Provisioner, is.provisioner}
 }
 
-// trouble returns what is wrong with the volume of a stage, or nothing.
-func (v *vitals) trouble(stage string) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.stages[stage].trouble
+// problem returns what is wrong with the volume of a stage, or nothing.
+func (t *Tracker) Problem(stage string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stages[stage].problem
 }
 
 var (
@@ -115,15 +124,15 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (v *vitals) Describe(descs chan<- *prometheus.Desc) {
+func (t *Tracker) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{stagesMetric, pendingMetric, failingMetric, degradedMetric} {
 		descs <- desc
 	}
 }
 
 // Collect implements prometheus.Collector. Series are made from the stages there are, so that none stays.
-func (v *vitals) Collect(to chan<- prometheus.Metric) {
-	for desc, series := range v.series() {
+func (t *Tracker) Collect(to chan<- prometheus.Metric) {
+	for desc, series := range t.series() {
 		for labels, value := range series {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels.values()...)
 		}
@@ -142,19 +151,19 @@ func (l labels) values() []string {
 
 // series returns the values by metric and label. A volume may have several stages, one for each of its
 // client pods, and is degraded once.
-func (v *vitals) series() map[*prometheus.Desc]map[labels]float64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (t *Tracker) series() map[*prometheus.Desc]map[labels]float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	phases, pending, failing, degraded := map[labels]float64{}, map[labels]float64{}, map[labels]float64{}, map[labels]float64{}
 	counted := map[[3]string]bool{}
-	for _, is := range v.stages {
+	for _, is := range t.stages {
 		phase := labels{is.provisioner, cmp.Or(string(is.phase), "New")}
 		phases[phase]++
 		if !is.unready.IsZero() {
-			pending[phase] = max(pending[phase], v.clusterTime().Sub(is.unready).Seconds())
+			pending[phase] = max(pending[phase], t.clusterTime().Sub(is.unready).Seconds())
 		}
 		if all := (labels{is.provisioner}); !is.failingSince.IsZero() {
-			failing[all] = max(failing[all], v.clusterTime().Sub(is.failingSince).Seconds())
+			failing[all] = max(failing[all], t.clusterTime().Sub(is.failingSince).Seconds())
 		}
 		if volume := [3]string{is.provisioner, is.degraded, is.volume}; is.degraded != "" && !counted[volume] {
 			counted[volume] = true

@@ -1,4 +1,4 @@
-package stage
+package health
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 
 func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	v := newVitals(nil, func(string) {}, func() time.Time { return now })
+	v := NewTracker(nil, func(string) {}, func() time.Time { return now })
 	registry := prometheus.NewPedanticRegistry()
 	must(t, registry.Register(v))
 
@@ -22,7 +22,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 		s := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavStageSpec{Provisioner: "p", VolumeName: "pv"}}
 		s.Status.Phase = pavv1.StageStaged
 		change(&s.Status)
-		v.note(s)
+		v.Update(s)
 	}
 	failing := func(attempt int32, ago time.Duration) func(*pavv1.PavStageStatus) {
 		return func(status *pavv1.PavStageStatus) {
@@ -55,7 +55,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 		{"the first failure counts, also after the second", func() { stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
 				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 60}},
-		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.forget("c"); stage("c", failing(3, 0)) },
+		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.Forget("c"); stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
 				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 3600}},
 		{"what is mended is no more", func() {
@@ -70,7 +70,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 			stage("a", degraded)
 			stage("c", failing(2, time.Minute))
 			for _, name := range []string{"a", "b", "c"} {
-				v.forget(name)
+				v.Forget(name)
 			}
 		}, map[string]float64{}},
 	}
@@ -99,4 +99,11 @@ func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 		}
 	}
 	return series
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

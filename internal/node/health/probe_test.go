@@ -1,4 +1,4 @@
-package stage
+package health
 
 import (
 	"context"
@@ -26,11 +26,11 @@ func (a *asked) Probe(context.Context, string) (mount.Usage, error) {
 
 func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
 	prober := &asked{questions: make(chan chan error)}
-	v := newVitals(prober, func(string) { t.Error("nobody has given up") }, time.Now)
-	v.patience = time.Minute
+	v := NewTracker(prober, func(string) { t.Error("nobody has given up") }, time.Now)
+	v.Timeout = time.Minute
 	look := func() <-chan error {
 		result := make(chan error, 1)
-		go func() { _, err := v.look(t.Context(), "stage", "/volume"); result <- err }()
+		go func() { _, err := v.Probe(t.Context(), "stage", "/volume"); result <- err }()
 		return result
 	}
 
@@ -49,28 +49,28 @@ func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
 	if prober.most.Load() != 1 {
 		t.Errorf("%d looks in the kernel at once", prober.most.Load())
 	}
-	if len(v.glances) != 0 {
-		t.Errorf("looks are left: %v", v.glances)
+	if len(v.pending) != 0 {
+		t.Errorf("looks are left: %v", v.pending)
 	}
 }
 
 func TestLook_HangingVolume_CostsOneThread_AndIsLookedAtWhenItAnswers(t *testing.T) {
 	prober := &asked{questions: make(chan chan error)}
 	late := make(chan string, 10)
-	v := newVitals(prober, func(stage string) { late <- stage }, time.Now)
-	v.patience = 20 * time.Millisecond
+	v := NewTracker(prober, func(stage string) { late <- stage }, time.Now)
+	v.Timeout = 20 * time.Millisecond
 
 	hanging := make(chan chan error, 1)
 	go func() { hanging <- <-prober.questions }()
 	for range 3 {
-		if _, err := v.look(t.Context(), "stage", "/volume"); !errors.Is(err, errSilent) {
-			t.Fatalf("got %v, want errSilent", err)
+		if _, err := v.Probe(t.Context(), "stage", "/volume"); !errors.Is(err, ErrNoAnswer) {
+			t.Fatalf("got %v, want ErrNoAnswer", err)
 		}
 	}
-	v.patience = time.Minute
+	v.Timeout = time.Minute
 	v.now = func() time.Time { return time.Now().Add(time.Hour) }
-	if _, err := v.look(t.Context(), "other", "/volume"); !errors.Is(err, errSilent) {
-		t.Errorf("one that hangs for long: got %v, want errSilent at once", err)
+	if _, err := v.Probe(t.Context(), "other", "/volume"); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("one that hangs for long: got %v, want ErrNoAnswer at once", err)
 	}
 
 	(<-hanging) <- nil
