@@ -28,6 +28,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/monitor"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/observability"
@@ -76,10 +77,11 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err != nil {
 		return err
 	}
-	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
-		Prober: stage.Host{Namespace: host}, OrphanGrace: o.OrphanGrace, Log: log.WithName("keeper"),
+	watcher := monitor.New(stager, monitor.Config{
+		Client: live, Catalogue: stage.Cache{Reader: mgr.GetClient()}, Dirs: dirs, Prober: stage.Host{Namespace: host},
+		Node: o.NodeName, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"), ClusterTime: cluster.Now,
 	})
-	if err := setUp(ctx, mgr, o, hub, stager, keeper, registry, live); err != nil {
+	if err := setUp(ctx, mgr, o, hub, stager, watcher, registry, live); err != nil {
 		return err
 	}
 	collector := collect.New(live, dirs, boot, log.WithName("collect"))
@@ -102,20 +104,20 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 }
 
 // setUp adds what watches the API server and the stages to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, keeper *stage.Keeper, registry *csi.Registry, live client.Reader) error {
+func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
 	}
-	if err := mgr.Add(keeper); err != nil {
-		return fmt.Errorf("setting up the keeper: %w", err)
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("setting up the monitor: %w", err)
 	}
 	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := stage.WatchPods(ctx, mgr, hub, stager, keeper); err != nil {
+	if err := monitor.WatchPods(ctx, mgr, hub, watcher); err != nil {
 		return err
 	}
-	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
+	if err := monitor.WatchRetries(ctx, mgr, hub, watcher); err != nil {
 		return err
 	}
 	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))

@@ -1,5 +1,3 @@
-// Package live reads from the API server for those who must not begin again because one of many reads has
-// failed for a moment. It has no cache, and writes nothing that its caller does not write.
 package reconcile
 
 import (

@@ -42,6 +42,21 @@ const (
 	StageDegraded = "Degraded"
 )
 
+// Reasons of StageDegraded.
+const (
+	// ReasonStagingPodEnded: the staging pod has failed, but the volume still answers.
+	ReasonStagingPodEnded = "StagingPodEnded"
+
+	// ReasonVolumeDead: the volume never answers again.
+	ReasonVolumeDead = "VolumeDead"
+
+	// ReasonVolumeSilent: the volume does not answer.
+	ReasonVolumeSilent = "VolumeSilent"
+
+	// ReasonVolumeDetached: the volume is not mounted for pods any more.
+	ReasonVolumeDetached = "VolumeDetached"
+)
+
 // PavStage is the ledger of a volume on a node, written by the agent of that node before the
 // staging pod, and the owner of the staging and unstaging pods.
 //

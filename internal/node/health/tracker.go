@@ -109,7 +109,7 @@ func (t *Tracker) LogKeys(stage string) []any {
 	return []any{observability.Stage, stage, observability.Volume, is.volume, observability.Claim, is.claim, observability.Provisioner, is.provisioner}
 }
 
-// problem returns what is wrong with the volume of a stage, or nothing.
+// Problem returns what is wrong with the volume of a stage, or the empty string.
 func (t *Tracker) Problem(stage string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

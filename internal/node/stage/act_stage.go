@@ -81,7 +81,7 @@ func (t *task) refuse(context.Context) error {
 // sweep removes what a PavStage that is gone has left on the node, so that nobody takes it for a new
 // one's: for example, a volume whose node was given up, and came back.
 func (t *task) sweep(ctx context.Context) error {
-	for _, name := range t.namesOf(t.subject) {
+	for _, name := range t.namesOf(t.Subject) {
 		if err := t.dirs.Remove(ctx, name); err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (t *task) verify(ctx context.Context) (bool, error) {
 	if !errors.Is(err, mount.ErrOccupied) && !errors.Is(err, pavdir.ErrNoVolume) {
 		return err == nil, err
 	}
-	words := "the staging pod has exchanged /pav/volume after it created /pav/ready" + tooEarly
+	words := ExchangedMessage
 	if errors.Is(err, pavdir.ErrNoVolume) {
 		words = fmt.Sprintf("/pav/volume has changed after the staging pod created /pav/ready%s: %v", tooEarly, err)
 	}
@@ -266,7 +266,7 @@ func (t *task) available(ctx context.Context) error {
 	t.troubles.settle(t.stage.Name)
 	t.settling.forget(t.stage.Name)
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
-	// are. That of one that has failed is for the keeper to tell first.
+	// are. That of one that has failed is for the monitor to tell first.
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
 		return nil
 	}
@@ -365,11 +365,11 @@ func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.
 
 // eventf tells the claim's user and whoever looks at the PavStage.
 func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
-	t.tellStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
+	t.reportOnStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
 }
 
-// tellStage tells the claim's user and whoever looks at the PavStage.
-func (s *Stager) tellStage(ctx context.Context, stage *pavv1.PavStage, kind, reason, note string) {
+// reportOnStage tells the claim's user and whoever looks at the PavStage.
+func (s *Stager) reportOnStage(ctx context.Context, stage *pavv1.PavStage, kind, reason, note string) {
 	s.events.Event(s.claimOf(ctx, stage), kind, reason, note)
 	s.events.Event(stage, kind, reason, note)
 }

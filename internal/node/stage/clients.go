@@ -29,7 +29,7 @@ func (t *task) observeClients(ctx context.Context, o *observation) error {
 		return err
 	}
 	for _, target := range targets {
-		t.clients = append(t.clients, subject{Volume: t.Volume, target: target})
+		t.clients = append(t.clients, Subject{Volume: t.Volume, Target: target})
 	}
 	o.clients = len(t.clients) > 0
 	return nil
@@ -83,7 +83,7 @@ func (s *Stager) clientRecords(ctx context.Context, v Volume) (targets []string,
 }
 
 // holdsNothing says whether a PavStage is but the record of a failure, or on its way out.
-func holdsNothing(stage *pavv1.PavStage) bool { return going(stage) || isRecord(stage) }
+func holdsNothing(stage *pavv1.PavStage) bool { return IsTerminating(stage) || IsRecord(stage) }
 
 // unstageClients unstages the volume for each client pod that is left.
 func (t *task) unstageClients(ctx context.Context) error {
@@ -98,7 +98,7 @@ func (t *task) unstageClients(ctx context.Context) error {
 
 // holder returns the PavStage that claims the volume for this node, on which stages of client pods hang.
 func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
-	stage, err := t.stageOf(ctx, subject{Volume: t.Volume})
+	stage, err := t.stageOf(ctx, Subject{Volume: t.Volume})
 	switch {
 	case err != nil:
 		return nil, err
@@ -110,4 +110,10 @@ func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
 		return nil, fmt.Errorf("%w: PavStage %q has the scope %s", ErrMismatch, stage.Name, stage.Spec.Scope)
 	}
 	return stage, nil
+}
+
+// Publications returns where the stage's volume is on record as published since the node's last start.
+func (s *Stager) Publications(ctx context.Context, stage string) ([]pavdir.Publication, error) {
+	all, err := s.dirs.Publications(ctx, stage)
+	return slices.DeleteFunc(all, func(p pavdir.Publication) bool { return !p.Same(s.boot) }), err
 }

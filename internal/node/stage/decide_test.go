@@ -47,7 +47,7 @@ func TestDecideStage(t *testing.T) {
 		"a completed staging pod that is still held is released": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Succeeded, true
 		}), want: stepConfirm},
-		"a failed staging pod of a staged volume is the keeper's": {o: with(staging, func(o *observation) {
+		"a failed staging pod of a staged volume is the monitor's": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
 		}), want: stepDone},
 		"a mounted volume of a pod that runs is confirmed": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepConfirm},

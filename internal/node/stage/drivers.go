@@ -51,7 +51,7 @@ func (s *Stager) HasStages(ctx context.Context, provisioner string) (bool, error
 func (s *Stager) ReportNoProvisioner(ctx context.Context, provisioner string) error {
 	stages, err := s.stagesOf(ctx, provisioner)
 	for i := range stages {
-		s.tellStage(ctx, &stages[i], corev1.EventTypeWarning, "ProvisionerMissing", fmt.Sprintf(
+		s.reportOnStage(ctx, &stages[i], corev1.EventTypeWarning, "ProvisionerMissing", fmt.Sprintf(
 			"PavProvisioner %q was removed by force while volume %s is staged on node %s: pods go on using the volume, but it cannot be unstaged; create the PavProvisioner again",
 			provisioner, stages[i].Spec.VolumeName, s.node))
 	}

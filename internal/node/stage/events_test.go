@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
 func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
@@ -29,14 +30,14 @@ func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects, events := &api{volumes: map[string]*corev1.PersistentVolume{}}, make(told, 2)
+			objects, events := &nodetest.API{Volumes: map[string]*corev1.PersistentVolume{}}, make(nodetest.Events, 2)
 			if test.change != nil {
 				volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 					ClaimRef:               &corev1.ObjectReference{Namespace: "apps", Name: "filled", UID: "filled-uid"},
 					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "handle"}},
 				}}
 				test.change(volume)
-				objects.volumes["pv"] = volume
+				objects.Volumes["pv"] = volume
 			}
 			work := &task{Stager: New(Config{Client: objects, Events: events}), stage: &pavv1.PavStage{Spec: pavv1.PavStageSpec{
 				Provisioner: "driver", VolumeName: "pv", VolumeHandle: "handle",

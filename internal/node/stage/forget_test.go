@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *testing.T) {
@@ -30,9 +29,9 @@ func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			n.withVolumes(v, "pv")
-			of := subject{Volume: v}
+			of := Subject{Volume: v}
 			if test.client != nil {
-				of.target = test.client.Target
+				of.Target = test.client.Target
 			}
 			stage := n.ledger(t, v, n.stager.namesOf(of)[0])
 			stage.Spec.Client, stage.Status.StagingFailure = test.client, test.failure
@@ -41,7 +40,7 @@ func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *
 			if err := task.forget(t.Context()); errors.Is(err, ErrFailed) != (test.failure != nil) || err != nil && test.failure == nil {
 				t.Errorf("got %v", err)
 			}
-			left := n.api.stages[stage.Name]
+			left := n.API.Stages[stage.Name]
 			if (left != nil) != test.kept {
 				t.Fatalf("got %v", left)
 			}
@@ -60,7 +59,7 @@ func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *
 func TestMetaOf_ALiveStageHasNoOwner(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
-	meta := n.stager.newTask(subject{Volume: v}, "").metaOf(persistentVolume(v, "pv", "pv"))
+	meta := n.stager.newTask(Subject{Volume: v}, "").metaOf(persistentVolume(v, "pv", "pv"))
 	if len(meta.OwnerReferences) > 0 || !slices.Contains(meta.Finalizers, pavv1.StageFinalizer) {
 		t.Errorf("got %+v", meta)
 	}
@@ -86,7 +85,7 @@ func TestHolder(t *testing.T) {
 			stage := n.ledger(t, v, shared)
 			stage.Spec.Scope = pavv1.StagingScopePod
 			test.change(stage)
-			if _, err := n.stager.newTask(subject{Volume: v, target: "/target"}, "").holder(t.Context()); !errors.Is(err, test.want) {
+			if _, err := n.stager.newTask(Subject{Volume: v, Target: "/target"}, "").holder(t.Context()); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -101,77 +100,15 @@ func TestForget_DeletesPodsWithoutAnOwner(t *testing.T) {
 			n := newNode(t)
 			n.withVolumes(v)
 			shared, _ := n.stager.names(v)
-			task := n.stager.newTask(subject{Volume: v}, "")
+			task := n.stager.newTask(Subject{Volume: v}, "")
 			task.stage = n.ledger(t, v, shared).DeepCopy()
-			pod := n.api.pods["stage-1"]
+			pod := n.API.Pods["stage-1"]
 			pod.OwnerReferences, pod.Status.Phase = owners, corev1.PodSucceeded
 			task.stagingPod = pod.DeepCopy()
 			must(t, task.forget(t.Context()))
-			if _, left := n.api.pods["stage-1"]; left != (owners != nil) {
+			if _, left := n.API.Pods["stage-1"]; left != (owners != nil) {
 				t.Errorf("the pod is left: %t", left)
 			}
 		})
-	}
-}
-
-func TestOutcomes_OfAPodWithoutAnOwnerIsNeeded_WhileItsStageKnowsIt(t *testing.T) {
-	v := Volume{Driver: "driver", Handle: "handle"}
-	n := newNode(t)
-	n.withVolumes(v)
-	shared, _ := n.stager.names(v)
-	stage := n.ledger(t, v, shared)
-	pod := n.api.pods["stage-1"].DeepCopy()
-	pod.OwnerReferences, pod.Annotations = nil, map[string]string{pavv1.AttemptAnnotation: "1", pavv1.NodeAnnotation: "node"}
-	pod.Name = workflow.Name(pavv1.WorkflowStaging, string(stage.UID), "1")
-	stage.Status.StagingPod.Name = pod.Name
-	recorded := func() bool {
-		is, err := (&outcomes{stager: n.stager}).recorded(t.Context(), pod)
-		must(t, err)
-		return is
-	}
-	if recorded() {
-		t.Error("the pod may go before its outcome is recorded")
-	}
-	stage.Status.StagingPod = nil
-	if !recorded() {
-		t.Error("the pod is kept, and nobody needs it")
-	}
-}
-
-// The last event of a pod that is held may come while its stage still needs it, so that the stage's next one counts.
-func TestOutcomes_PodIsLookedAtAgainWhenItsStageHasGoneOn(t *testing.T) {
-	v := Volume{Driver: "driver", Handle: "handle"}
-	n := newNode(t)
-	n.withVolumes(v)
-	shared, _ := n.stager.names(v)
-	stage := n.ledger(t, v, shared)
-	o := &outcomes{stager: n.stager, cache: n.api}
-	pod := n.api.pods["stage-1"]
-	pod.Labels = map[string]string{pavv1.StageLabel: stage.Name, pavv1.WorkflowLabel: pavv1.WorkflowStaging}
-	pod.OwnerReferences = []metav1.OwnerReference{{Name: stage.Name, UID: stage.UID, Controller: new(true)}}
-	pod.Finalizers, pod.Status.Phase = []string{pavv1.PodFinalizer}, corev1.PodFailed
-	if got := o.heldOf(t.Context(), stage); len(got) != 0 {
-		t.Errorf("a pod that is not deleted is looked at: %v", got)
-	}
-	pod.DeletionTimestamp = &metav1.Time{}
-	other := stage.DeepCopy()
-	other.Name = "other"
-	if got := o.heldOf(t.Context(), other); len(got) != 0 {
-		t.Errorf("the pod of another stage is looked at: %v", got)
-	}
-
-	for _, needed := range []bool{true, false} {
-		if !needed {
-			stage.Status.StagingPod = nil
-		}
-		requests := o.heldOf(t.Context(), stage)
-		if len(requests) != 1 {
-			t.Fatalf("looks at %v", requests)
-		}
-		_, err := o.Reconcile(t.Context(), requests[0])
-		must(t, err)
-		if held := len(n.api.pods["stage-1"].Finalizers) > 0; held != needed {
-			t.Errorf("held: %t, needed: %t", held, needed)
-		}
 	}
 }

@@ -16,15 +16,15 @@ type inflight struct {
 	shared    map[string][]string // targets by volume, in the order in which they were claimed
 
 	// yielders are what the agent does by itself, by volume: kubelet's calls come first.
-	yielders map[string]map[*yielder]struct{}
+	yielders map[string]map[*preemptible]struct{}
 }
 
 func newInflight() *inflight {
-	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, yielders: map[string]map[*yielder]struct{}{}}
+	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, yielders: map[string]map[*preemptible]struct{}{}}
 }
 
-// whole claims a volume for one call. The returned function gives it back.
-func (f *inflight) whole(volume string) (func(), error) {
+// lockVolume claims a volume for one call. The returned function gives it back.
+func (f *inflight) lockVolume(volume string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.exclusive[volume] || len(f.shared[volume]) > 0 {
@@ -38,8 +38,8 @@ func (f *inflight) whole(volume string) (func(), error) {
 	}, nil
 }
 
-// part claims a target of a volume for one call. The returned function gives it back.
-func (f *inflight) part(volume, target string) (func(), error) {
+// lockTarget claims a target of a volume for one call. The returned function gives it back.
+func (f *inflight) lockTarget(volume, target string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.exclusive[volume] || f.exclusive[target] {
@@ -58,8 +58,8 @@ func (f *inflight) part(volume, target string) (func(), error) {
 	}, nil
 }
 
-// all claims names of stages for one call, all of them or none. The returned function gives them back.
-func (f *inflight) all(names ...string) (func(), error) {
+// lockStages claims names of stages for one call, all of them or none. The returned function gives them back.
+func (f *inflight) lockStages(names ...string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if slices.ContainsFunc(names, func(name string) bool { return f.exclusive[name] }) {
@@ -85,21 +85,21 @@ func (f *inflight) first(volume, target string) bool {
 	return len(f.shared[volume]) > 0 && f.shared[volume][0] == target
 }
 
-// yielder is something that gives way.
-type yielder struct {
+// preemptible is something that gives way.
+type preemptible struct {
 	cancel context.CancelFunc
 	over   chan struct{}
 }
 
-// yielding returns a context that ends when a call about the volume must not wait for what the agent does
+// preemptible returns a context that ends when a call about the volume must not wait for what the agent does
 // by itself. The returned function is to be called when that is over, and has given back what it claimed.
-func (f *inflight) yielding(ctx context.Context, volume string) (context.Context, func()) {
+func (f *inflight) preemptible(ctx context.Context, volume string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	mine := &yielder{cancel: cancel, over: make(chan struct{})}
+	mine := &preemptible{cancel: cancel, over: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.yielders[volume] == nil {
-		f.yielders[volume] = map[*yielder]struct{}{}
+		f.yielders[volume] = map[*preemptible]struct{}{}
 	}
 	f.yielders[volume][mine] = struct{}{}
 	return ctx, func() {
@@ -119,7 +119,7 @@ func (f *inflight) interrupt(ctx context.Context, volume string) {
 	ctx, cancel := context.WithTimeout(ctx, courtesy)
 	defer cancel()
 	f.mu.Lock()
-	var found []*yielder
+	var found []*preemptible
 	for y := range f.yielders[volume] {
 		found = append(found, y)
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,7 +14,7 @@ import (
 
 // recordOf returns the file that has the record of a stage.
 func (n *testNode) recordOf(stage string) string {
-	return filepath.Join(filepath.Dir(n.dirs.Volume(stage)), "stage.json")
+	return filepath.Join(filepath.Dir(n.Dirs.Volume(stage)), "stage.json")
 }
 
 // losses are the ways in which a record can be lost.
@@ -45,12 +44,10 @@ func TestPublish_WithoutARecord_IsAskedAgain_AndTheKeeperRestoresIt(t *testing.T
 			if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), stage) {
 				t.Errorf("got %v, want ErrBusy", err)
 			}
-			if _, called := n.calls[stage]; !called {
-				t.Error("the keeper has not heard of it")
+			if !n.ended[stage] {
+				t.Error("nothing is told of the end of the call")
 			}
-			if _, err := n.endOrphan(t.Context(), stage, n.api.stages[stage]); err != nil {
-				t.Error(err)
-			}
+			must(t, n.stager.RestoreRecord(t.Context(), n.API.Stages[stage]))
 			must(t, n.stager.Publish(t.Context(), v, p))
 			n.mustBeMounted(t, p.Target, true)
 			must(t, n.stager.Unpublish(t.Context(), v, p.Target))
@@ -64,13 +61,13 @@ func TestRestoreRecord_KeepsAwayFromCalls_AndFromWhatIsNotStaged(t *testing.T) {
 	stage, _ := n.stager.names(v)
 	found := n.ledger(t, v, stage).DeepCopy()
 	must(t, os.Remove(n.recordOf(stage)))
-	release, err := n.stager.claim(subject{Volume: v})
+	release, err := n.stager.Lock(Subject{Volume: v})
 	must(t, err)
-	must(t, n.stager.restoreRecord(t.Context(), found))
+	must(t, n.stager.RestoreRecord(t.Context(), found))
 	release()
-	n.api.stages[stage].Status.Phase = pavv1.StageUnstaging
-	must(t, n.stager.restoreRecord(t.Context(), found))
-	if record, err := n.dirs.Recorded(t.Context(), stage); err != nil || record != nil {
+	n.API.Stages[stage].Status.Phase = pavv1.StageUnstaging
+	must(t, n.stager.RestoreRecord(t.Context(), found))
+	if record, err := n.Dirs.Recorded(t.Context(), stage); err != nil || record != nil {
 		t.Errorf("got %v, %v, want no record", record, err)
 	}
 }
@@ -85,7 +82,7 @@ func TestStage_WhereTheVolumeIsStaged_RestoresTheRecord(t *testing.T) {
 			n.ledger(t, v, stage)
 			lose(t, n, stage)
 			must(t, n.stager.Stage(t.Context(), v, Staging{Mode: corev1.PersistentVolumeFilesystem}))
-			record, err := n.dirs.Recorded(t.Context(), stage)
+			record, err := n.Dirs.Recorded(t.Context(), stage)
 			must(t, err)
 			if record == nil || record.VolumeName != "pv" || record.Handle != v.Handle || record.BootID != "boot" {
 				t.Errorf("got %+v", record)
@@ -126,8 +123,8 @@ func TestUnpublish_WithoutARecord_FindsTheClientsStageInTheLedger(t *testing.T) 
 			client.Status.Phase, client.Status.StagingPod = pavv1.StageUnstaging, nil // what is left to do needs no pod
 			lose(t, n, stage)
 			must(t, n.stager.Unpublish(t.Context(), v, target))
-			if len(n.api.stages) > 0 {
-				t.Errorf("the client's PavStage is left: %v", n.api.stages)
+			if len(n.API.Stages) > 0 {
+				t.Errorf("the client's PavStage is left: %v", n.API.Stages)
 			}
 		})
 	}
@@ -137,7 +134,7 @@ func TestATornRecord_DoesNotStopWhatOtherVolumesNeed(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	n.withVolumes(v, "pv")
-	must(t, n.dirs.Prepare(t.Context(), "stage-other"))
+	must(t, n.Dirs.Prepare(t.Context(), "stage-other"))
 	must(t, os.WriteFile(n.recordOf("stage-other"), nil, 0o600))
 	p := n.publicationFor(t, "a")
 	p.Single = true
@@ -160,50 +157,48 @@ func TestKeeper_FolderWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
 	p := n.publicationFor(t, "a")
 	must(t, n.stager.Publish(t.Context(), v, p))
 	losses()["torn"](t, n, stage)
-	if err := n.stager.sweepFolder(t.Context(), stage); !errors.Is(err, ErrBusy) {
+	if err := n.stager.RemoveUnknown(t.Context(), stage); !errors.Is(err, ErrBusy) {
 		t.Errorf("while a client has the volume: got %v, want ErrBusy", err)
 	}
-	n.mustBeMounted(t, n.dirs.Volume(stage), true)
+	n.mustBeMounted(t, n.Dirs.Volume(stage), true)
 	must(t, n.stager.unpublish(t.Context(), v, p.Target))
-	n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-	must(t, n.keep(t.Context(), stage))
-	n.wg.Wait()
-	if exists, err := n.dirs.Exists(t.Context(), stage); err != nil || exists {
+	must(t, n.stager.RemoveUnknown(t.Context(), stage))
+	if exists, err := n.Dirs.Exists(t.Context(), stage); err != nil || exists {
 		t.Errorf("the folder exists: %t, %v", exists, err)
 	}
 }
 
-// Between the keeper's look at a folder that nobody knows and its removal, kubelet may ask for the volume.
+// Between the monitor's look at a folder that nobody knows and its removal, kubelet may ask for the volume.
 func TestSweepFolder_OfAStageThatACallHasMade_LeavesIt(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
 	n.withVolumes(v)
-	for _, of := range []subject{{Volume: v}, {Volume: v, target: "/target"}} {
+	for _, of := range []Subject{{Volume: v}, {Volume: v, Target: "/target"}} {
 		for _, name := range n.stager.namesOf(of) {
-			must(t, n.dirs.Prepare(t.Context(), name))
-			release, err := n.stager.claim(of)
+			must(t, n.Dirs.Prepare(t.Context(), name))
+			release, err := n.stager.Lock(of)
 			must(t, err)
-			if err := n.stager.sweepFolder(t.Context(), name); !errors.Is(err, ErrBusy) {
+			if err := n.stager.RemoveUnknown(t.Context(), name); !errors.Is(err, ErrBusy) {
 				t.Errorf("during the call: got %v, want ErrBusy", err)
 			}
 			release()
 			n.ledger(t, v, name)
-			must(t, n.stager.sweepFolder(t.Context(), name))
-			delete(n.api.stages, name)
+			must(t, n.stager.RemoveUnknown(t.Context(), name))
+			delete(n.API.Stages, name)
 			n.mustExist(t, name, true)
-			must(t, n.stager.sweepFolder(t.Context(), name))
+			must(t, n.stager.RemoveUnknown(t.Context(), name))
 			n.mustExist(t, name, false)
 		}
 	}
 	v = n.staged(t)
 	name, _ := n.stager.names(v)
-	must(t, n.stager.sweepFolder(t.Context(), name))
+	must(t, n.stager.RemoveUnknown(t.Context(), name))
 	n.mustExist(t, name, true)
 }
 
 func (n *testNode) mustExist(t *testing.T, stage string, want bool) {
 	t.Helper()
-	exists, err := n.dirs.Exists(t.Context(), stage)
+	exists, err := n.Dirs.Exists(t.Context(), stage)
 	must(t, err)
 	if exists != want {
 		t.Errorf("the folder of %s exists: %t", stage, exists)

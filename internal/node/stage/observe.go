@@ -24,7 +24,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 	if err := t.observeNode(ctx, &o); err != nil {
 		return o, err
 	}
-	if t.stage == nil || going(t.stage) {
+	if t.stage == nil || IsTerminating(t.stage) {
 		o.going = t.stage != nil
 		return o, t.observeLeftover(ctx, &o)
 	}
@@ -57,15 +57,15 @@ func (t *task) observeLedger(o *observation) {
 	o.covering = status.Restaging && status.Phase == pavv1.StageStaging && isCovering(status)
 	o.validated = status.Validated || status.StagingPod != nil || !needsValidation(t.stage)
 	// A stage that only claims the volume has no mounts.
-	o.thisBoot = status.BootID == "" || t.isThisBoot(status) || o.claimOnly && o.validated
+	o.thisBoot = status.BootID == "" || t.IsThisBoot(status) || o.claimOnly && o.validated
 	o.mismatch = !t.matches() && status.Phase != pavv1.StageUnstaging
 	o.validationIntended = status.ValidationPod != nil
 	o.stagingIntended = status.StagingPod != nil
 	o.unstagingIntended = status.UnstagingPod != nil
 }
 
-// isThisBoot reports whether what the status tells of was done since the node's last start.
-func (s *Stager) isThisBoot(status *pavv1.PavStageStatus) bool {
+// IsThisBoot reports whether what the status tells of was done since the node's last start.
+func (s *Stager) IsThisBoot(status *pavv1.PavStageStatus) bool {
 	return s.boot.Same(pavdir.Boot{BootID: status.BootID, NodeStart: status.NodeStart})
 }
 
@@ -82,7 +82,7 @@ func (t *task) matches() bool {
 
 // observeNode gathers what is mounted on the node.
 func (t *task) observeNode(ctx context.Context, o *observation) error {
-	names := t.namesOf(t.subject)
+	names := t.namesOf(t.Subject)
 	var err error
 	if t.attached, err = t.attachedAs(ctx, names...); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (t *task) observeNode(ctx context.Context, o *observation) error {
 	o.attached = t.attached != ""
 	t.published = nil
 	for _, name := range names {
-		published, err := t.livePublications(ctx, name)
+		published, err := t.Publications(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (s *Stager) anyHeld(ctx context.Context, publications []publication) (bool,
 // observeLeftover gathers whether the node has a folder for one of the names, as where a PavStage was forced
 // away; nothing of the record of a failure is to have one either.
 func (t *task) observeLeftover(ctx context.Context, o *observation) error {
-	for _, name := range t.namesOf(t.subject) {
+	for _, name := range t.namesOf(t.Subject) {
 		exists, err := t.dirs.Exists(ctx, name)
 		if err != nil {
 			return err
@@ -174,22 +174,27 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	return err
 }
 
-// going says whether a PavStage is being deleted and holds nothing any more: only somebody else's
+// IsTerminating says whether a PavStage is being deleted and holds nothing any more: only somebody else's
 // finalizer keeps it.
-func going(stage *pavv1.PavStage) bool {
+func IsTerminating(stage *pavv1.PavStage) bool {
 	return stage.DeletionTimestamp != nil && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// find reads the subject's PavStage on this node. One of another node does not count: that the
+// IsRecord says whether a PavStage is but the record of a failed attempt, which holds nothing.
+func IsRecord(stage *pavv1.PavStage) bool {
+	return stage.Status.Phase == pavv1.StageFailed && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
+}
+
+// findAll reads the subject's PavStage on this node. One of another node does not count: that the
 // other node holds the volume shows when this node tries to create its own.
 func (t *task) find(ctx context.Context) error {
 	var err error
-	t.stage, err = t.stageOf(ctx, t.subject)
+	t.stage, err = t.stageOf(ctx, t.Subject)
 	return err
 }
 
 // stageOf returns the subject's PavStage on this node, or nil where there is none.
-func (s *Stager) stageOf(ctx context.Context, of subject) (*pavv1.PavStage, error) {
+func (s *Stager) stageOf(ctx context.Context, of Subject) (*pavv1.PavStage, error) {
 	for _, name := range s.namesOf(of) {
 		stage := &pavv1.PavStage{}
 		err := s.client.Get(ctx, client.ObjectKey{Name: name}, stage)
@@ -276,12 +281,12 @@ func restagingBackoff(status *pavv1.PavStageStatus, failures int, now time.Time)
 
 // remaining returns how long to wait after a failure that is the last of so many.
 func remaining(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Duration {
-	return max(last.Time.Add(pauseAfter(failures)).Sub(now), 0)
+	return max(last.Time.Add(PauseAfter(failures)).Sub(now), 0)
 }
 
-// pauseAfter returns how long to wait after so many failures: a second after the first, doubled with each
+// PauseAfter returns how long to wait after so many failures: a second after the first, doubled with each
 // further one, and five minutes at most.
-func pauseAfter(failures int) time.Duration {
+func PauseAfter(failures int) time.Duration {
 	const longest = 5 * time.Minute
 	if failures < 10 {
 		return min(time.Second<<max(failures-1, 0), longest)

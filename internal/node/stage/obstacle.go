@@ -64,7 +64,7 @@ func (t *troubles) forget(stage string) {
 	delete(t.of, stage)
 }
 
-// settle drops what a stage has met, which is over. A wish that was granted stays on the stage, and granted: one
+// burst drops what a stage has met, which is over. A wish that was granted stays on the stage, and granted: one
 // by a clock that is ahead of ours would count again otherwise.
 func (t *troubles) settle(stage string) {
 	t.mu.Lock()

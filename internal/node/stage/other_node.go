@@ -41,7 +41,7 @@ func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool
 func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error {
 	held := fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
 	if t.troubles.isNewHolder(want.Name, other.UID) {
-		t.tellStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observability.Clip(fmt.Sprintf(
+		t.reportOnStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observability.Clip(fmt.Sprintf(
 			"volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it; if it is lost for good, delete its Node, or taint it %s",
 			want.Spec.VolumeName, other.Spec.NodeName, other.Name, corev1.TaintNodeOutOfService), observability.MaxNote))
 		return held
@@ -106,11 +106,11 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 	if found.Spec.NodeName == t.node {
 		return nil // It has come in between: the next look finds it.
 	}
-	if going(found) {
+	if IsTerminating(found) {
 		t.stage = found
 		return t.yield(ctx)
 	}
-	if isRecord(found) {
+	if IsRecord(found) {
 		err := t.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavStage %q of a failed attempt: %w", found.Name, err)

@@ -28,7 +28,7 @@ func (t *task) users(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), usersPatience)
 	defer cancel()
 	var points []string
-	for _, name := range t.namesOf(t.subject) {
+	for _, name := range t.namesOf(t.Subject) {
 		users, err := t.dirs.Users(ctx, name)
 		if err != nil {
 			return fmt.Sprintf(": its /pav is still mounted: %v", err)

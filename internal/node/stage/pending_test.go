@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -20,15 +21,15 @@ func TestUnstage_ThatWaitsForPav_NamesWhereItIsMounted(t *testing.T) {
 	n := newNode(t)
 	volume := Volume{Driver: "driver", Handle: "handle"}
 	name, _ := n.stager.names(volume)
-	n.stage(t, func(stage *pavv1.PavStage) {
+	n.PutStage(t, func(stage *pavv1.PavStage) {
 		stage.Name = name
 		stage.Status.Phase = pavv1.StageUnstaging
 	})
-	n.api.stages = map[string]*pavv1.PavStage{name: n.api.stages["stage-a"]}
-	n.api.pods = nil
-	target := n.podFolder(t, "staging-uid") + "/mount"
-	must(t, n.dirs.Prepare(t.Context(), name))
-	must(t, n.dirs.Publish(t.Context(), name, target))
+	n.API.Stages = map[string]*pavv1.PavStage{name: n.API.Stages["stage-a"]}
+	n.API.Pods = nil
+	target := n.PodDirectory(t, "staging-uid") + "/mount"
+	must(t, n.Dirs.Prepare(t.Context(), name))
+	must(t, n.Dirs.Publish(t.Context(), name, target))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -62,10 +63,10 @@ func TestWaitsForUsers(t *testing.T) {
 func TestBind_OfWhatHangs_IsNotBegunTwice(t *testing.T) {
 	n := newNode(t)
 	hanging := t.TempDir()
-	d := serveFUSE(t, hanging)
-	goOn := d.hang()
+	d := nodetest.ServeFUSE(t, hanging)
+	goOn := d.Hang()
 	t.Cleanup(func() { must(t, unix.Unmount(hanging, unix.MNT_DETACH)) })
-	binding := Binding{Source: hanging + "/volume", Target: n.podFolder(t, "client-uid") + "/mount"}
+	binding := Binding{Source: hanging + "/volume", Target: n.PodDirectory(t, "client-uid") + "/mount"}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := n.stager.mounts.Bind(ctx, binding); !errors.Is(err, context.DeadlineExceeded) {
@@ -79,7 +80,7 @@ func TestBind_OfWhatHangs_IsNotBegunTwice(t *testing.T) {
 		}
 	}
 	other := binding
-	other.Source, other.Target = t.TempDir(), n.podFolder(t, "another-uid")+"/mount"
+	other.Source, other.Target = t.TempDir(), n.PodDirectory(t, "another-uid")+"/mount"
 	must(t, n.stager.mounts.Bind(t.Context(), other))
 	must(t, n.stager.mounts.Unmount(t.Context(), other.Target))
 	goOn()

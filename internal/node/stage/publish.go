@@ -54,8 +54,8 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) (err erro
 }
 
 func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
-	of := subject{Volume: v, target: p.Target}
-	release, err := s.claim(of)
+	of := Subject{Volume: v, Target: p.Target}
+	release, err := s.Lock(of)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Stager) recorded(ctx context.Context, v Volume) (string, *pavdir.Stage,
 }
 
 // mustBeRecorded returns the name of the volume's stage and what the node has on record of it. Where that has
-// been lost, the error is ErrBusy, and the keeper hears of it, who restores it: kubelet, which believes that
+// been lost, the error is ErrBusy, and the monitor restores it: kubelet, which believes that
 // the volume is staged, would not ask for that again.
 func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.Stage, error) {
 	name, record, err := s.recorded(ctx, v)
@@ -137,8 +137,8 @@ func (s *Stager) folderOf(ctx context.Context, v Volume) (string, error) {
 }
 
 // publishStaged stages the volume for one client pod, and makes it available to that.
-func (s *Stager) publishStaged(ctx context.Context, of subject, p Publication) error {
-	name := s.clientName(of.Volume, of.target)
+func (s *Stager) publishStaged(ctx context.Context, of Subject, p Publication) error {
+	name := s.clientName(of.Volume, of.Target)
 	defer s.tell(name)
 	t := s.newTask(of, p.Mode)
 	t.user, t.readOnly = p.Client, p.Options.ReadOnly
@@ -160,7 +160,7 @@ func (s *Stager) isDetached(ctx context.Context, v Volume, err error) (bool, err
 	if !errors.Is(err, errDetached) {
 		return false, nil
 	}
-	stage, err := s.stageOf(ctx, subject{Volume: v})
+	stage, err := s.stageOf(ctx, Subject{Volume: v})
 	return stage != nil && stage.Status.Phase == pavv1.StageStaged && !stage.Status.Restaging, err
 }
 
@@ -188,7 +188,7 @@ func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 // isPublished says whether a target is published already as is asked for. The error is ErrMismatch where it
 // is in another way: a view that can be written to must not stand in for a read-only one.
 func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (bool, error) {
-	all, err := s.livePublications(ctx, stage)
+	all, err := s.Publications(ctx, stage)
 	if err != nil {
 		return false, err
 	}
@@ -215,7 +215,7 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 	if !s.inflight.first(v.key(), target) {
 		return fmt.Errorf("%w: it is being published to another pod, or taken from it", ErrBusy)
 	}
-	all, err := s.livePublications(ctx, stage)
+	all, err := s.Publications(ctx, stage)
 	if err != nil {
 		return err
 	}
@@ -252,9 +252,9 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 // Unpublish takes a volume away from a client pod, and removes the target. It may be repeated. With scope
 // Pod, the volume is unstaged for the pod as Unstage says; otherwise no API server is needed.
 func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
-	of := subject{Volume: v, target: target}
+	of := Subject{Volume: v, Target: target}
 	s.inflight.interrupt(ctx, v.key())
-	release, err := s.claim(of)
+	release, err := s.Lock(of)
 	if err != nil {
 		return err
 	}

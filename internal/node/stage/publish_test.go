@@ -19,19 +19,19 @@ func (n *testNode) staged(t *testing.T) Volume {
 	t.Helper()
 	v := Volume{Driver: "driver", Handle: "published"}
 	name, _ := n.stager.names(v)
-	must(t, n.dirs.Record(t.Context(), name, pavdir.Stage{
+	must(t, n.Dirs.Record(t.Context(), name, pavdir.Stage{
 		Driver: v.Driver, Handle: v.Handle, VolumeName: "pv", Mode: corev1.PersistentVolumeFilesystem,
 		Scope: string(pavv1.StagingScopeNode), Boot: pavdir.Boot{BootID: "boot"},
 	}))
-	must(t, os.MkdirAll(n.dirs.Volume(name), 0o755))
-	must(t, unix.Mount("volume", n.dirs.Volume(name), "tmpfs", 0, ""))
+	must(t, os.MkdirAll(n.Dirs.Volume(name), 0o755))
+	must(t, unix.Mount("volume", n.Dirs.Volume(name), "tmpfs", 0, ""))
 	return v
 }
 
 // publicationFor returns what kubelet asks for on behalf of a pod.
 func (n *testNode) publicationFor(t *testing.T, pod string) Publication {
 	t.Helper()
-	folder := filepath.Join(n.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
+	folder := filepath.Join(n.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
 	must(t, os.MkdirAll(folder, 0o750))
 	return Publication{Target: folder + "/mount", Mode: corev1.PersistentVolumeFilesystem}
 }
@@ -71,7 +71,7 @@ func TestPublish_IsRepeatable_AndSoIsUnpublish(t *testing.T) {
 		}
 	}
 	name, _ := n.stager.names(v)
-	if left, err := n.dirs.Publications(t.Context(), name); err != nil || len(left) != 0 {
+	if left, err := n.Dirs.Publications(t.Context(), name); err != nil || len(left) != 0 {
 		t.Errorf("on record is still %v, %v", left, err)
 	}
 }
@@ -88,7 +88,7 @@ func TestPublish_Refusals(t *testing.T) {
 		"a volume that is not staged": {volume: Volume{Driver: "driver", Handle: "other"}, want: ErrNotStaged},
 		"another mode":                {volume: v, change: func(p *Publication) { p.Mode = corev1.PersistentVolumeBlock }, want: ErrMismatch},
 		"another persistent volume": {volume: v, change: func(p *Publication) {
-			p.Target = filepath.Join(n.kubelet, "pods/a/volumes/kubernetes.io~csi/twin/mount")
+			p.Target = filepath.Join(n.Kubelet, "pods/a/volumes/kubernetes.io~csi/twin/mount")
 		}, want: ErrRefused},
 	}
 	for name, test := range tests {
@@ -109,7 +109,7 @@ func TestPublish_BetweenAttempts_IsToBeAskedAgain(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	name, _ := n.stager.names(v)
-	must(t, n.dirs.Detach(t.Context(), name))
+	must(t, n.Dirs.Detach(t.Context(), name))
 	p := n.publicationFor(t, "a")
 	if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v, want ErrBusy", err)
@@ -136,10 +136,10 @@ func TestPublish_OfAReadOnlyStage_IsReadOnly(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	name, _ := n.stager.names(v)
-	record, err := n.dirs.Recorded(t.Context(), name)
+	record, err := n.Dirs.Recorded(t.Context(), name)
 	must(t, err)
 	record.ReadOnly = true
-	must(t, n.dirs.Record(t.Context(), name, *record))
+	must(t, n.Dirs.Record(t.Context(), name, *record))
 	p := n.publicationFor(t, "a")
 	must(t, n.stager.Publish(t.Context(), v, p))
 	if err := os.WriteFile(p.Target+"/file", nil, 0o600); !errors.Is(err, unix.EROFS) {
@@ -159,14 +159,14 @@ func TestUnstage_OfWhatIsLeft_TakesItFromClientsFirst(t *testing.T) {
 	}
 	n.mustBeMounted(t, p.Target, true)
 
-	staging := n.kubelet + "/globalmount"
+	staging := n.Kubelet + "/globalmount"
 	must(t, os.Mkdir(staging, 0o755))
 	must(t, unix.Mount("stray", staging, "tmpfs", 0, ""))
 	must(t, n.stager.Unstage(t.Context(), v, staging))
 	n.mustBeMounted(t, p.Target, false)
 	n.mustBeMounted(t, staging, false)
 	name, _ := n.stager.names(v)
-	if exists, err := n.dirs.Exists(t.Context(), name); err != nil || exists {
+	if exists, err := n.Dirs.Exists(t.Context(), name); err != nil || exists {
 		t.Errorf("the folder exists: %t, %v", exists, err)
 	}
 }

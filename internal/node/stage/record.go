@@ -90,20 +90,20 @@ func (s *Stager) hasRecord(ctx context.Context, stage string) (bool, error) {
 	return record != nil, err
 }
 
-// restoreRecord does what mendRecord does for a stage, if it is there and Staged, between calls about it. It
+// RestoreRecord does what mendRecord does for a stage, if it is there and Staged, between calls about it. It
 // does nothing while there are some, which tell of their end.
-func (s *Stager) restoreRecord(ctx context.Context, stage *pavv1.PavStage) error {
+func (s *Stager) RestoreRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	if stage == nil || stage.Status.Phase != pavv1.StageStaged {
 		return nil
 	}
 	if has, err := s.hasRecord(ctx, stage.Name); err != nil || has {
 		return err
 	}
-	of := subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
+	of := Subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
 	if stage.Spec.Client != nil {
-		of.target = stage.Spec.Client.Target
+		of.Target = stage.Spec.Client.Target
 	}
-	release, err := s.claim(of)
+	release, err := s.Lock(of)
 	if err != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = scope, rawVolume, rawClaim, provisioned
 	stage.Spec.ReadOnly = stage.Spec.ReadOnly || t.ofClient() && t.readOnly
 	if t.ofClient() {
-		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.target}
+		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.Target}
 	}
 	return stage, nil
 }
@@ -159,7 +159,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
 	name := podplan.StageName(volume, t.node)
 	if t.ofClient() {
-		name = t.clientName(t.Volume, t.target)
+		name = t.clientName(t.Volume, t.Target)
 	}
 	return metav1.ObjectMeta{
 		Name:       name,

@@ -32,13 +32,13 @@ func (s *Stager) Restage(ctx context.Context, name string) error {
 	if err != nil || record == nil {
 		return err
 	}
-	of := subject{Volume: Volume{Driver: record.Driver, Handle: record.Handle}}
+	of := Subject{Volume: Volume{Driver: record.Driver, Handle: record.Handle}}
 	if record.Client != nil {
-		of.target = record.Client.Target
+		of.Target = record.Client.Target
 	}
-	yielding, end := s.inflight.yielding(ctx, of.key())
+	yielding, end := s.inflight.preemptible(ctx, of.key())
 	defer end()
-	release, err := s.claim(of)
+	release, err := s.Lock(of)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (h Host) Fence(ctx context.Context, path string) error {
 }
 
 // fenceAll sees to it that the dead volume never answers again, be it that its daemon, which is cut off from
-// its servers, gave the kernel's answer itself. Where the node cannot do that, the keeper's patience has to do.
+// its servers, gave the kernel's answer itself. Where the node cannot do that, its timeout has to do.
 func (t *task) fenceAll(ctx context.Context, paths []string) error {
 	fencer, is := t.mounts.(Fencer)
 	if !is {
@@ -159,11 +159,11 @@ func (t *task) tellUnfenced(ctx context.Context, reason error) error {
 		return nil
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionTrue, string(lossDead), words)
+		t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionTrue, pavv1.ReasonVolumeDead, words)
 	}); err != nil {
 		return err
 	}
-	t.eventf(ctx, corev1.EventTypeWarning, string(lossDead), "%s", words)
+	t.eventf(ctx, corev1.EventTypeWarning, pavv1.ReasonVolumeDead, "%s", words)
 	return nil
 }
 

@@ -16,20 +16,20 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // ofStage returns a call's view of the stage "stage-a", as it is now.
 func (n *testNode) ofStage(t *testing.T) *task {
 	t.Helper()
-	task := n.stager.newTask(subject{Volume: Volume{Driver: "driver", Handle: "handle"}}, "")
-	stage, err := n.get(t.Context(), "stage-a")
-	must(t, err)
+	task := n.stager.newTask(Subject{Volume: Volume{Driver: "driver", Handle: "handle"}}, "")
+	stage := n.API.Stages["stage-a"].DeepCopy()
 	task.stage = stage
 	attached, err := n.stager.attachedAs(t.Context(), "stage-a")
 	must(t, err)
 	task.attached = attached
-	task.published, err = n.stager.livePublications(t.Context(), "stage-a")
+	task.published, err = n.stager.Publications(t.Context(), "stage-a")
 	must(t, err)
 	task.stagingPod, err = n.stager.runner.Get(t.Context(), stage.Status.StagingPod, stage.UID)
 	must(t, err)
@@ -39,13 +39,13 @@ func (n *testNode) ofStage(t *testing.T) *task {
 // staging makes a stage whose volume is being staged: a file system at /pav/volume, which is returned.
 func (n *testNode) staging(t *testing.T) string {
 	t.Helper()
-	n.stage(t, func(stage *pavv1.PavStage) {
+	n.PutStage(t, func(stage *pavv1.PavStage) {
 		stage.Spec.VolumeMode = corev1.PersistentVolumeFilesystem
 		stage.Spec.Volume = apiextensionsv1.JSON{Raw: []byte("{}")}
 		stage.Status.Phase = pavv1.StageStaging
 	})
-	must(t, n.dirs.Prepare(t.Context(), "stage-a"))
-	volume := filepath.Join(filepath.Dir(n.dirs.Volume("stage-a")), "pav", "volume")
+	must(t, n.Dirs.Prepare(t.Context(), "stage-a"))
+	volume := filepath.Join(filepath.Dir(n.Dirs.Volume("stage-a")), "pav", "volume")
 	must(t, os.Mkdir(volume, 0o755))
 	must(t, unix.Mount("volume", volume, "tmpfs", 0, ""))
 	return volume
@@ -73,7 +73,7 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			volume := n.staging(t)
-			n.api.stages["stage-a"].Status.Restaging = restaging
+			n.API.Stages["stage-a"].Status.Restaging = restaging
 			must(t, unix.Unmount(volume, 0))
 			must(t, n.ofStage(t).attach(t.Context()))
 			must(t, unix.Mount("another", volume, "tmpfs", 0, ""))
@@ -95,9 +95,9 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 func TestCover_IsOnRecordBeforeClientsHaveIt(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
-	n.api.stages["stage-a"].Status.Restaging = true
+	n.API.Stages["stage-a"].Status.Restaging = true
 	must(t, n.ofStage(t).attach(t.Context()))
-	n.publish(t, "boot")
+	n.Publish(t, "boot")
 	mounts := n.stager.mounts
 	n.stager.mounts = noBinds{Mounter: mounts}
 	if err := n.ofStage(t).cover(t.Context()); !errors.Is(err, errNoBind) {
@@ -122,8 +122,8 @@ func (noBinds) Bind(context.Context, Binding) error { return errNoBind }
 
 func TestBeginRestaging_FencesTheDeadVolume(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	n.attach(t).die()
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	n.Attach(t).Die()
 	fenced := &fences{Mounter: n.stager.mounts, err: errors.New("no such connection")}
 	n.stager.mounts = fenced
 	for range 2 {
@@ -133,8 +133,8 @@ func TestBeginRestaging_FencesTheDeadVolume(t *testing.T) {
 	}
 	n.wantPhase(t, pavv1.StageStaged, true)
 	degraded := meta.FindStatusCondition(n.ofStage(t).stage.Status.Conditions, pavv1.StageDegraded)
-	if degraded == nil || !strings.Contains(degraded.Message, "no such connection") || len(n.events) != 2 {
-		t.Errorf("got condition %v and %d events, want one that says why, told once to two", degraded, len(n.events))
+	if degraded == nil || !strings.Contains(degraded.Message, "no such connection") || len(n.Events) != 2 {
+		t.Errorf("got condition %v and %d events, want one that says why, told once to two", degraded, len(n.Events))
 	}
 
 	fenced.err = mount.ErrUnsupported
@@ -159,11 +159,11 @@ func (f *fences) Fence(context.Context, string) error {
 
 func TestHost_Fences(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
-	must(t, n.stager.mounts.(Fencer).Fence(t.Context(), n.dirs.Volume("stage-a")))
-	<-d.ended
-	if err := mount.Probe(n.dirs.Volume("stage-a")); !errors.Is(err, mount.ErrDead) {
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
+	must(t, n.stager.mounts.(Fencer).Fence(t.Context(), n.Dirs.Volume("stage-a")))
+	<-d.Ended
+	if err := mount.Probe(n.Dirs.Volume("stage-a")); !errors.Is(err, mount.ErrDead) {
 		t.Errorf("got %v, want %v", err, mount.ErrDead)
 	}
 }
@@ -174,30 +174,32 @@ func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
 	n.staging(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
 	name, _ := n.stager.names(v)
-	record, err := n.dirs.Recorded(t.Context(), "stage-a")
+	record, err := n.Dirs.Recorded(t.Context(), "stage-a")
 	must(t, err)
-	must(t, n.dirs.Record(t.Context(), name, *record))
-	stage := n.api.stages["stage-a"]
+	must(t, n.Dirs.Record(t.Context(), name, *record))
+	stage := n.API.Stages["stage-a"]
 	stage.Name, stage.Status.Phase = name, pavv1.StageStaged
-	n.api.stages = map[string]*pavv1.PavStage{name: stage}
-	n.stager.client = vanishing{api: n.api}
+	n.API.Stages = map[string]*pavv1.PavStage{name: stage}
+	n.stager.client = vanishing{API: n.API}
 
 	must(t, n.stager.Restage(t.Context(), name))
-	if exists, err := n.dirs.Exists(t.Context(), name); err != nil || !exists || len(n.api.stages) > 0 {
-		t.Errorf("got folder %t, stages %v, %v, want the folder left as it is, and no stage", exists, n.api.stages, err)
+	if exists, err := n.Dirs.Exists(t.Context(), name); err != nil || !exists || len(n.API.Stages) > 0 {
+		t.Errorf("got folder %t, stages %v, %v, want the folder left as it is, and no stage", exists, n.API.Stages, err)
 	}
 }
 
 // vanishing loses PavStages as soon as they are marked as being staged anew.
-type vanishing struct{ *api }
+type vanishing struct{ *nodetest.API }
 
-func (v vanishing) Status() client.SubResourceWriter { return vanishingStatus{status{api: v.api}} }
+func (v vanishing) Status() client.SubResourceWriter {
+	return vanishingStatus{nodetest.Status{API: v.API}}
+}
 
-type vanishingStatus struct{ status }
+type vanishingStatus struct{ nodetest.Status }
 
 func (v vanishingStatus) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
-	v.api.mu.Lock()
-	defer v.api.mu.Unlock()
-	delete(v.api.stages, object.GetName())
+	v.API.Lock()
+	defer v.API.Unlock()
+	delete(v.API.Stages, object.GetName())
 	return nil
 }

@@ -66,8 +66,8 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 			p.Client = pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid", Target: p.Target}
 			must(t, n.stager.Publish(t.Context(), v, p))
 
-			test.change(t, n, n.dirs.Volume(stage), p.Target)
-			o, err := n.stager.newTask(subject{Volume: v}, p.Mode).observe(t.Context())
+			test.change(t, n, n.Dirs.Volume(stage), p.Target)
+			o, err := n.stager.newTask(Subject{Volume: v}, p.Mode).observe(t.Context())
 			must(t, err)
 			if got := decideStage(o); got != test.want {
 				t.Errorf("the next step is %d, want %d; it sees %+v", got, test.want, o)
@@ -80,7 +80,7 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 // pod's directory among them. It ends with the test.
 func (n *testNode) container(t *testing.T, uid string) {
 	t.Helper()
-	hosts := filepath.Join(n.kubelet, "pods", uid, "etc-hosts")
+	hosts := filepath.Join(n.Kubelet, "pods", uid, "etc-hosts")
 	must(t, os.WriteFile(hosts, nil, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	command := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private", "sh", "-c", `mount --bind "$1" "$1"; echo ready; cat`, "sh", hosts)

@@ -8,8 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settleTime is how long a staging pod that runs may take to mount over a directory that it has called ready.
-const settleTime = 3 * time.Second
+// SettleTime is how long a staging pod that runs may take to mount over a directory that it has called ready.
+const SettleTime = 3 * time.Second
+
+// ExchangedMessage says that a staging pod has mounted something else at /pav/volume than what it called ready.
+const ExchangedMessage = "the staging pod has exchanged /pav/volume after it created /pav/ready" + tooEarly
 
 // tooEarly says what is wrong with a staging pod whose mount came after /pav/ready.
 const tooEarly = ": /pav/ready was created too early; create it when the mount is there, as after `until mountpoint -q /pav/volume; do sleep 0.1; done`"
@@ -32,7 +35,7 @@ func (s *settling) left(stage string, now time.Time) time.Duration {
 		since = now
 		s.since[stage] = now
 	}
-	return max(since.Add(settleTime).Sub(now), 0)
+	return max(since.Add(SettleTime).Sub(now), 0)
 }
 
 func (s *settling) forget(stage string) {

@@ -44,16 +44,16 @@ func TestSettling(t *testing.T) {
 			name, _ := n.stager.names(v)
 			n.withVolumes(v, "pv")
 			n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
-			must(t, n.stager.keepRecord(t.Context(), n.api.stages[name]))
-			must(t, n.dirs.Prepare(t.Context(), name))
-			volume := filepath.Join(filepath.Dir(n.dirs.Volume(name)), "pav/volume")
+			must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
+			must(t, n.Dirs.Prepare(t.Context(), name))
+			volume := filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/volume")
 			must(t, os.Mkdir(volume, 0o755))
 			test.before(t, volume)
 			must(t, os.WriteFile(filepath.Dir(volume)+"/ready", nil, 0o600))
 			now := time.Now()
 			n.stager.now = func() time.Time { return now }
 
-			task := n.stager.newTask(subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+			task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 			next := func(want step) {
 				t.Helper()
 				o, err := task.observe(t.Context())
@@ -62,8 +62,8 @@ func TestSettling(t *testing.T) {
 				if got != want {
 					t.Fatalf("the next step is %d, want %d; it sees %+v", got, want, o)
 				}
-				if got == stepWait && o.due() != settleTime {
-					t.Errorf("it looks again after %s, want %s", o.due(), settleTime)
+				if got == stepWait && o.due() != SettleTime {
+					t.Errorf("it looks again after %s, want %s", o.due(), SettleTime)
 				}
 			}
 			next(stepAttach)
@@ -72,11 +72,11 @@ func TestSettling(t *testing.T) {
 				next(stepWait)
 			}
 			test.meanwhile(t, volume)
-			now = now.Add(settleTime)
+			now = now.Add(SettleTime)
 			next(stepConfirm)
 			must(t, task.confirm(t.Context()))
 
-			status := n.api.stages[name].Status
+			status := n.API.Stages[name].Status
 			if test.failed == "" {
 				if status.Phase != pavv1.StageStaged {
 					t.Errorf("the phase is %s: %+v", status.Phase, status.StagingFailure)
@@ -86,7 +86,7 @@ func TestSettling(t *testing.T) {
 			if status.Phase != pavv1.StageUnstaging || !strings.Contains(status.StagingFailure.Message, test.failed) {
 				t.Errorf("the phase is %s, failure %+v", status.Phase, status.StagingFailure)
 			}
-			if attached, err := n.dirs.Attached(t.Context(), name); err != nil || attached {
+			if attached, err := n.Dirs.Attached(t.Context(), name); err != nil || attached {
 				t.Errorf("attached: %t, %v", attached, err)
 			}
 		})

@@ -61,8 +61,8 @@ type Stager struct {
 	clusterTime func() time.Time
 	// looked, if any, hears of the end of each call, with the name of its stage; health tells how volumes
 	// are. NewKeeper sets both.
-	looked func(name string)
-	health *health.Tracker
+	callEnded func(name string)
+	health    *health.Tracker
 }
 
 // Config is what a Stager works with.
@@ -124,9 +124,9 @@ type Staging struct {
 // If the pod fails, all is reverted as Unstage does before ErrFailed is returned. With scope Pod,
 // Publish does 3 to 5, for a PavStage of each client pod.
 func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
-	of := subject{Volume: v}
+	of := Subject{Volume: v}
 	s.inflight.interrupt(ctx, v.key())
-	release, err := s.claim(of)
+	release, err := s.Lock(of)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 // With scope Pod, this is done for each client pod's PavStage first. Path is kubelet's staging path, if
 // it is known: if something is mounted there, it is taken away.
 func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
-	of := subject{Volume: v}
+	of := Subject{Volume: v}
 	s.inflight.interrupt(ctx, v.key())
-	release, err := s.claim(of)
+	release, err := s.Lock(of)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 }
 
 // unstage removes every trace of the subject's stage.
-func (s *Stager) unstage(ctx context.Context, of subject) error {
+func (s *Stager) unstage(ctx context.Context, of Subject) error {
 	t := s.newTask(of, "")
 	t.ending = true
 	err := t.run(ctx, decideUnstage)
@@ -188,7 +188,7 @@ func (s *Stager) unstage(ctx context.Context, of subject) error {
 // task is one call's view of a stage.
 type task struct {
 	*Stager
-	subject
+	Subject
 
 	mode     corev1.PersistentVolumeMode // that is asked for; empty where any will do
 	user     pavdir.Client               // whom a PavStage of a client pod is for
@@ -201,7 +201,7 @@ type task struct {
 	attached      string          // the name under which the volume is attached, or nothing
 	published     []publication   // targets that have the volume, or may
 	inUseBy       []publication   // those of pods that still run, where the volume is to be unstaged
-	clients       []subject       // client pods' stages that hang on this one
+	clients       []Subject       // client pods' stages that hang on this one
 	full          string          // says that the node has no slot for a pod, where one is to be created
 	waiting       bool            // for nothing but kubelet to take /pav from pods that have it
 	validationPod *corev1.Pod
@@ -209,13 +209,13 @@ type task struct {
 	unstagingPod  *corev1.Pod
 }
 
-func (s *Stager) newTask(of subject, mode corev1.PersistentVolumeMode) *task {
-	return &task{Stager: s, subject: of, mode: mode}
+func (s *Stager) newTask(of Subject, mode corev1.PersistentVolumeMode) *task {
+	return &task{Stager: s, Subject: of, mode: mode}
 }
 
 // run takes steps until nothing is left to do, or ctx ends.
 func (t *task) run(ctx context.Context, decide func(observation) step) error {
-	woken, unsubscribe := t.hub.subscribe(t.namesOf(t.subject)...)
+	woken, unsubscribe := t.hub.subscribe(t.namesOf(t.Subject)...)
 	defer unsubscribe()
 
 	for {

@@ -14,21 +14,21 @@ import (
 
 func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T) {
 	f := newInflight()
-	endFirst, err := f.part("volume", "/a")
+	endFirst, err := f.lockTarget("volume", "/a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	endSecond, err := f.part("volume", "/b")
+	endSecond, err := f.lockTarget("volume", "/b")
 	if err != nil {
 		t.Errorf("two targets of a volume exclude each other: %v", err)
 	}
-	if _, err := f.part("volume", "/a"); !errors.Is(err, ErrBusy) {
+	if _, err := f.lockTarget("volume", "/a"); !errors.Is(err, ErrBusy) {
 		t.Errorf("one target twice: got %v, want ErrBusy", err)
 	}
-	if _, err := f.whole("volume"); !errors.Is(err, ErrBusy) {
+	if _, err := f.lockVolume("volume"); !errors.Is(err, ErrBusy) {
 		t.Errorf("staging while publishing: got %v, want ErrBusy", err)
 	}
-	endOther, err := f.whole("other")
+	endOther, err := f.lockVolume("other")
 	if err != nil {
 		t.Errorf("volumes exclude each other: %v", err)
 	}
@@ -36,11 +36,11 @@ func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T
 
 	endFirst()
 	endSecond()
-	end, err := f.whole("volume")
+	end, err := f.lockVolume("volume")
 	if err != nil {
 		t.Fatalf("staging after publishing: %v", err)
 	}
-	if _, err := f.part("volume", "/a"); !errors.Is(err, ErrBusy) {
+	if _, err := f.lockTarget("volume", "/a"); !errors.Is(err, ErrBusy) {
 		t.Errorf("publishing while staging: got %v, want ErrBusy", err)
 	}
 	end()
@@ -76,11 +76,11 @@ func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
 
 func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
 	f := newInflight()
-	endFirst, err := f.part("volume", "/a")
+	endFirst, err := f.lockTarget("volume", "/a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	endSecond, err := f.part("volume", "/b")
+	endSecond, err := f.lockTarget("volume", "/b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
 
 func TestInflight_WhatTheAgentDoesByItselfGivesWay(t *testing.T) {
 	f := newInflight()
-	yielding, end := f.yielding(t.Context(), "volume")
-	release, err := f.whole("volume")
+	yielding, end := f.preemptible(t.Context(), "volume")
+	release, err := f.lockVolume("volume")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestInflight_WhatTheAgentDoesByItselfGivesWay(t *testing.T) {
 		end()
 	}()
 	f.interrupt(t.Context(), "volume")
-	release, err = f.whole("volume")
+	release, err = f.lockVolume("volume")
 	if err != nil {
 		t.Errorf("it is not over: %v", err)
 	} else {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -16,16 +17,16 @@ type Volume struct {
 
 func (v Volume) key() string { return workflow.Hash(v.Driver, v.Handle) }
 
-// subject is what a PavStage of this node is for: a volume, or, with scope Pod, one target of a volume.
-type subject struct {
+// Subject is what a PavStage of this node is for: a volume, or, with scope Pod, one target of a volume.
+type Subject struct {
 	Volume
 
-	// target is kubelet's path in the client pod's folder; empty where the stage is the volume's.
-	target string
+	// Target is kubelet's path in the client pod's folder; empty where the stage is the volume's.
+	Target string
 }
 
 // ofClient says whether the stage is for one client pod.
-func (s subject) ofClient() bool { return s.target != "" }
+func (s Subject) ofClient() bool { return s.Target != "" }
 
 // names returns the names that the PavStage of a volume on this node can have, as stageplan.Names does.
 func (s *Stager) names(v Volume) (shared, exclusive string) {
@@ -38,22 +39,22 @@ func (s *Stager) clientName(v Volume, target string) string {
 }
 
 // namesOf returns the names that the PavStage of the subject can have.
-func (s *Stager) namesOf(of subject) []string {
+func (s *Stager) namesOf(of Subject) []string {
 	if of.ofClient() {
-		return []string{s.clientName(of.Volume, of.target)}
+		return []string{s.clientName(of.Volume, of.Target)}
 	}
 	shared, exclusive := s.names(of.Volume)
 	return []string{shared, exclusive}
 }
 
-// claim keeps other calls away from what a call about the subject works on, and the keeper from the folders
+// Lock keeps other calls away from what a call about the subject works on, and the monitor from the folders
 // that are known by the names of stages alone. The returned function gives it back.
-func (s *Stager) claim(of subject) (func(), error) {
-	release, err := s.claimVolume(of)
+func (s *Stager) Lock(of Subject) (func(), error) {
+	release, err := s.lockVolume(of)
 	if err != nil {
 		return nil, err
 	}
-	releaseNames, err := s.inflight.all(s.namesOf(of)...)
+	releaseNames, err := s.inflight.lockStages(s.namesOf(of)...)
 	if err != nil {
 		release()
 		return nil, err
@@ -64,19 +65,28 @@ func (s *Stager) claim(of subject) (func(), error) {
 	}, nil
 }
 
-func (s *Stager) claimVolume(of subject) (func(), error) {
+func (s *Stager) lockVolume(of Subject) (func(), error) {
 	if of.ofClient() {
-		return s.inflight.part(of.key(), of.target)
+		return s.inflight.lockTarget(of.key(), of.Target)
 	}
-	return s.inflight.whole(of.key())
+	return s.inflight.lockVolume(of.key())
 }
 
 // tell says to whoever looks after stages that a call about those of the names has ended.
 func (s *Stager) tell(names ...string) {
-	if s.looked == nil {
+	if s.callEnded == nil {
 		return
 	}
 	for _, name := range names {
-		s.looked(name)
+		s.callEnded(name)
 	}
+}
+
+// SubjectOf returns what a stage is of.
+func SubjectOf(stage *pavv1.PavStage) Subject {
+	of := Subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
+	if c := stage.Spec.Client; c != nil {
+		of.Target = c.Target
+	}
+	return of
 }

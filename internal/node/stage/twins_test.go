@@ -53,7 +53,7 @@ func TestObserve_FindsAnotherPersistentVolumeInThePlaceOfTheStages(t *testing.T)
 				client := n.ledger(t, v, "stage-client")
 				client.Spec.Scope, client.Spec.Client = pavv1.StagingScopePod, &pavv1.StageClient{Target: "/target"}
 			}
-			task := n.stager.newTask(subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+			task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 			task.asked = !test.unasked
 			o, err := task.observe(t.Context())
 			must(t, err)
@@ -90,7 +90,7 @@ func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
 			t.Fatalf("got %v, want ErrRefused", err)
 		}
 	}
-	if told := len(n.events); told != 1 {
+	if told := len(n.Events); told != 1 {
 		t.Errorf("the claim got %d events, want 1", told)
 	}
 }
@@ -108,7 +108,7 @@ func TestPublish_OfASuccessor_StagesItAnew(t *testing.T) {
 	if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `PavProvisioner "driver"`) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
-	if n.api.stages[shared] != nil {
+	if n.API.Stages[shared] != nil {
 		t.Error("the stage of the former persistent volume is left")
 	}
 	n.mustExist(t, shared, false)
@@ -121,7 +121,7 @@ func TestStage_OfWhatIsLeft_CountsOnlyClientsThatHaveIt(t *testing.T) {
 	shared, _ := n.stager.names(v)
 	n.withVolumes(v)
 	p := n.publicationFor(t, "a")
-	must(t, n.dirs.RecordPublication(t.Context(), shared, publication{Target: p.Target, Boot: pavdir.Boot{BootID: "boot"}}))
+	must(t, n.Dirs.RecordPublication(t.Context(), shared, publication{Target: p.Target, Boot: pavdir.Boot{BootID: "boot"}}))
 	if err := n.stager.Stage(t.Context(), v, Staging{Mode: p.Mode}); !errors.Is(err, ErrUnknownVolume) {
 		t.Errorf("got %v, want to get as far as ErrUnknownVolume", err)
 	}
@@ -148,12 +148,12 @@ func TestCheckOthers_FindsNodesThatHaveItUnderTheirOwnName(t *testing.T) {
 			n.withVolumes(v, "pv")
 			_, exclusive := n.stager.names(v)
 			want := n.ledger(t, v, exclusive).DeepCopy()
-			delete(n.api.stages, exclusive)
+			delete(n.API.Stages, exclusive)
 			want.Spec.Exclusive, want.Labels = true, map[string]string{pavv1.VolumeLabel: workflow.Hash("pv")}
 			other := n.ledger(t, v, "stage-of-other-node")
 			other.Spec.NodeName = "other"
 			test.change(other, want)
-			free, err := n.stager.newTask(subject{Volume: v}, "").checkOthers(t.Context(), want)
+			free, err := n.stager.newTask(Subject{Volume: v}, "").checkOthers(t.Context(), want)
 			if !errors.Is(err, test.want) || free != (test.want == nil) {
 				t.Errorf("got %t, %v, want %v", free, err, test.want)
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// livePods returns the node's pods that have not ended, as the API server knows them. Those of a Job that has
+// LivePods returns the node's pods that have not ended, as the API server knows them. Those of a Job that has
 // completed, and others that ended but are not deleted, have no containers that could use a volume.
-func (s *Stager) livePods(ctx context.Context) ([]corev1.Pod, error) {
+func (s *Stager) LivePods(ctx context.Context) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := s.client.List(ctx, list, client.MatchingFields{"spec.nodeName": s.node}); err != nil {
 		return nil, fmt.Errorf("listing the node's pods: %w", err)
@@ -36,7 +36,7 @@ func (t *task) observeUsers(ctx context.Context, o *observation) error {
 	if err != nil || len(mounted) == 0 {
 		return err
 	}
-	pods, err := t.livePods(ctx)
+	pods, err := t.LivePods(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,15 +75,15 @@ func (t *task) inUse(ctx context.Context) error {
 		t.node, t.Driver, t.Handle, pods), observability.MaxNote)
 	if due, _ := t.repeats.Due(t.Handle, note, t.now()); due { // kubelet asks again and again
 		if t.stage != nil {
-			t.tellStage(ctx, t.stage, corev1.EventTypeWarning, "FailedUnmount", note)
+			t.reportOnStage(ctx, t.stage, corev1.EventTypeWarning, "FailedUnmount", note)
 		}
-		t.tellPods(t.inUseBy, corev1.EventTypeWarning, "FailedUnmount", note)
+		t.reportToPods(t.inUseBy, corev1.EventTypeWarning, "FailedUnmount", note)
 	}
 	return fmt.Errorf("%w: provisioner %q, handle %q: pods %q still run, and have the volume mounted", ErrBusy, t.Driver, t.Handle, pods)
 }
 
-// tellPods records an event on each pod of the publications.
-func (s *Stager) tellPods(publications []publication, kind, reason, note string) {
+// reportToPods records an event on each pod of the publications.
+func (s *Stager) reportToPods(publications []publication, kind, reason, note string) {
 	reported := map[types.UID]bool{"": true}
 	for i := range publications {
 		pod := &publications[i].Client

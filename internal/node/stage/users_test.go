@@ -37,19 +37,19 @@ func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 			n.withVolumes(v, "pv")
 			shared, _ := n.stager.names(v)
 			n.ledger(t, v, shared)
-			must(t, n.stager.keepRecord(t.Context(), n.api.stages[shared]))
-			target := n.podFolder(t, "client-uid") + "/mount"
-			must(t, errors.Join(os.MkdirAll(n.dirs.Volume(shared), 0o755), os.MkdirAll(target, 0o750)))
-			must(t, unix.Mount(n.dirs.Volume(shared), target, "", unix.MS_BIND, ""))
-			must(t, n.dirs.RecordPublication(t.Context(), shared, publication{
+			must(t, n.stager.keepRecord(t.Context(), n.API.Stages[shared]))
+			target := n.PodDirectory(t, "client-uid") + "/mount"
+			must(t, errors.Join(os.MkdirAll(n.Dirs.Volume(shared), 0o755), os.MkdirAll(target, 0o750)))
+			must(t, unix.Mount(n.Dirs.Volume(shared), target, "", unix.MS_BIND, ""))
+			must(t, n.Dirs.RecordPublication(t.Context(), shared, publication{
 				Target: target, Client: pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid"}, Boot: pavdir.Boot{BootID: "boot"},
 			}))
-			n.api.pods["client"] = &corev1.Pod{
+			n.API.Pods["client"] = &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "client", UID: test.uid},
 				Spec:       corev1.PodSpec{NodeName: test.node}, Status: corev1.PodStatus{Phase: test.phase},
 			}
 			o := observation{}
-			task := n.stager.newTask(subject{Volume: v}, "")
+			task := n.stager.newTask(Subject{Volume: v}, "")
 			task.ending = true
 			must(t, task.find(t.Context()))
 			must(t, task.observeNode(t.Context(), &o))
@@ -64,8 +64,8 @@ func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 				t.Errorf("it was taken: %v", err)
 			}
 			var events []string
-			for len(n.events) > 0 {
-				events = append(events, <-n.events)
+			for len(n.Events) > 0 {
+				events = append(events, <-n.Events)
 			}
 			about := func(event string) bool {
 				return strings.Contains(event, "FailedUnmount") && strings.Contains(event, "default/client")
@@ -73,7 +73,7 @@ func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 			if test.want != nil && (len(events) != 3 || slices.ContainsFunc(events, func(e string) bool { return !about(e) })) {
 				t.Errorf("got events %q, want one on the stage, the claim and the pod", events)
 			}
-			if o.inUse && (!errors.Is(task.inUse(t.Context()), test.want) || len(n.events) > 0) {
+			if o.inUse && (!errors.Is(task.inUse(t.Context()), test.want) || len(n.Events) > 0) {
 				t.Error("kubelet's next call had another answer, or made events again")
 			}
 		})

@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
 // volumesAPI is an api that has persistent volumes, too, and whose PavStages can be released and deleted.
 type volumesAPI struct {
-	*api
+	*nodetest.API
 	volumes     map[string]*corev1.PersistentVolume
 	claim       *corev1.PersistentVolumeClaim
 	provisioner *pavv1.PavProvisioner
@@ -29,7 +30,7 @@ type volumesAPI struct {
 func (a *volumesAPI) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	object, is := into.(*unstructured.Unstructured)
 	if !is {
-		return a.api.Get(ctx, key, into, options...)
+		return a.API.Get(ctx, key, into, options...)
 	}
 	var found client.Object
 	switch volume := a.volumes[key.Name]; {
@@ -46,14 +47,14 @@ func (a *volumesAPI) Get(ctx context.Context, key client.ObjectKey, into client.
 }
 
 func (a *volumesAPI) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Lock()
+	defer a.Unlock()
 	switch object.(type) {
 	case *corev1.Pod:
-		delete(a.pods, object.GetName())
+		delete(a.Pods, object.GetName())
 	case *pavv1.PavStage:
 		now := metav1.Now()
-		if stage := a.stages[object.GetName()]; stage != nil {
+		if stage := a.Stages[object.GetName()]; stage != nil {
 			stage.DeletionTimestamp = &now
 		}
 	}
@@ -62,14 +63,14 @@ func (a *volumesAPI) Delete(_ context.Context, object client.Object, _ ...client
 
 func (a *volumesAPI) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	if _, is := object.(*pavv1.PavStage); !is {
-		return a.api.Patch(ctx, object, patch, options...)
+		return a.API.Patch(ctx, object, patch, options...)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stage := a.stages[object.GetName()]
+	a.Lock()
+	defer a.Unlock()
+	stage := a.Stages[object.GetName()]
 	stage.Finalizers, stage.OwnerReferences = slices.Clone(object.GetFinalizers()), slices.Clone(object.GetOwnerReferences())
 	if stage.DeletionTimestamp != nil && len(stage.Finalizers) == 0 {
-		delete(a.stages, stage.Name)
+		delete(a.Stages, stage.Name)
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (a *volumesAPI) Provisioner(context.Context, string) (*pavv1.PavProvisioner
 
 // withVolumes gives the node persistent volumes with the driver and handle, of UIDs that are like their names.
 func (n *testNode) withVolumes(v Volume, names ...string) *volumesAPI {
-	a := &volumesAPI{api: n.api, volumes: map[string]*corev1.PersistentVolume{}}
+	a := &volumesAPI{API: n.API, volumes: map[string]*corev1.PersistentVolume{}}
 	for _, name := range names {
 		a.volumes[name] = persistentVolume(v, name, types.UID(name))
 	}
@@ -124,8 +125,8 @@ func (n *testNode) ledger(t *testing.T, v Volume, name string) *pavv1.PavStage {
 		},
 	}
 	stage.Spec.Volume.Raw = raw
-	n.api.stages[name] = stage
-	n.api.pods["stage-1"] = &corev1.Pod{
+	n.API.Stages[name] = stage
+	n.API.Pods["stage-1"] = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "pav-pods", Name: "stage-1",
 			Labels:          map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging, pavv1.StageLabel: name},

@@ -7,9 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -73,35 +71,4 @@ func (c Cache) Provisioner(ctx context.Context, name string) (*pavv1.PavProvisio
 		return nil, fmt.Errorf("getting PavProvisioner %q: %w", name, err)
 	}
 	return provisioner, nil
-}
-
-// WatchPods wakes whoever waits for a stage when a pod of it changes, has the keeper look at the stage,
-// and lets pods go whose outcome is recorded. Only the metadata of pods is kept: that it has changed is
-// all that a wake-up says.
-func WatchPods(ctx context.Context, mgr manager.Manager, hub *Hub, stager *Stager, keeper *Keeper) error {
-	pods := &metav1.PartialObjectMetadata{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	informer, err := mgr.GetCache().GetInformer(ctx, pods)
-	if err != nil {
-		return fmt.Errorf("watching pods: %w", err)
-	}
-	wake := func(object any) {
-		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
-		if pod, ok := object.(client.Object); ok {
-			stage := pod.GetLabels()[pavv1.StageLabel]
-			hub.Wake(stage)
-			keeper.Look(stage)
-		}
-	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    wake,
-		UpdateFunc: func(_, object any) { wake(object) },
-		DeleteFunc: wake,
-	}); err != nil {
-		return fmt.Errorf("watching pods: %w", err)
-	}
-
-	return registerOutcomes(mgr, stager)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // Type is how the values of a metric are to be read.
@@ -152,7 +154,7 @@ var (
 	}
 	StageDegraded = Metric{
 		Name: "pav_stage_degraded", Type: Gauge, Agents: []Agent{Node},
-		Labels: []Label{provisioner, {Name: "reason", Values: []string{"StagingPodEnded", "VolumeDead", "VolumeSilent", "VolumeDetached"}}},
+		Labels: []Label{provisioner, {Name: "reason", Values: []string{pavv1.ReasonStagingPodEnded, pavv1.ReasonVolumeDead, pavv1.ReasonVolumeSilent, pavv1.ReasonVolumeDetached}}},
 		Help: "Volumes on the node that are degraded, by the reason of the condition Degraded: their staging pod has ended, " +
 			"or they do not answer.",
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/node/collect"
 	pavcsi "github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/monitor"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/reconcile"
 	simnode "github.com/albertofaria/pav/test/simulation/node"
@@ -71,8 +72,9 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
 		ClusterTime: cluster.Now,
 	})
-	keeper := stage.NewKeeper(stager, stage.KeeperConfig{
-		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+	watcher := monitor.New(stager, monitor.Config{
+		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Prober: n.agent.Mounts(), Node: n.On,
+		OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), ClusterTime: cluster.Now,
 	})
 	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), logr.Discard())
 	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, hub))}
@@ -82,13 +84,13 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := stage.IndexVolumes(ctx, n.view); err != nil {
 		return err
 	}
-	if err := mgr.Add(keeper); err != nil {
+	if err := mgr.Add(watcher); err != nil {
 		return err
 	}
-	if err := stage.WatchPods(ctx, mgr, hub, stager, keeper); err != nil {
+	if err := monitor.WatchPods(ctx, mgr, hub, watcher); err != nil {
 		return err
 	}
-	if err := stage.WatchRetries(ctx, mgr, hub, keeper); err != nil {
+	if err := monitor.WatchRetries(ctx, mgr, hub, watcher); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

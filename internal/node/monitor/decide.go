@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -15,8 +15,8 @@ const (
 	dead                  // it will never answer again, so nothing reaches the storage through it any more
 )
 
-// kept is what is of a stage between calls, as far as what the keeper does depends on it.
-type kept struct {
+// snapshot is what decide depends on: a stage between calls.
+type snapshot struct {
 	phase     pavv1.StagePhase
 	restaging bool // the volume is being staged anew under its clients
 	claimOnly bool // the stage only claims the volume, and has no staging pod
@@ -43,21 +43,14 @@ type loss string
 const (
 	lossNone loss = ""
 
-	// lossEnded means that the staging pod has ended, and not well, but the volume still answers.
-	lossEnded loss = "StagingPodEnded"
-
-	// lossDead means that the volume never answers again.
-	lossDead loss = "VolumeDead"
-
-	// lossSilent means that the volume does not answer.
-	lossSilent loss = "VolumeSilent"
-
-	// lossDetached means that the volume is not mounted for clients any more.
-	lossDetached loss = "VolumeDetached"
+	lossEnded    loss = pavv1.ReasonStagingPodEnded
+	lossDead     loss = pavv1.ReasonVolumeDead
+	lossSilent   loss = pavv1.ReasonVolumeSilent
+	lossDetached loss = pavv1.ReasonVolumeDetached
 )
 
-// verdict is what the keeper is to do about a stage, in this order.
-type verdict struct {
+// decision is what is to be done for a stage, in this order.
+type decision struct {
 	loss     loss // what is to be on record
 	release  bool // let the staging pod go: what there is to say about it is on record
 	restage  bool // stage the volume anew under its clients
@@ -65,21 +58,21 @@ type verdict struct {
 	unstage  bool // go on with its unstaging
 }
 
-// decideKeep says what to do about a stage that no call works on. A volume is staged anew only where the
+// decide says what to do about a stage that no call works on. A volume is staged anew only where the
 // present one is dead: one that answers, or hangs, may still write to the storage, and a second one beside
 // it could corrupt that.
-func decideKeep(o kept) verdict {
+func decide(o snapshot) decision {
 	switch {
 	case o.restaging && o.thisBoot:
-		return verdict{loss: o.degraded, restage: true}
+		return decision{loss: o.degraded, restage: true}
 	case o.phase == pavv1.StageUnstaging && !o.restaging:
 		// Kubelet's next call may be minutes away, and another node may wait for the volume.
-		return verdict{loss: o.degraded, unstage: true}
+		return decision{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
 		// A call is expected: kubelet's next one, or, if it never comes, that of the orphan's end.
-		return verdict{loss: o.degraded}
+		return decision{loss: o.degraded}
 	}
-	v := verdict{loss: lossOf(o)}
+	v := decision{loss: lossOf(o)}
 	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 	v.release = over && o.outcomeHeld
 	v.withdraw = o.attached && o.exchanged && o.volume != dead
@@ -88,7 +81,7 @@ func decideKeep(o kept) verdict {
 }
 
 // mayRestage says whether it is time to stage a dead volume anew.
-func mayRestage(o kept) bool {
+func mayRestage(o snapshot) bool {
 	switch {
 	case o.shutdown:
 		// On a node that goes down no pod can be started; the next boot stages what is wanted then.
@@ -103,7 +96,7 @@ func mayRestage(o kept) bool {
 	return o.confirmed
 }
 
-func lossOf(o kept) loss {
+func lossOf(o snapshot) loss {
 	switch {
 	case !o.attached:
 		return lossDetached

@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	"os"
@@ -19,7 +19,7 @@ import (
 )
 
 // A mount is served at once, and looked at again a few seconds later.
-func TestKeeper_MountThatIsExchangedAfterReady_IsWithdrawn(t *testing.T) {
+func TestMonitor_MountThatIsExchangedAfterReady_IsWithdrawn(t *testing.T) {
 	const early, due, late = recheckAfter - time.Millisecond, recheckAfter, recheckUntil + time.Second
 	tmpfs := func(t *testing.T, volume string) {
 		t.Helper()
@@ -54,29 +54,29 @@ func TestKeeper_MountThatIsExchangedAfterReady_IsWithdrawn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			served := metav1.NewTime(time.Now().Truncate(time.Second))
-			n.stage(t, func(s *pavv1.PavStage) {
+			n.PutStage(t, func(s *pavv1.PavStage) {
 				s.Status.Conditions = []metav1.Condition{{Type: pavv1.StageReady, Status: metav1.ConditionTrue, LastTransitionTime: served}}
 			})
-			must(t, n.dirs.Prepare(t.Context(), "stage-a"))
-			volume := filepath.Join(filepath.Dir(n.dirs.Volume("stage-a")), "pav/volume")
+			must(t, n.Dirs.Prepare(t.Context(), "stage-a"))
+			volume := filepath.Join(filepath.Dir(n.Dirs.Volume("stage-a")), "pav/volume")
 			must(t, os.Mkdir(volume, 0o755))
 			test.before(t, volume)
-			must(t, n.dirs.Attach(t.Context(), "stage-a", pavdir.Attachment{Mode: mount.Filesystem}))
-			n.publish(t, "boot")
-			target := filepath.Join(n.podFolder(t, "client-uid"), "mount")
+			must(t, n.Dirs.Attach(t.Context(), "stage-a", pavdir.Attachment{Mode: mount.Filesystem}))
+			n.Publish(t, "boot")
+			target := filepath.Join(n.PodDirectory(t, "client-uid"), "mount")
 			must(t, os.WriteFile(target+"/file", []byte("kept"), 0o600))
 			test.meanwhile(t, volume)
 			if test.pod != nil {
-				n.api.setPod(test.pod)
+				n.API.SetPod(test.pod)
 			}
 
 			n.now = func() time.Time { return served.Add(test.after) }
 			events := slices.DeleteFunc(n.look(t), func(event string) bool { return !strings.Contains(event, ": "+string(lossDetached)+": ") })
-			attached, err := n.dirs.Attached(t.Context(), "stage-a")
+			attached, err := n.Dirs.Attached(t.Context(), "stage-a")
 			if err != nil || attached == test.withdrawn {
 				t.Errorf("attached: %t, %v", attached, err)
 			}
-			degraded := meta.FindStatusCondition(n.api.stages["stage-a"].Status.Conditions, pavv1.StageDegraded)
+			degraded := meta.FindStatusCondition(n.API.Stages["stage-a"].Status.Conditions, pavv1.StageDegraded)
 			if is := degraded != nil && degraded.Reason == string(lossDetached) && strings.Contains(degraded.Message, "/pav/ready was created too early"); is != test.withdrawn {
 				t.Errorf("the condition is %+v", degraded)
 			}

@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 
 // registerOutcomes adds outcomes and its watches to the manager. A pod is looked at when it changes, and when its
 // stage does: its last event may come before its outcome is recorded.
-func registerOutcomes(mgr manager.Manager, stager *Stager) error {
-	o := &outcomes{stager: stager, cache: mgr.GetCache()}
+func registerOutcomes(mgr manager.Manager, m *Monitor) error {
+	o := &outcomes{client: m.client, runner: m.runner, cache: mgr.GetCache()}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("outcome").
 		For(&corev1.Pod{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isHeld))).
@@ -42,7 +42,8 @@ func isHeld(pod client.Object) bool {
 
 // outcomes lets workflow pods go that are deleted, and whose outcome is recorded.
 type outcomes struct {
-	stager *Stager
+	client client.Client // reads from the API server
+	runner *workflow.Runner
 	cache  client.Reader // of which pods there are
 }
 
@@ -66,7 +67,7 @@ func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []ctrl.Reque
 // Reconcile implements reconcile.Reconciler.
 func (o *outcomes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
-	if err := o.stager.client.Get(ctx, request.NamespacedName, pod); err != nil {
+	if err := o.client.Get(ctx, request.NamespacedName, pod); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if state := workflow.Observe(pod); state != workflow.Succeeded && state != workflow.Failed {
@@ -76,15 +77,15 @@ func (o *outcomes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || !recorded {
 		return ctrl.Result{}, err
 	}
-	err = o.stager.runner.Release(ctx, pod)
+	err = o.runner.Release(ctx, pod)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: settle}, nil // Somebody changed the pod since it was read.
+		return ctrl.Result{RequeueAfter: burst}, nil // Somebody changed the pod since it was read.
 	}
 	return ctrl.Result{}, err
 }
 
 // recorded reports whether the ledger does not need the pod any more: its stage is gone, or has gone on to
-// other pods. The end of the staging pod of a volume that is staged is for the keeper to record, which
+// other pods. The end of the staging pod of a volume that is staged is for the monitor to record, which
 // then lets the pod go itself.
 func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	name := pod.Labels[pavv1.StageLabel]
@@ -95,7 +96,7 @@ func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) 
 		return true, nil
 	}
 	stage := &pavv1.PavStage{}
-	if err := o.stager.client.Get(ctx, client.ObjectKey{Name: name}, stage); apierrors.IsNotFound(err) {
+	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, stage); apierrors.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {
 		return false, fmt.Errorf("getting PavStage %q: %w", name, err)

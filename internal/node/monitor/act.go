@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	"context"
@@ -9,55 +9,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/pavdir"
-	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // act does what was decided about a stage. What is to be said is on record before the staging pod may go.
-func (k *Keeper) act(ctx context.Context, stage *pavv1.PavStage, is kept, pod *corev1.Pod) error {
-	v := decideKeep(is)
+func (m *Monitor) act(ctx context.Context, stage *pavv1.PavStage, is snapshot, pod *corev1.Pod) error {
+	v := decide(is)
 	if v.loss != is.degraded {
-		if err := k.report(ctx, stage, is, v, pod); err != nil {
+		if err := m.report(ctx, stage, is, v, pod); err != nil {
 			return err
 		}
 	}
 	if v.release {
-		if err := k.stager.runner.Release(ctx, pod); err != nil {
+		if err := m.runner.Release(ctx, pod); err != nil {
 			return err
 		}
 	}
 	if v.unstage {
-		k.goOnUnstaging(ctx, stage)
+		m.resumeUnstaging(ctx, stage)
 	}
 	if v.withdraw {
-		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.withdraw(ctx, stage) })
+		m.begin(ctx, stage.Name, func(ctx context.Context) error { return m.withdraw(ctx, stage) })
 	}
 	if v.restage {
-		k.begin(ctx, stage.Name, func(ctx context.Context) error { return k.restage(ctx, stage) })
+		m.begin(ctx, stage.Name, func(ctx context.Context) error { return m.restage(ctx, stage) })
 	}
 	return nil
 }
 
 // report puts what is wrong with a volume, or that nothing is any more, on record, and tells everybody.
-func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v verdict, pod *corev1.Pod) error {
+func (m *Monitor) report(ctx context.Context, stage *pavv1.PavStage, is snapshot, v decision, pod *corev1.Pod) error {
 	// Before the record, after which there is no second time.
-	publications, err := k.stager.livePublications(ctx, stage.Name)
+	publications, err := m.stager.Publications(ctx, stage.Name)
 	if err != nil {
 		return err
 	}
 	kind, reason, condition := corev1.EventTypeWarning, string(v.loss), metav1.ConditionTrue
-	words := observability.Clip(describeLoss(stage, is, v.loss, pod), maxMessage)
+	words := describeLoss(stage, is, v.loss, pod)
 	if v.loss == lossNone {
 		kind, reason, condition = corev1.EventTypeNormal, "VolumeAnswers", metav1.ConditionFalse
-		words = fmt.Sprintf("volume %s answers again on node %s", stage.Spec.VolumeName, k.stager.node)
+		words = fmt.Sprintf("volume %s answers again on node %s", stage.Spec.VolumeName, m.node)
 	}
-	k.stager.setCondition(stage, pavv1.StageDegraded, condition, reason, words)
-	if err := k.stager.writeStatus(ctx, stage); err != nil {
+	if err := m.stager.SetDegraded(ctx, stage, condition, reason, words); err != nil {
 		return err
 	}
-	k.health.Update(stage)
-	k.tell(ctx, stage, publications, kind, reason, words)
+	m.health.Update(stage)
+	m.stager.Report(ctx, stage, publications, kind, reason, words)
 	return nil
 }
 
@@ -65,11 +62,11 @@ func (k *Keeper) report(ctx context.Context, stage *pavv1.PavStage, is kept, v v
 var errNotRestaged = errors.New("the volume was not staged anew")
 
 // restage stages a volume anew under its clients.
-func (k *Keeper) restage(ctx context.Context, stage *pavv1.PavStage) error {
-	if err := k.restageStage(ctx, stage.Name); err != nil {
+func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
+	if err := m.restageStage(ctx, stage.Name); err != nil {
 		return err
 	}
-	now, err := k.get(ctx, stage.Name)
+	now, err := m.get(ctx, stage.Name)
 	if err != nil || now == nil || now.UID != stage.UID {
 		return err // Kubelet has unstaged it in between.
 	}
@@ -77,24 +74,17 @@ func (k *Keeper) restage(ctx context.Context, stage *pavv1.PavStage) error {
 	if status.Phase != pavv1.StageStaged || status.Restaging || !stage.Status.Restaging && status.Attempt == stage.Status.Attempt {
 		return errNotRestaged
 	}
-	publications, err := k.stager.livePublications(ctx, stage.Name)
+	publications, err := m.stager.Publications(ctx, stage.Name)
 	if err != nil {
 		return err
 	}
-	k.tell(ctx, now, publications, corev1.EventTypeNormal, "VolumeRestaged",
-		fmt.Sprintf("volume %s was staged anew on node %s; %s", stage.Spec.VolumeName, k.stager.node, whoRecovers(stage)))
+	m.stager.Report(ctx, now, publications, corev1.EventTypeNormal, "VolumeRestaged",
+		fmt.Sprintf("volume %s was staged anew on node %s; %s", stage.Spec.VolumeName, m.node, whoRecovers(stage)))
 	return nil
 }
 
-// tell tells the claim's user, those of the pods that have the volume, and whoever looks at the PavStage.
-func (k *Keeper) tell(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, words string) {
-	note := observability.Clip(words, observability.MaxNote)
-	k.stager.tellStage(ctx, stage, kind, reason, note)
-	k.stager.tellPods(publications, kind, reason, note)
-}
-
 // describeLoss says what has happened to a volume, what PaV does about it, and what its users have to do.
-func describeLoss(stage *pavv1.PavStage, is kept, found loss, pod *corev1.Pod) string {
+func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Pod) string {
 	what := fmt.Sprintf("volume %s of provisioner %q on node %s ", stage.Spec.VolumeName, stage.Spec.Provisioner, stage.Spec.NodeName)
 	why := describePod(stage, pod)
 	const whenGone = "the volume is staged anew when all pods on the node that use it are gone: delete them if it has to be"

@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	staging "github.com/albertofaria/pav/internal/node/stage"
 )
 
-func TestKeeper_UnstagesOrphans(t *testing.T) {
+func TestMonitor_UnstagesOrphans(t *testing.T) {
 	later := func(_ *testing.T, n *testNode) { n.now = func() time.Time { return time.Now().Add(2 * time.Hour) } }
 	user := func(phase corev1.PodPhase, volume corev1.VolumeSource) func(*testing.T, *testNode) {
 		return func(_ *testing.T, n *testNode) {
-			n.api.pods["user"] = &corev1.Pod{
+			n.API.Pods["user"] = &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "user", UID: "user-uid"},
 				Spec:       corev1.PodSpec{NodeName: "node", Volumes: []corev1.Volume{{Name: "data", VolumeSource: volume}}},
 				Status:     corev1.PodStatus{Phase: phase},
@@ -26,7 +27,7 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 		}
 	}
 	phase := func(phase pavv1.StagePhase) func(*testing.T, *testNode) {
-		return func(_ *testing.T, n *testNode) { n.api.stages["stage-a"].Status.Phase = phase }
+		return func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Status.Phase = phase }
 	}
 	ofClaim := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
@@ -34,12 +35,12 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 	folder := func(uid types.UID) func(*testing.T, *testNode) {
 		return func(t *testing.T, n *testNode) {
 			t.Helper()
-			n.podFolder(t, uid)
+			n.PodDirectory(t, uid)
 		}
 	}
 	ofClient := func(_ *testing.T, n *testNode) {
-		n.api.stages["stage-a"].Spec.Scope = pavv1.StagingScopePod
-		n.api.stages["stage-a"].Spec.Client = &pavv1.StageClient{Namespace: "default", Name: "user", UID: "user-uid", Target: "/target"}
+		n.API.Stages["stage-a"].Spec.Scope = pavv1.StagingScopePod
+		n.API.Stages["stage-a"].Spec.Client = &pavv1.StageClient{Namespace: "default", Name: "user", UID: "user-uid", Target: "/target"}
 	}
 	const unstaged, unpublished = "handle ", "handle /target"
 	tests := map[string]struct {
@@ -51,23 +52,23 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 		"nobody uses it, and staging hangs":  {when: []func(*testing.T, *testNode){later, phase(pavv1.StageStaging)}, want: unstaged},
 		"nobody uses it, unstaging began":    {when: []func(*testing.T, *testNode){later, phase(pavv1.StageUnstaging)}, want: unstaged},
 		"nobody uses it, it is validated":    {when: []func(*testing.T, *testNode){later, phase(pavv1.StageValidating)}, want: unstaged},
-		"it is being staged anew for nobody": {when: []func(*testing.T, *testNode){later, func(_ *testing.T, n *testNode) { n.api.stages["stage-a"].Status.Restaging = true }}, want: unstaged},
+		"it is being staged anew for nobody": {when: []func(*testing.T, *testNode){later, func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Status.Restaging = true }}, want: unstaged},
 		"it is the record of a failure": {when: []func(*testing.T, *testNode){later, phase(pavv1.StageFailed), func(_ *testing.T, n *testNode) {
-			n.api.stages["stage-a"].Finalizers = nil
+			n.API.Stages["stage-a"].Finalizers = nil
 		}}, want: ""},
 		"kubelet has just called": {when: []func(*testing.T, *testNode){func(_ *testing.T, n *testNode) {
 			now := time.Now().Add(2 * time.Hour)
 			n.now = func() time.Time { return now }
-			n.called("stage-a")
+			n.callEnded("stage-a")
 		}}, want: ""},
 		"a pod has its claim":         {when: []func(*testing.T, *testNode){later, user(corev1.PodPending, ofClaim("claim"))}, want: ""},
 		"a pod has another claim":     {when: []func(*testing.T, *testNode){later, user(corev1.PodRunning, ofClaim("other"))}, want: unstaged},
 		"the pod that had it is over": {when: []func(*testing.T, *testNode){later, user(corev1.PodSucceeded, ofClaim("claim"))}, want: unstaged},
 		"a pod has it by its template": {when: []func(*testing.T, *testNode){later, user(corev1.PodRunning, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
-			func(_ *testing.T, n *testNode) { n.api.stages["stage-a"].Spec.ClaimRef.Name = "user-data" }}, want: ""},
+			func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Spec.ClaimRef.Name = "user-data" }}, want: ""},
 		"kubelet has the folder of a pod that the API server has forgotten": {when: []func(*testing.T, *testNode){later,
 			folder("forgotten")}, want: ""},
-		"it is published": {when: []func(*testing.T, *testNode){later, func(t *testing.T, n *testNode) { t.Helper(); n.attach(t) }}, want: ""},
+		"it is published": {when: []func(*testing.T, *testNode){later, func(t *testing.T, n *testNode) { t.Helper(); n.Attach(t) }}, want: ""},
 		"a client's stage, and the pod is there": {when: []func(*testing.T, *testNode){later, ofClient,
 			user(corev1.PodRunning, ofClaim("claim"))}, want: ""},
 		"a client's stage, and only another pod has the volume": {when: []func(*testing.T, *testNode){later, ofClient,
@@ -75,20 +76,20 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 		"a client's stage, whose pod's folder is there": {when: []func(*testing.T, *testNode){later, ofClient,
 			folder("user-uid")}, want: ""},
 		"the PavStage is gone, and its folder is not": {when: []func(*testing.T, *testNode){later,
-			func(_ *testing.T, n *testNode) { delete(n.api.stages, "stage-a") }}, want: unstaged},
+			func(_ *testing.T, n *testNode) { delete(n.API.Stages, "stage-a") }}, want: unstaged},
 		"the PavStage is another node's, and the folder is here": {when: []func(*testing.T, *testNode){later,
-			func(_ *testing.T, n *testNode) { n.api.stages["stage-a"].Spec.NodeName = "other" }}, want: unstaged},
+			func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Spec.NodeName = "other" }}, want: unstaged},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
-			n.stage(t, func(*pavv1.PavStage) {})
-			must(t, os.MkdirAll(n.dirs.Volume("stage-a"), 0o755))
+			n.PutStage(t, func(*pavv1.PavStage) {})
+			must(t, os.MkdirAll(n.Dirs.Volume("stage-a"), 0o755))
 			got := ""
-			n.unstage = func(ctx context.Context, of subject, idle func(context.Context) (bool, error)) error {
+			n.unstage = func(ctx context.Context, of staging.Subject, idle func(context.Context) (bool, error)) error {
 				is, err := idle(ctx)
 				if is {
-					got += of.Handle + " " + of.target
+					got += of.Handle + " " + of.Target
 				}
 				return err
 			}
@@ -108,14 +109,14 @@ func TestKeeper_UnstagesOrphans(t *testing.T) {
 }
 
 // Between the decision and the act kubelet may have staged and published the volume for another pod.
-func TestKeeper_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
+func TestMonitor_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	must(t, os.MkdirAll(n.dirs.Volume("stage-a"), 0o755))
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	must(t, os.MkdirAll(n.Dirs.Volume("stage-a"), 0o755))
 	n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	asked := false
-	n.unstage = func(ctx context.Context, _ subject, idle func(context.Context) (bool, error)) error {
-		n.api.pods["user"] = &corev1.Pod{
+	n.unstage = func(ctx context.Context, _ staging.Subject, idle func(context.Context) (bool, error)) error {
+		n.API.Pods["user"] = &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "user", UID: "user-uid"},
 			Spec: corev1.PodSpec{NodeName: "node", Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
@@ -135,57 +136,21 @@ func TestKeeper_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestUnstageOrphan_AsksOnceMoreBeforeItActs(t *testing.T) {
+func TestMonitor_FolderWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T) {
 	n := newNode(t)
-	v := n.staged(t)
-	name, _ := n.stager.names(v)
-	must(t, n.stager.unstageOrphan(t.Context(), subject{Volume: v}, func(context.Context) (bool, error) { return false, nil }))
-	attached, err := n.dirs.Attached(t.Context(), name)
-	must(t, err)
-	if !attached {
-		t.Error("a volume in use was unstaged")
-	}
-}
-
-func TestKeeper_FolderWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T) {
-	n := newNode(t)
-	must(t, n.dirs.Prepare(t.Context(), "stage-a"))
+	must(t, n.Dirs.Prepare(t.Context(), "stage-a"))
 	n.look(t)
-	if exists, err := n.dirs.Exists(t.Context(), "stage-a"); err != nil || !exists {
+	if exists, err := n.Dirs.Exists(t.Context(), "stage-a"); err != nil || !exists {
 		t.Errorf("at once: got %t, %v, want it there", exists, err)
 	}
 	n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	n.look(t)
-	if exists, err := n.dirs.Exists(t.Context(), "stage-a"); err != nil || exists {
+	if exists, err := n.Dirs.Exists(t.Context(), "stage-a"); err != nil || exists {
 		t.Errorf("later: got %t, %v, want it gone", exists, err)
 	}
-	n.called("stage-a")
+	n.callEnded("stage-a")
 	n.look(t)
 	if len(n.calls)+len(n.orphans)+len(n.deadAt) > 0 || n.health.Knows("stage-a") {
 		t.Errorf("something is remembered of a stage that is gone: %v %v %v %t", n.calls, n.orphans, n.deadAt, n.health.Knows("stage-a"))
-	}
-}
-
-func TestNeeds_ThePodsWhoseOutcomeIsNotOnRecord(t *testing.T) {
-	ref := func(name string) *pavv1.PodReference { return &pavv1.PodReference{Namespace: "pav-pods", Name: name} }
-	status := &pavv1.PavStageStatus{ValidationPod: ref("validate-1"), StagingPod: ref("stage-2"), UnstagingPod: ref("unstage-3")}
-	tests := map[string]struct {
-		pod       string
-		validated bool
-		want      bool
-	}{
-		"the staging pod":                    {pod: "stage-2", want: true},
-		"one of an earlier attempt":          {pod: "stage-1", want: false},
-		"the unstaging pod":                  {pod: "unstage-3", want: true},
-		"the validation pod":                 {pod: "validate-1", want: true},
-		"one that has found the volume good": {pod: "validate-1", validated: true, want: false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			status.Validated = test.validated
-			if got := needs(status, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "pav-pods", Name: test.pod}}); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
 	}
 }

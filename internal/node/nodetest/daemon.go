@@ -1,4 +1,4 @@
-package stage
+package nodetest
 
 import (
 	"encoding/binary"
@@ -8,47 +8,43 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/albertofaria/pav/test/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
-
-// daemon is a FUSE file system that has nothing but an empty root, and hangs or dies on command.
-type daemon struct {
+// Daemon is a FUSE file system that has nothing but an empty root, and hangs or dies on command.
+type Daemon struct {
 	device *os.File
-	gate   sync.Mutex // held while it does not answer
-	ended  chan struct{}
+	gate   sync.Mutex    // held while it does not answer
+	Ended  chan struct{} // closed when the kernel answers in its place
 	once   sync.Once
 }
 
-// serveFUSE mounts a file system at path and serves it until it dies.
-func serveFUSE(t *testing.T, path string) *daemon {
+// ServeFUSE mounts a file system at path and serves it until it dies.
+func ServeFUSE(t *testing.T, path string) *Daemon {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	must(t, err)
-	must(t, unix.Mount("test", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd)))
+	Must(t, err)
+	Must(t, unix.Mount("test", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd)))
 	// Only now, for the poller gets no events from a device that is not mounted.
-	d := &daemon{device: os.NewFile(uintptr(fd), "/dev/fuse"), ended: make(chan struct{})}
+	d := &Daemon{device: os.NewFile(uintptr(fd), "/dev/fuse"), Ended: make(chan struct{})}
 	go d.serve()
-	t.Cleanup(d.die)
+	t.Cleanup(d.Die)
 	return d
 }
 
-// hang makes whoever asks for something wait, until the returned function is called.
-func (d *daemon) hang() (goOn func()) {
+// Hang lets requests wait until the returned function is called.
+func (d *Daemon) Hang() (goOn func()) {
 	d.gate.Lock()
 	return d.gate.Unlock
 }
 
-// die ends the daemon: the kernel answers in its place from now on. It must not be hanging.
-func (d *daemon) die() {
+// Die ends the daemon: from then on the kernel answers in its place. The daemon must not hang.
+func (d *Daemon) Die() {
 	d.once.Do(func() { _ = d.device.Close() })
-	<-d.ended
+	<-d.Ended
 }
 
-func (d *daemon) serve() {
-	defer close(d.ended)
+func (d *Daemon) serve() {
+	defer close(d.Ended)
 	request := make([]byte, 1<<17)
 	for {
 		n, err := d.device.Read(request)
@@ -94,11 +90,4 @@ func fuseAnswer(request []byte) []byte {
 	order.PutUint32(header[4:], uint32(failure))
 	copy(header[8:], request[8:16])
 	return append(header, body...)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

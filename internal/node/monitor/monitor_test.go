@@ -1,4 +1,4 @@
-package stage
+package monitor
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
-// restages counts the restagings that the keeper asks for, in place of the Stager's.
+// restages counts the restagings that the monitor asks for, in place of the Stager's.
 func (n *testNode) restages(err error) *int {
 	count := 0
 	n.restageStage = func(context.Context, string) error {
 		count++
 		if err == nil {
-			n.api.mu.Lock()
-			defer n.api.mu.Unlock()
-			n.api.stages["stage-a"].Status.Attempt++
+			n.API.Lock()
+			defer n.API.Unlock()
+			n.API.Stages["stage-a"].Status.Attempt++
 		}
 		return err
 	}
@@ -34,9 +34,9 @@ func (n *testNode) restages(err error) *int {
 
 func (n *testNode) degraded(t *testing.T) string {
 	t.Helper()
-	n.api.mu.Lock()
-	defer n.api.mu.Unlock()
-	condition := meta.FindStatusCondition(n.api.stages["stage-a"].Status.Conditions, pavv1.StageDegraded)
+	n.API.Lock()
+	defer n.API.Unlock()
+	condition := meta.FindStatusCondition(n.API.Stages["stage-a"].Status.Conditions, pavv1.StageDegraded)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		return ""
 	}
@@ -62,10 +62,10 @@ func wantTold(t *testing.T, events []string, reason string, words ...string) {
 	}
 }
 
-func TestKeeper_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T) {
+func TestMonitor_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	restaged := n.restages(errors.New("not now"))
 	if events := n.look(t); len(events) > 0 || *restaged > 0 {
 		t.Errorf("a healthy volume: got events %q and %d restagings", events, *restaged)
@@ -73,11 +73,11 @@ func TestKeeper_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T)
 
 	now := time.Now()
 	n.now = func() time.Time { return now }
-	d.die()
-	n.api.setPod(fail)
+	d.Die()
+	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeDead", "OOMKilled", "HostToContainer", "kubectl logs -n pav-pods stage-1")
-	if *restaged != 1 || n.degraded(t) != "VolumeDead" || n.podHeld() {
-		t.Errorf("got %d restagings, degraded %q, pod held %t", *restaged, n.degraded(t), n.podHeld())
+	if *restaged != 1 || n.degraded(t) != "VolumeDead" || n.PodHeld() {
+		t.Errorf("got %d restagings, degraded %q, pod held %t", *restaged, n.degraded(t), n.PodHeld())
 	}
 	if events := n.look(t); len(events) > 0 || *restaged != 1 {
 		t.Errorf("a second look at once: got events %q and %d restagings, want none and 1", events, *restaged)
@@ -91,58 +91,58 @@ func TestKeeper_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T)
 	wantTold(t, n.look(t), "VolumeRestaged")
 }
 
-func TestKeeper_StagingPodDeleted_VolumeAnswers_IsTold_AndThePodGoes(t *testing.T) {
+func TestMonitor_StagingPodDeleted_VolumeAnswers_IsTold_AndThePodGoes(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	n.Attach(t)
 	restaged := n.restages(nil)
 
 	now := metav1.Now()
-	n.api.setPod(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Spec.NodeName = &now, "node" })
-	if events := n.look(t); len(events) > 0 || !n.podHeld() {
-		t.Errorf("while it stops: got events %q, held %t", events, n.podHeld())
+	n.API.SetPod(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Spec.NodeName = &now, "node" })
+	if events := n.look(t); len(events) > 0 || !n.PodHeld() {
+		t.Errorf("while it stops: got events %q, held %t", events, n.PodHeld())
 	}
-	n.api.setPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+	n.API.SetPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 	wantTold(t, n.look(t), "StagingPodEnded", "staging pod pav-pods/stage-1 was deleted")
-	if *restaged != 0 || n.podHeld() {
-		t.Errorf("got %d restagings, pod held %t", *restaged, n.podHeld())
+	if *restaged != 0 || n.PodHeld() {
+		t.Errorf("got %d restagings, pod held %t", *restaged, n.PodHeld())
 	}
-	delete(n.api.pods, "stage-1")
+	delete(n.API.Pods, "stage-1")
 	if events := n.look(t); len(events) > 0 || n.degraded(t) != "StagingPodEnded" {
 		t.Errorf("when it is gone: got events %q, degraded %q", events, n.degraded(t))
 	}
 }
 
-func TestKeeper_RecoveryForbidden_OnlyTells(t *testing.T) {
+func TestMonitor_RecoveryForbidden_OnlyTells(t *testing.T) {
 	n := newNode(t)
-	n.stager.catalogue = provisioners{recovery: pavv1.StagingRecoveryNone}
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.catalogue = nodetest.Provisioners{Recovery: pavv1.StagingRecoveryNone}
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	restaged := n.restages(nil)
-	d.die()
-	n.api.setPod(fail)
+	d.Die()
+	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeDead", "volumeStaging.recovery", "delete the pods")
 	if *restaged != 0 {
 		t.Errorf("got %d restagings", *restaged)
 	}
 }
 
-func TestKeeper_BlockVolume_TellsToRestartClients(t *testing.T) {
+func TestMonitor_BlockVolume_TellsToRestartClients(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(stage *pavv1.PavStage) { stage.Spec.VolumeMode = corev1.PersistentVolumeBlock })
-	d := n.attach(t)
+	n.PutStage(t, func(stage *pavv1.PavStage) { stage.Spec.VolumeMode = corev1.PersistentVolumeBlock })
+	d := n.Attach(t)
 	n.restages(errors.New("not now"))
-	d.die()
-	n.api.setPod(fail)
+	d.Die()
+	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeDead", "pods that use the block device must be restarted")
 }
 
-func TestKeeper_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
+func TestMonitor_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	restaged := n.restages(errors.New("not now"))
-	d.die()
+	d.Die()
 	wantTold(t, n.look(t), "VolumeDead", "staging pod pav-pods/stage-1 runs")
 	if *restaged != 0 {
 		t.Errorf("got %d restagings at once", *restaged)
@@ -153,18 +153,18 @@ func TestKeeper_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
 	}
 }
 
-func TestKeeper_DeadAgainAndAgain_IsGivenTime(t *testing.T) {
+func TestMonitor_DeadAgainAndAgain_IsGivenTime(t *testing.T) {
 	n := newNode(t)
 	began := time.Now()
 	n.now = func() time.Time { return began }
-	n.stage(t, func(stage *pavv1.PavStage) {
+	n.PutStage(t, func(stage *pavv1.PavStage) {
 		stage.Status.Attempt = 4
 		stage.Status.Conditions = []metav1.Condition{{Type: pavv1.StageReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(began)}}
 	})
-	d := n.attach(t)
+	d := n.Attach(t)
 	restaged := n.restages(errors.New("not now"))
-	d.die()
-	n.api.setPod(fail)
+	d.Die()
+	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeDead")
 	n.now = func() time.Time { return began.Add(3500 * time.Millisecond) }
 	if n.look(t); *restaged != 0 {
@@ -216,14 +216,14 @@ func TestUntilRestaging(t *testing.T) {
 	}
 }
 
-func TestKeeper_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing.T) {
+func TestMonitor_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	restaged := n.restages(errors.New("not now"))
-	d.die()
-	n.api.setPod(func(pod *corev1.Pod) {
-		fail(pod)
+	d.Die()
+	n.API.SetPod(func(pod *corev1.Pod) {
+		nodetest.Fail(pod)
 		pod.Status.Reason = "Terminated"
 		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.Now()
 	})
@@ -237,15 +237,15 @@ func TestKeeper_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing
 	}
 }
 
-func TestKeeper_HangingVolume_IsTold_AndHeals(t *testing.T) {
+func TestMonitor_HangingVolume_IsTold_AndHeals(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	restaged := n.restages(nil)
 	n.health.Timeout = 100 * time.Millisecond
 
-	goOn := d.hang()
-	n.api.setPod(fail)
+	goOn := d.Hang()
+	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeSilent", "no answer within", "may still write")
 	if *restaged != 0 {
 		t.Errorf("a volume that hangs is staged anew")
@@ -255,55 +255,10 @@ func TestKeeper_HangingVolume_IsTold_AndHeals(t *testing.T) {
 	wantTold(t, n.look(t), "StagingPodEnded")
 }
 
-func TestStats_TellOfTheVolumeAsItIs(t *testing.T) {
+func TestMonitor_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.T) {
 	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	shared, _ := n.stager.names(Volume{Driver: "driver", Handle: "handle"})
-	d := n.attach(t)
-	target := n.podFolder(t, "client-uid") + "/mount"
-	volume := Volume{Driver: "driver", Handle: "handle"}
-	if _, err := n.stager.Stats(t.Context(), volume, target); !errors.Is(err, ErrUnknownVolume) {
-		t.Errorf("another stage's target: got %v, want ErrUnknownVolume", err)
-	}
-	publications, err := n.dirs.Publications(t.Context(), "stage-a")
-	must(t, err)
-	must(t, n.dirs.Record(t.Context(), shared, pavdir.Stage{Driver: "driver", Handle: "handle"}))
-	must(t, n.dirs.RecordPublication(t.Context(), shared, publications[0]))
-
-	get := func() Stats {
-		stats, err := n.stager.Stats(t.Context(), volume, target)
-		must(t, err)
-		return stats
-	}
-	if stats := get(); stats.Abnormal {
-		t.Errorf("a healthy volume: got %+v", stats)
-	}
-	n.health.Update(&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: shared}, Status: pavv1.PavStageStatus{
-		Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Message: "its pod is gone"}},
-	}})
-	if stats := get(); !stats.Abnormal || stats.Message != "its pod is gone" {
-		t.Errorf("a degraded volume: got %+v", stats)
-	}
-	n.health.Timeout = 100 * time.Millisecond
-	goOn := d.hang()
-	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "no answer") {
-		t.Errorf("a hanging volume: got %+v", stats)
-	}
-	goOn()
-	n.health.Timeout = time.Minute
-	d.die()
-	if stats := get(); !stats.Abnormal || !strings.Contains(stats.Message, "dead for good") {
-		t.Errorf("a dead volume: got %+v", stats)
-	}
-	if _, err := n.stager.Stats(t.Context(), volume, n.kubelet+"/nowhere"); !errors.Is(err, ErrUnknownVolume) {
-		t.Errorf("no target: got %v, want ErrUnknownVolume", err)
-	}
-}
-
-func TestKeeper_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.T) {
-	n := newNode(t)
-	n.stage(t, func(*pavv1.PavStage) {})
-	d := n.attach(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	d := n.Attach(t)
 	working := make(chan struct{})
 	n.restageStage = func(ctx context.Context, _ string) error {
 		close(working)
@@ -313,9 +268,9 @@ func TestKeeper_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Start(ctx) }()
-	d.die()
-	n.api.setPod(fail)
-	n.Look("stage-a")
+	d.Die()
+	n.API.SetPod(nodetest.Fail)
+	n.Recheck("stage-a")
 	select {
 	case <-working:
 	case <-time.After(time.Minute):
@@ -326,11 +281,11 @@ func TestKeeper_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.
 	case err := <-ended:
 		must(t, err)
 	case <-time.After(time.Minute):
-		t.Fatal("the keeper does not end")
+		t.Fatal("the monitor does not end")
 	}
-	n.Look("stage-a") // must neither block nor panic
+	n.Recheck("stage-a") // must neither block nor panic
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return !strings.Contains(stacks(), "stage.(*Keeper)"), nil
+		return !strings.Contains(stacks(), "monitor.(*Monitor)"), nil
 	})
 	if err != nil {
 		t.Errorf("goroutines are left: %s", stacks())

@@ -1,0 +1,340 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/health"
+	staging "github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Monitor looks after the stages of a node between kubelet's calls. It sees that a staging pod has ended while pods use
+// its volume, that a volume does not answer any more, or that kubelet has forgotten a stage, and acts on it. It looks at a
+// stage when something has happened, and never regularly. It is a manager.Runnable.
+type Monitor struct {
+	stager      *staging.Stager
+	client      client.Client
+	catalogue   staging.Catalogue
+	dirs        staging.Directories
+	runner      *workflow.Runner
+	node        string
+	clusterTime func() time.Time
+
+	health  *health.Tracker
+	grace   time.Duration
+	metrics prometheus.Registerer
+	log     logr.Logger
+	now     func() time.Time
+	queue   workqueue.TypedRateLimitingInterface[string] // names of stages to look at
+	retries workqueue.TypedRateLimiter[string]           // of work that has failed
+
+	// The Stager's, unless a test replaces them.
+	restageStage func(ctx context.Context, stage string) error
+	unstage      func(ctx context.Context, of staging.Subject, idle func(context.Context) (bool, error)) error
+
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	began   time.Time
+	calls   map[string]time.Time // when the last call about a stage ended
+	working map[string]bool      // the stages that the monitor itself works on
+	deadAt  map[string]time.Time // when a volume was found dead
+	resetAt map[string]int32     // the last attempt whose volume lived long; since then, each has died soon
+	orphans map[string]bool      // the stages that are known to have no user
+	listed  map[string]bool      // the stages that the API server had at the start
+	pauses  map[string]time.Time // until when the monitor leaves a stage alone after its work failed
+}
+
+// Config is what a Monitor works with, besides its Stager.
+type Config struct {
+	// Client reads from the API server, not from a cache.
+	Client    client.Client
+	Catalogue staging.Catalogue
+	Dirs      staging.Directories
+	Prober    health.Prober
+
+	// Node is the name of the node.
+	Node string
+
+	// OrphanGrace is how long kubelet may say nothing about a stage that no pod uses before it is unstaged.
+	OrphanGrace time.Duration
+
+	// Metrics takes the metrics; by default controller-runtime's registry.
+	Metrics prometheus.Registerer
+
+	Log logr.Logger
+
+	// ClusterTime returns the API server's time; time.Now if it is nil.
+	ClusterTime func() time.Time
+}
+
+const (
+	// workers is how many stages are looked at at once; a look may wait for a volume that hangs.
+	workers = 8
+
+	// burst is how long a stage is left alone after a change, so that a burst of them is one look.
+	burst = 200 * time.Millisecond
+
+	// longestWork bounds what the monitor does about a stage at a stretch. It is repeated until it is done.
+	longestWork = 2 * time.Minute
+
+	// shortestPause and longestPause are how long the monitor waits before it works on a stage again. Kubelet
+	// repeats its first call after half a second.
+	shortestPause, longestPause = 3 * time.Second, time.Minute
+)
+
+// limiter returns what says when to try again what has failed.
+func limiter[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](time.Second, 30*time.Second)
+}
+
+// allStages stands in the queue for the search for all stages of the node.
+const allStages = ""
+
+// New returns a Monitor, and connects the Stager with it. It must be called before the Stager serves calls.
+func New(stager *staging.Stager, c Config) *Monitor {
+	if c.ClusterTime == nil {
+		c.ClusterTime = time.Now
+	}
+	m := &Monitor{
+		stager: stager, client: c.Client, catalogue: c.Catalogue, dirs: c.Dirs, node: c.Node, clusterTime: c.ClusterTime,
+		runner: &workflow.Runner{Client: c.Client, Node: c.Node},
+		grace:  c.OrphanGrace, metrics: cmp.Or[prometheus.Registerer](c.Metrics, metrics.Registry), log: c.Log, now: time.Now,
+		queue:   workqueue.NewTypedRateLimitingQueue(limiter[string]()),
+		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
+		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, resetAt: map[string]int32{},
+		orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
+	}
+	m.began = m.now()
+	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
+	m.health = health.NewTracker(c.Prober, m.Recheck, c.ClusterTime)
+	stager.Observe(m.health, m.callEnded)
+	return m
+}
+
+// Recheck has a stage looked at, as something about it has changed. It never blocks.
+func (m *Monitor) Recheck(stage string) {
+	if stage != allStages {
+		m.queue.AddAfter(stage, burst)
+	}
+}
+
+// callEnded says that a call about a stage has ended, so that kubelet knows of the stage.
+func (m *Monitor) callEnded(stage string) {
+	m.mu.Lock()
+	if !m.working[stage] { // the monitor's own work is not a call of kubelet
+		m.calls[stage] = m.now()
+		delete(m.pauses, stage) // It was in the way.
+		m.retries.Forget(stage)
+	}
+	m.mu.Unlock()
+	m.Recheck(stage)
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each node has its own.
+func (*Monitor) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable: it begins with all stages of the node, and looks after them until
+// ctx ends. What it has begun then is continued by the next agent.
+func (m *Monitor) Start(ctx context.Context) error {
+	if err := m.metrics.Register(m.health); err == nil {
+		defer m.metrics.Unregister(m.health)
+	} else if already := (prometheus.AlreadyRegisteredError{}); !errors.As(err, &already) {
+		// Another agent in the same process, as in tests, has the names already.
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	m.queue.Add(allStages)
+	for range workers {
+		m.wg.Go(func() { m.work(ctx) })
+	}
+	<-ctx.Done()
+	m.queue.ShutDown()
+	m.wg.Wait()
+	return nil
+}
+
+func (m *Monitor) work(ctx context.Context) {
+	for {
+		stage, over := m.queue.Get()
+		if over {
+			return
+		}
+		m.handle(ctx, stage)
+		m.queue.Done(stage)
+	}
+}
+
+func (m *Monitor) handle(ctx context.Context, stage string) {
+	var err error
+	if stage == allStages {
+		err = m.findAll(ctx)
+	} else {
+		err = m.check(ctx, stage)
+	}
+	switch {
+	case err == nil:
+		m.queue.Forget(stage)
+	case apierrors.IsConflict(err):
+		m.queue.AddAfter(stage, burst) // Somebody changed the object since it was read.
+	default:
+		if ctx.Err() == nil {
+			m.log.Error(err, "looking after a stage", m.health.LogKeys(stage)...)
+		}
+		m.queue.AddRateLimited(stage)
+	}
+}
+
+// findAll begins to look after all stages of the node: those with a folder, and those that the API server
+// has, as where the node's disk was wiped.
+func (m *Monitor) findAll(ctx context.Context) error {
+	names, err := m.dirs.Stages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		m.queue.Add(name)
+	}
+	list := &pavv1.PavStageList{}
+	if err := m.client.List(ctx, list, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(m.node)}); err != nil {
+		return fmt.Errorf("listing the node's PavStages: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range list.Items {
+		m.listed[list.Items[i].Name] = true
+		m.queue.Add(list.Items[i].Name)
+	}
+	return nil
+}
+
+// check looks at a stage, and does what is to be done about it.
+func (m *Monitor) check(ctx context.Context, name string) error {
+	if unknown, err := m.isUnknown(ctx, name); err != nil {
+		return err
+	} else if unknown {
+		m.forget(name)
+		return nil
+	}
+	stage, err := m.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if stage == nil || staging.IsRecord(stage) {
+		m.health.Forget(name)
+	} else {
+		m.health.Update(stage)
+	}
+	if m.isWorking(name) {
+		return nil // It is looked at again at the end of that.
+	}
+	ended, err := m.endOrphan(ctx, name, stage)
+	if err != nil || ended || stage == nil || staging.IsRecord(stage) {
+		return err
+	}
+	is, pod, err := m.gather(ctx, stage)
+	if err != nil {
+		return err
+	}
+	return m.act(ctx, stage, is, pod)
+}
+
+// isUnknown says whether there is no such stage. A folder is made before anything else is done for a stage,
+// so the API server need not be asked about a name without one, as a call has several that may be a stage's.
+func (m *Monitor) isUnknown(ctx context.Context, name string) (bool, error) {
+	m.mu.Lock()
+	listed := m.listed[name]
+	m.mu.Unlock()
+	if listed || m.health.Knows(name) {
+		return false, nil
+	}
+	exists, err := m.dirs.Exists(ctx, name)
+	return err == nil && !exists, err
+}
+
+// get returns the PavStage of that name, or nil where this node has none.
+func (m *Monitor) get(ctx context.Context, name string) (*pavv1.PavStage, error) {
+	stage := &pavv1.PavStage{}
+	err := m.client.Get(ctx, client.ObjectKey{Name: name}, stage)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting PavStage %q: %w", name, err)
+	}
+	if stage.Spec.NodeName != m.node || staging.IsTerminating(stage) {
+		return nil, nil
+	}
+	return stage, nil
+}
+
+// begin works on a stage, beside the looks at the others, unless that is going on. It is repeated until it
+// succeeds, with pauses in which kubelet's calls get through, which the monitor's work gives way to.
+func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context.Context) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.working[stage] {
+		return
+	}
+	if left := m.pauses[stage].Sub(m.now()); left > 0 {
+		m.queue.AddAfter(stage, left)
+		return
+	}
+	m.working[stage] = true
+	m.wg.Go(func() {
+		bounded, cancel := context.WithTimeout(ctx, longestWork)
+		defer cancel()
+		err := work(bounded)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, staging.ErrBusy) && !errors.Is(err, staging.ErrPending) && !errors.Is(err, staging.ErrFull) {
+			m.log.Error(err, "working on a stage", m.health.LogKeys(stage)...)
+		}
+		m.end(stage, err == nil)
+	})
+}
+
+// end notes the end of the work on a stage.
+func (m *Monitor) end(stage string, succeeded bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.working, stage)
+	delete(m.pauses, stage)
+	if succeeded {
+		m.retries.Forget(stage)
+		m.Recheck(stage)
+		return
+	}
+	pause := m.retries.When(stage)
+	m.pauses[stage] = m.now().Add(pause)
+	m.queue.AddAfter(stage, pause)
+}
+
+func (m *Monitor) isWorking(stage string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.working[stage]
+}
+
+// Forget drops what is remembered of a stage that is gone.
+func (m *Monitor) forget(stage string) {
+	m.mu.Lock()
+	delete(m.calls, stage)
+	delete(m.deadAt, stage)
+	delete(m.resetAt, stage)
+	delete(m.orphans, stage)
+	delete(m.listed, stage)
+	delete(m.pauses, stage)
+	m.mu.Unlock()
+	m.health.Forget(stage)
+	m.retries.Forget(stage)
+}

@@ -1,0 +1,67 @@
+package monitor
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	staging "github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/test/mountns"
+)
+
+func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
+
+// testNode is a node with its Monitor.
+type testNode struct {
+	*nodetest.Machine
+	*Monitor
+}
+
+func newNode(t *testing.T) *testNode {
+	t.Helper()
+	n := &testNode{Machine: nodetest.New(t)}
+	clusterTime := func() time.Time { return n.now() }
+	host, catalogue := staging.Host{Namespace: n.Mounts}, nodetest.Provisioners{Recovery: pavv1.StagingRecoveryRestage}
+	stager := staging.New(staging.Config{
+		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Mounts: host, Hub: staging.NewHub(), Events: n.Events,
+		Node: "node", Boot: pavdir.Boot{BootID: "boot"}, ClusterTime: clusterTime,
+	})
+	n.Monitor = New(stager, Config{
+		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Prober: host, Node: "node", OrphanGrace: time.Hour,
+		Metrics: prometheus.NewPedanticRegistry(), Log: testr.New(t), ClusterTime: clusterTime,
+	})
+	t.Cleanup(func() {
+		n.queue.ShutDown()
+		n.wg.Wait()
+	})
+	return n
+}
+
+// look has the Monitor look at the stage, and returns the events that came of it.
+func (n *testNode) look(t *testing.T) []string {
+	t.Helper()
+	must(t, n.check(t.Context(), "stage-a"))
+	n.wg.Wait()
+	events := []string{}
+	for {
+		select {
+		case event := <-n.Events:
+			events = append(events, event)
+		default:
+			slices.Sort(events)
+			return events
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	nodetest.Must(t, err)
+}

@@ -1,0 +1,93 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	staging "github.com/albertofaria/pav/internal/node/stage"
+)
+
+// WatchPods wakes whoever waits for a stage when a pod of it changes, has the monitor look at the stage,
+// and lets pods go whose outcome is recorded. Only the metadata of pods is kept: that it has changed is
+// all that a wake-up says.
+func WatchPods(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m *Monitor) error {
+	pods := &metav1.PartialObjectMetadata{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	informer, err := mgr.GetCache().GetInformer(ctx, pods)
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	wake := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if pod, ok := object.(client.Object); ok {
+			stage := pod.GetLabels()[pavv1.StageLabel]
+			hub.Wake(stage)
+			m.Recheck(stage)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    wake,
+		UpdateFunc: func(_, object any) { wake(object) },
+		DeleteFunc: wake,
+	}); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+
+	return registerOutcomes(mgr, m)
+}
+
+// resumeUnstaging goes on with an unstaging between kubelet's calls, to which it gives way.
+func (m *Monitor) resumeUnstaging(ctx context.Context, stage *pavv1.PavStage) {
+	of := staging.SubjectOf(stage)
+	m.begin(ctx, stage.Name, func(ctx context.Context) error {
+		return m.unstage(ctx, of, func(ctx context.Context) (bool, error) {
+			now, err := m.get(ctx, stage.Name)
+			return now != nil && now.UID == stage.UID && now.Status.Phase == pavv1.StageUnstaging && !now.Status.Restaging, err
+		})
+	})
+}
+
+// recheckNow looks at a stage now, whatever the monitor has tried in vain before.
+func (m *Monitor) recheckNow(stage string) {
+	m.mu.Lock()
+	delete(m.pauses, stage)
+	m.mu.Unlock()
+	m.retries.Forget(stage)
+	m.Recheck(stage)
+}
+
+// WatchRetries wakes whoever works on a stage when somebody asks for its next attempt, and has the monitor look at it.
+func WatchRetries(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m *Monitor) error {
+	stages := &metav1.PartialObjectMetadata{}
+	stages.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavStage"))
+	informer, err := mgr.GetCache().GetInformer(ctx, stages)
+	if err != nil {
+		return fmt.Errorf("watching PavStages: %w", err)
+	}
+	// Requests that exist already are found when the monitor first looks at all stages.
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		old, ok := before.(client.Object)
+		stage, also := after.(client.Object)
+		if !ok || !also || old.GetAnnotations()[pavv1.RetryAnnotation] == stage.GetAnnotations()[pavv1.RetryAnnotation] {
+			return
+		}
+		hub.Wake(stage.GetName())
+		m.recheckNow(stage.GetName())
+	}, DeleteFunc: func(object any) {
+		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			m.stager.Forget(name)
+		}
+	}}); err != nil {
+		return fmt.Errorf("watching PavStages: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package nodetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/mount"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+)
+
+// API has the objects that the agent of a node reads and writes. The integration tests have a real API server.
+type API struct {
+	client.WithWatch
+
+	sync.Mutex
+	Stages  map[string]*pavv1.PavStage
+	Pods    map[string]*corev1.Pod
+	Volumes map[string]*corev1.PersistentVolume
+}
+
+// Get implements client.Reader.
+func (a *API) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	a.Lock()
+	defer a.Unlock()
+	switch into := into.(type) {
+	case *pavv1.PavStage:
+		if found := a.Stages[key.Name]; found != nil {
+			found.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.Pod:
+		if found := a.Pods[key.Name]; found != nil {
+			found.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.PersistentVolume:
+		if found := a.Volumes[key.Name]; found != nil {
+			found.DeepCopyInto(into)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, key.Name)
+}
+
+// List implements client.Reader.
+func (a *API) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	a.Lock()
+	defer a.Unlock()
+	switch into := into.(type) {
+	case *metav1.PartialObjectMetadataList:
+		selector := (&client.ListOptions{}).ApplyOptions(options).LabelSelector
+		for _, pod := range a.Pods {
+			if selector.Matches(apilabels.Set(pod.Labels)) {
+				into.Items = append(into.Items, metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()})
+			}
+		}
+	case *pavv1.PavStageList:
+		for _, stage := range a.Stages {
+			into.Items = append(into.Items, *stage.DeepCopy())
+		}
+	case *corev1.PodList:
+		for _, pod := range a.Pods {
+			if pod.Spec.NodeName != "" {
+				into.Items = append(into.Items, *pod.DeepCopy())
+			}
+		}
+	}
+	return nil
+}
+
+// Patch serves the release of a pod.
+func (a *API) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	a.Lock()
+	defer a.Unlock()
+	a.Pods[object.GetName()].Finalizers = object.GetFinalizers()
+	return nil
+}
+
+// Status implements client.StatusClient.
+func (a *API) Status() client.SubResourceWriter { return Status{API: a} }
+
+// Status writes the status of PavStages.
+type Status struct {
+	client.SubResourceWriter
+	API *API
+}
+
+// Update implements client.SubResourceWriter.
+func (s Status) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	s.API.Lock()
+	defer s.API.Unlock()
+	s.API.Stages[object.GetName()].Status = object.(*pavv1.PavStage).DeepCopy().Status
+	return nil
+}
+
+// SetPod changes the staging pod.
+func (a *API) SetPod(change func(*corev1.Pod)) {
+	a.Lock()
+	defer a.Unlock()
+	change(a.Pods["stage-1"])
+}
+
+// Events takes events, one line for each.
+type Events chan string
+
+// Event implements stage.EventRecorder.
+func (e Events) Event(object runtime.Object, _, reason, message string) {
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	if _, is := object.(*pavv1.PavStage); is {
+		kind = "PavStage"
+	}
+	name := ""
+	if ref, is := object.(*corev1.ObjectReference); is {
+		name = " " + ref.Namespace + "/" + ref.Name
+	}
+	e <- fmt.Sprintf("%s%s: %s: %s", kind, name, reason, message)
+}
+
+// Provisioners is a stage.Catalogue with one provisioner and no volume.
+type Provisioners struct{ Recovery pavv1.StagingRecovery }
+
+// VolumeNames implements stage.Catalogue.
+func (Provisioners) VolumeNames(context.Context, string, string) ([]string, error) { return nil, nil }
+
+// Provisioner implements stage.Catalogue.
+func (p Provisioners) Provisioner(context.Context, string) (*pavv1.PavProvisioner, error) {
+	return &pavv1.PavProvisioner{Spec: pavv1.PavProvisionerSpec{VolumeStaging: pavv1.VolumeStaging{Recovery: p.Recovery}}}, nil
+}
+
+// Machine is a node with kubelet's directory, on which a stage named "stage-a" can be.
+type Machine struct {
+	API     *API
+	Events  Events
+	Kubelet string
+	Dirs    *pavdir.Directories
+	Mounts  *mount.Namespace
+}
+
+// New returns a Machine without stages. It must be called in a mount namespace of the test's own.
+func New(t *testing.T) *Machine {
+	t.Helper()
+	m := &Machine{
+		API:    &API{Stages: map[string]*pavv1.PavStage{}, Pods: map[string]*corev1.Pod{}},
+		Events: make(Events, 100), Kubelet: t.TempDir(),
+	}
+	Must(t, unix.Mount("kubelet", m.Kubelet, "tmpfs", 0, "mode=755"))
+	Must(t, unix.Mount("", m.Kubelet, "", unix.MS_SHARED, ""))
+	Must(t, os.Mkdir(m.Kubelet+"/plugins", 0o755))
+	var err error
+	m.Mounts, err = mount.Open("/proc/self/ns/mnt")
+	Must(t, err)
+	m.Dirs, err = pavdir.New(m.Mounts, m.Kubelet, func(string) {})
+	Must(t, err)
+	t.Cleanup(func() {
+		Must(t, m.Dirs.Close())
+		Must(t, unix.Unmount(m.Kubelet, unix.MNT_DETACH))
+		Must(t, m.Mounts.Close())
+	})
+	return m
+}
+
+// PutStage makes a stage that is Staged, with a staging pod that runs, and changes it.
+func (m *Machine) PutStage(t *testing.T, change func(*pavv1.PavStage)) {
+	t.Helper()
+	stage := &pavv1.PavStage{
+		ObjectMeta: metav1.ObjectMeta{Name: "stage-a", UID: "stage-uid", Finalizers: []string{pavv1.StageFinalizer}},
+		Spec: pavv1.PavStageSpec{
+			Provisioner: "driver", VolumeName: "pv", VolumeHandle: "handle", NodeName: "node",
+			ClaimRef: pavv1.ClaimReference{Namespace: "default", Name: "claim", UID: "claim-uid"},
+		},
+		Status: pavv1.PavStageStatus{
+			Phase: pavv1.StageStaged, BootID: "boot", Attempt: 1, StagingPod: &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"},
+		},
+	}
+	change(stage)
+	m.API.Stages["stage-a"] = stage
+	m.API.Pods["stage-1"] = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "pav-pods", Name: "stage-1", Finalizers: []string{pavv1.PodFinalizer},
+			Labels:          map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowStaging},
+			Annotations:     map[string]string{pavv1.NodeAnnotation: "node"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "stage-uid", Controller: new(true)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	Must(t, m.Dirs.Record(t.Context(), "stage-a", pavdir.Stage{
+		Driver: "driver", Handle: "handle", VolumeName: "pv", ClaimNamespace: "default", ClaimName: "claim", Boot: pavdir.Boot{BootID: "boot"},
+	}))
+}
+
+// Attach mounts a file system for clients, which a daemon serves, and records a client pod that has it.
+func (m *Machine) Attach(t *testing.T) *Daemon {
+	t.Helper()
+	volume := m.Dirs.Volume("stage-a")
+	Must(t, os.MkdirAll(volume, 0o755))
+	d := ServeFUSE(t, volume)
+	m.Publish(t, "boot")
+	return d
+}
+
+// Publish binds what is attached to a target of the client pod "client", and records that.
+func (m *Machine) Publish(t *testing.T, bootID string) {
+	t.Helper()
+	target := m.PodDirectory(t, "client-uid") + "/mount"
+	Must(t, os.MkdirAll(target, 0o750))
+	Must(t, unix.Mount(m.Dirs.Volume("stage-a"), target, "", unix.MS_BIND, ""))
+	Must(t, m.Dirs.RecordPublication(t.Context(), "stage-a", pavdir.Publication{
+		Target: target, Client: pavdir.Client{Namespace: "default", Name: "client", UID: "client-uid"}, Boot: pavdir.Boot{BootID: bootID},
+	}))
+}
+
+// PodDirectory makes kubelet's directory for the volume of a pod.
+func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
+	t.Helper()
+	folder := filepath.Join(m.Kubelet, "pods", string(uid), "volumes/kubernetes.io~csi/pv")
+	Must(t, os.MkdirAll(folder, 0o750))
+	return folder
+}
+
+// PodHeld reports whether the staging pod has its finalizer.
+func (m *Machine) PodHeld() bool {
+	m.API.Lock()
+	defer m.API.Unlock()
+	return slices.Contains(m.API.Pods["stage-1"].Finalizers, pavv1.PodFinalizer)
+}
+
+// Fail makes a pod one whose container was killed.
+func Fail(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"},
+	}}}
+}
+
+// Must ends the test if err is not nil.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,41 @@
+package stage
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/health"
+	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observability"
+)
+
+// Observe connects the Stager with what looks after stages between calls. Tracker knows how volumes are; callEnded is
+// called with the name of the stage at the end of each call. It must be called before the Stager serves calls.
+func (s *Stager) Observe(tracker *health.Tracker, callEnded func(stage string)) {
+	s.health, s.callEnded = tracker, callEnded
+}
+
+// SetDegraded writes to a PavStage whether something is wrong with its volume, and what.
+func (s *Stager) SetDegraded(ctx context.Context, stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) error {
+	s.setCondition(stage, pavv1.StageDegraded, status, reason, observability.Clip(message, maxMessage))
+	return s.writeStatus(ctx, stage)
+}
+
+// Report records an event on the PavStage, on its claim, and on the client pods of publications.
+func (s *Stager) Report(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, message string) {
+	note := observability.Clip(message, observability.MaxNote)
+	s.reportOnStage(ctx, stage, kind, reason, note)
+	s.reportToPods(publications, kind, reason, note)
+}
+
+// RetryAsked returns when somebody asked for the next attempt at what has failed of a stage; the zero time if nobody
+// did, or if an attempt has begun since.
+func (s *Stager) RetryAsked(stage *pavv1.PavStage) time.Time {
+	return s.troubles.asked(stage, s.clusterTime())
+}
+
+// Forget removes what is remembered of a PavStage that is deleted.
+func (s *Stager) Forget(stage string) { s.troubles.forget(stage) }
