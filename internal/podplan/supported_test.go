@@ -28,7 +28,7 @@ func volume(mode, capacity string, accessModes ...any) map[string]any {
 	}}
 }
 
-func TestCheck_OfAPersistentVolume(t *testing.T) {
+func TestCheckSupported_OfAPersistentVolume(t *testing.T) {
 	tests := map[string]struct {
 		volume     map[string]any
 		validation *pavv1.VolumeValidation
@@ -68,7 +68,7 @@ func TestCheck_OfAPersistentVolume(t *testing.T) {
 }
 
 // The messages for claims are tested with the rest of a VolumeRequest.
-func TestCheck_MistakesAndTroublesAreNoRefusals(t *testing.T) {
+func TestCheckSupported_MistakesAndTroublesAreNoRefusals(t *testing.T) {
 	vars, err := template.StaticValidationVariables(volume("Filesystem", "1Gi"))
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
 			"test/integration TestRefusals/selector",
-			"internal/controller/plan TestParameters",
+			"internal/podplan TestParameters",
 			"test/integration TestStorageClassReplaced_WhileItsClaimFails_IsThatOfTheNextAttempt",
 		},
 	},
@@ -175,7 +175,7 @@ var promises = []promise{
 	{
 		sentence: "The created PV MUST have these properties:",
 		tests: []string{
-			"internal/controller/plan TestPersistentVolume",
+			"internal/podplan TestPersistentVolume",
 			"test/integration TestDynamicClaimIsBound",
 		},
 	},
@@ -190,7 +190,7 @@ var promises = []promise{
 	{
 		sentence: "`pv.Annotations[\"pv.kubernetes.io/provisioned-by\"]` MUST be set to name of the external provisioner.",
 		tests: []string{
-			"internal/controller/plan TestPersistentVolume",
+			"internal/podplan TestPersistentVolume",
 			"test/e2e TestDynamicVolume_AllFivePodsRun",
 		},
 	},
@@ -216,8 +216,8 @@ var promises = []promise{
 		instead:  "the parameters that would refer to Secrets are refused; the PV has no annotation but the one above",
 		tests: []string{
 			"test/integration TestRefusals/parameter",
-			"internal/controller/plan TestParameters/a reserved one with a secret",
-			"internal/controller/plan TestPersistentVolume",
+			"internal/podplan TestParameters/a reserved one with a secret",
+			"internal/podplan TestPersistentVolume",
 		},
 	},
 	{
@@ -229,7 +229,7 @@ var promises = []promise{
 		sentence: "`pv.Spec` MUST be set to match requirements in `claim.Spec`, especially access mode and PV size.",
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
-			"internal/controller/plan TestPersistentVolume",
+			"internal/podplan TestPersistentVolume",
 			"test/integration TestRefusals/mode",
 			"test/integration TestRefusals/access",
 			"test/integration TestAccessibleTopology_IsTheNodeAffinityOfTheVolume",
@@ -240,7 +240,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestRefusals/capacity",
 			"test/integration TestDynamicClaimIsBound",
-			"internal/controller/plan TestOutcome/a capacity below the request",
+			"internal/podplan TestOutcome/a capacity below the request",
 			"test/e2e TestUnusableResults",
 			"test/e2e TestDynamicVolume_AllFivePodsRun",
 		},
@@ -250,7 +250,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
 			"test/integration TestHandleInUse",
-			"internal/controller/plan TestOutcome",
+			"internal/podplan TestOutcome",
 			"test/e2e TestDynamicVolume_DefinitionHasPrecedenceOverThePod",
 			"test/e2e TestDynamicVolume_DefaultHandle",
 		},
@@ -261,7 +261,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
 			"test/integration TestRetainedVolumeStaysAndHoldsNothing",
-			"internal/controller/plan TestPersistentVolume",
+			"internal/podplan TestPersistentVolume",
 		},
 	},
 	{
@@ -331,7 +331,7 @@ var promises = []promise{
 		instead:  "it is about internal provisioners; a definition names the Secrets of its pods by itself, and parameters that would point to some are refused",
 		tests: []string{
 			"test/integration TestRefusals/parameter",
-			"internal/controller/plan TestParameters/a reserved one with a secret",
+			"internal/podplan TestParameters/a reserved one with a secret",
 		},
 	},
 }

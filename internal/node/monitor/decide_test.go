@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-func TestDecideKeep(t *testing.T) {
+func TestDecide(t *testing.T) {
 	// staged is a healthy stage, changed.
 	staged := func(change func(*snapshot)) snapshot {
 		o := snapshot{phase: pavv1.StageStaged, thisBoot: true, attached: true, volume: answers, stagingPod: workflow.Running, restageable: true, outcomeHeld: true}
@@ -107,8 +107,8 @@ func TestDecideKeep(t *testing.T) {
 	}
 }
 
-// TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo goes through all combinations.
-func TestDecideKeep_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
+// TestDecide_NeverBesideAVolumeThatMayBeWrittenTo goes through all combinations.
+func TestDecide_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
 	for o := range combinations() {
 		v := decide(o)
 		wrong := func(what string) { t.Errorf("%s: %+v: %+v", what, o, v) }
