@@ -112,6 +112,7 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	d.Begin = func() *agents.Controller { return w.begin(ctx) }
 	d.BeginOn = func(node *kubernetes.Node) *agents.Node { return w.beginOn(ctx, node) }
 	w.disturber = d
+	w.rules.Leads = func(by string) bool { return d.Former == nil || by != d.Former.Name }
 	for _, name := range names {
 		node := kubernetes.NewNode(w.World, name, w.system, w.trouble)
 		node.Starting, node.Ended = func(pod *corev1.Pod) { w.rules.Starting(node, pod) }, w.rules.Ended

@@ -275,6 +275,13 @@ func (t *task) available(ctx context.Context) error {
 
 // fail records the failure of the staging pod; from here on, what it did is reverted.
 func (t *task) fail(ctx context.Context) error {
+	if t.stagingPod == nil {
+		ref := t.stage.Status.StagingPod
+		return t.recordFailure(ctx, &pavv1.WorkflowFailure{
+			Workflow: pavv1.WorkflowStaging, PodNamespace: ref.Namespace, PodName: ref.Name,
+			Message: fmt.Sprintf("pod %s/%s was removed by force while it was staging the volume", ref.Namespace, ref.Name),
+		}, false)
+	}
 	return t.failPod(ctx, t.stagingPod, t.podError(ctx, t.stagingPod))
 }
 

@@ -255,6 +255,10 @@ func decideStagingPod(o observation) step {
 		return stepWait
 	case workflow.Absent:
 	}
+	if o.stagingIntended && (o.pavInUse || o.ready) {
+		// It ran, and was removed by force. Its containers may still run, and what it mounted is not the next one's.
+		return stepFail
+	}
 	if !o.stagingIntended && o.pavInUse {
 		return stepWait // The validation pod, or one of an earlier stage, has it yet, and /pav is to be empty.
 	}

@@ -26,8 +26,8 @@ type Invariants struct {
 	// Pass returns the pass of the request that takes effect; empty where it belongs to none.
 	Pass func() string
 
-	// IsAgent says whether a writer is one of PaV's controller agents.
-	IsAgent func(by string) bool
+	// IsAgent says whether a writer is one of PaV's controller agents, and Leads whether it is the leader.
+	IsAgent, Leads func(by string) bool
 
 	failed  error
 	running map[types.UID]types.UID // the pod with effect of each PavVolume
@@ -92,7 +92,8 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 		return // it goes with its owner before it has an effect, or is watched then
 	}
 	for _, other := range world.Objects[*corev1.Pod](i.store) {
-		if metav1.IsControlledBy(other, volume) && !isOver(other) {
+		// The pod of a former leader never starts: no node agent gives it a /pav, as the PavVolume does not name it.
+		if metav1.IsControlledBy(other, volume) && !isOver(other) && i.Leads(by) {
 			i.failf(2, "pod %s is made while %s of the same PavVolume is not over", pod.Name, other.Name)
 		}
 	}

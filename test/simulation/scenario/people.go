@@ -172,6 +172,9 @@ func (a *Admins) Choices(add func(world.Choice)) {
 	if len(volumes) > 0 {
 		add(world.Choice{What: "an administrator does something to a PavVolume", Do: func() { a.record(volumes[a.World.Rand.IntN(len(volumes))]) }})
 	}
+	if pods := workflowPods(a.World.Store); len(pods) > 0 && !a.Leaving {
+		add(world.Choice{What: "an administrator does something to a workflow pod", Do: func() { a.remove(pods[a.World.Rand.IntN(len(pods))]) }})
+	}
 	if len(a.unrecorded()) > 0 {
 		add(world.Choice{What: "an administrator vouches for PavStages", Do: a.Vouch})
 	}
@@ -221,6 +224,26 @@ func (a *Admins) force(pv *corev1.PersistentVolume) {
 	_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pv), nil, nil)
 	if left := world.Object[*corev1.PersistentVolume](a.World.Store, "", pv.Name); left != nil {
 		_ = world.Change(a.World.Store, people, left, func(p *corev1.PersistentVolume) { p.Finalizers = nil })
+	}
+}
+
+// workflowPods returns the pods that PaV made.
+func workflowPods(store *world.Store) []*corev1.Pod {
+	return slices.DeleteFunc(world.Objects[*corev1.Pod](store), func(pod *corev1.Pod) bool { return pod.Labels[pavv1.WorkflowLabel] == "" })
+}
+
+// remove deletes a workflow pod; that of a stage sometimes by force, with its finalizer, while its container runs on.
+func (a *Admins) remove(pod *corev1.Pod) {
+	switch n := a.World.Rand.IntN(16); {
+	case n == 0:
+		a.World.Counts["workflow pods deleted"]++
+		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pod), nil, nil)
+	case n == 1 && pod.Labels[pavv1.StageLabel] != "":
+		a.World.Counts["workflow pods removed by force"]++
+		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pod), nil, new(int64(0)))
+		if left := world.Object[*corev1.Pod](a.World.Store, pod.Namespace, pod.Name); left != nil && left.UID == pod.UID {
+			_ = world.Change(a.World.Store, people, left, func(p *corev1.Pod) { p.Finalizers = nil })
+		}
 	}
 }
 

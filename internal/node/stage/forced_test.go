@@ -1,0 +1,38 @@
+package stage
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// A staging pod that was removed by force, with its finalizer, may still run. A second one beside it would write to the
+// same storage, and what the first has mounted would be given to clients.
+func TestStagingPodRemovedByForce_HasFailed_AndIsNotCreatedAgain(t *testing.T) {
+	n := newNode(t)
+	v := Volume{Driver: "driver", Handle: "handle"}
+	name, _ := n.stager.names(v)
+	n.withVolumes(v, "pv")
+	n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
+	must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
+	must(t, n.Dirs.Prepare(t.Context(), name))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/ready"), nil, 0o600))
+	delete(n.API.Pods, "stage-1")
+
+	task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+	o, err := task.observe(t.Context())
+	must(t, err)
+	if got := decideStage(o); got != stepFail {
+		t.Fatalf("the next step is %d, want that the pod has failed; it sees %+v", got, o)
+	}
+	must(t, task.fail(t.Context()))
+	status := n.API.Stages[name].Status
+	if failure := status.StagingFailure; status.Phase != pavv1.StageUnstaging || failure == nil || !strings.Contains(failure.Message, "removed by force") {
+		t.Errorf("the phase is %s, failure %+v", status.Phase, failure)
+	}
+}
