@@ -27,6 +27,9 @@ const (
 	podsName   = "pods"
 )
 
+// givenName is the file of a stage's folder that says that a pod was given its directory.
+const givenName = "given"
+
 // clientName is the directory of a stage's folder where clients' binds come from.
 const clientName = "client"
 

@@ -36,6 +36,7 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))
+	mustSay(t, false)(h.Given(ctx, "s"))
 	staging, unstaging := h.target(t, "staging"), h.target(t, "unstaging")
 	for range 2 {
 		must(t, h.Publish(ctx, "s", staging))
@@ -52,12 +53,15 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 		t.Errorf("the target is left: %v", err)
 	}
 	mustSay(t, false)(h.InUse(ctx, "s"))
+	mustSay(t, true)(h.Given(ctx, "s"))
 
 	must(t, h.Publish(ctx, "s", unstaging))
 	wantFile(t, unstaging+"/volume/file", "data")
 	container(t, `umount "$1/volume"`, unstaging)
 	h.wantMounts(t, h.folder("s"), "pav")
 	mustSay(t, "s")(h.Unpublish(ctx, unstaging))
+	must(t, h.Reset(ctx, "s"))
+	mustSay(t, false)(h.Given(ctx, "s"))
 	must(t, h.Remove(ctx, "s"))
 }
 

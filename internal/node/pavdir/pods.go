@@ -78,7 +78,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 		if err := d.recordPod(of, pod); err != nil {
 			return err
 		}
-		return d.publish(ctx, of, target)
+		return d.publish(ctx, of, target, false)
 	})
 }
 

@@ -3,6 +3,8 @@ package pavdir
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -12,7 +14,12 @@ import (
 // Publish makes the stage's directory available at target, a path in a workflow pod's folder, so
 // that mounts made below either appear below the other. It may be repeated.
 func (d *Directories) Publish(ctx context.Context, stage, target string) error {
-	return d.host.Do(ctx, func() error { return d.publish(ctx, d.ofStage(stage), target) })
+	return d.host.Do(ctx, func() error { return d.publish(ctx, d.ofStage(stage), target, true) })
+}
+
+// Given reports whether a pod was given the stage's directory since that was last reset, renewed or removed.
+func (d *Directories) Given(ctx context.Context, stage string) (bool, error) {
+	return mount.In(ctx, d.host, func() (bool, error) { return exists(filepath.Join(d.folder(stage), givenName)) })
 }
 
 // Unpublish takes a stage's directory away from target, whichever stage's it is, and returns the
@@ -39,7 +46,8 @@ func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return d.inUse(d.ofStage(stage)) })
 }
 
-func (d *Directories) publish(ctx context.Context, of directory, target string) error {
+// publish makes a directory available at target. If it is to be marked, it is Given before it is mounted.
+func (d *Directories) publish(ctx context.Context, of directory, target string, marked bool) error {
 	mounted, err := mount.IsMountPoint(target)
 	if err != nil || mounted {
 		return err
@@ -56,6 +64,11 @@ func (d *Directories) publish(ctx context.Context, of directory, target string) 
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if marked {
+		if err := os.WriteFile(filepath.Join(of.folder, givenName), nil, 0o600); err != nil {
+			return fmt.Errorf("marking the directory of a stage as given: %w", err)
+		}
 	}
 	return mount.BindShared(of.pav(), target)
 }

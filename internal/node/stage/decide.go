@@ -35,6 +35,7 @@ type observation struct {
 	inUse           bool          // one of them has it for a pod that still runs; only known where the volume is to be unstaged
 	outlived        bool          // the persistent volume that it was staged for has gone, and another one stands for the volume
 	clients         bool          // stages of client pods hang on this one
+	given           bool          // the staging pod that was recorded has been given /pav; only known where the pod is gone
 	pavInUse        bool          // /pav is still mounted for a pod of the stage
 
 	unstagingWanted   bool // the provisioner has an unstaging pod
@@ -255,8 +256,8 @@ func decideStagingPod(o observation) step {
 		return stepWait
 	case workflow.Absent:
 	}
-	if o.stagingIntended && (o.pavInUse || o.ready) {
-		// It ran, and was removed by force. Its containers may still run, and what it mounted is not the next one's.
+	if o.given {
+		// It may have run, and was removed by force. Its containers may still run, and what it mounted is not the next one's.
 		return stepFail
 	}
 	if !o.stagingIntended && o.pavInUse {

@@ -58,8 +58,7 @@ func TestDecideStage(t *testing.T) {
 			o.stagingPod, o.attached = workflow.Failed, true
 		}), want: stepDetach},
 		"so may that of one that is being stopped":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
-		"a pod that has /pav and is gone was forced away":             {o: with(staging, func(o *observation) { o.pavInUse = true }), want: stepFail},
-		"so was one that has created /pav/ready":                      {o: with(staging, func(o *observation) { o.ready = true }), want: stepFail},
+		"a pod that was given /pav, and is gone, was forced away":     {o: with(staging, func(o *observation) { o.given = true }), want: stepFail},
 		"and that of one that was forced away":                        {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
 		"a staged volume whose pod has completed and gone is done":    {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
 		"a staged volume that is not mounted any more is staged anew": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},

@@ -46,6 +46,9 @@ type Records interface {
 	// Record puts a stage on record for good, in place of what was on record of it.
 	Record(ctx context.Context, stage string, s pavdir.Stage) error
 
+	// Given reports whether a pod was given the /pav of a stage since that was last reset, renewed or removed.
+	Given(ctx context.Context, stage string) (bool, error)
+
 	// Recorded returns what is on record of a stage, or nil. The error is pavdir.ErrTorn where that cannot be read.
 	Recorded(ctx context.Context, stage string) (*pavdir.Stage, error)
 }

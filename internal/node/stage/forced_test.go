@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,7 +20,11 @@ func TestStagingPodRemovedByForce_HasFailed_AndIsNotCreatedAgain(t *testing.T) {
 	n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
 	must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
 	must(t, n.Dirs.Prepare(t.Context(), name))
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/ready"), nil, 0o600))
+	target := filepath.Join(n.PodDirectory(t, "pod-uid"), "mount")
+	must(t, n.Dirs.Publish(t.Context(), name, target))
+	if _, err := n.Dirs.Unpublish(t.Context(), target); err != nil { // kubelet has cleaned up
+		t.Fatal(err)
+	}
 	delete(n.API.Pods, "stage-1")
 
 	task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)

@@ -160,7 +160,9 @@ func (t *task) observeLeftover(ctx context.Context, o *observation) error {
 func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	var err error
 	switch {
-	case o.phase == pavv1.StageStaging && !o.attached && (o.stagingPod == workflow.Running || o.stagingPod == workflow.Absent && o.stagingIntended):
+	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Absent && o.stagingIntended && !o.attached:
+		o.given, err = t.dirs.Given(ctx, t.stage.Name)
+	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
 		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
 		err = t.observeSettling(ctx, o)

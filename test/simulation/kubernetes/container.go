@@ -25,6 +25,7 @@ type container struct {
 
 	hangs, effective, ended, failed bool
 	wants                           bool // to end: a client's
+	lost                            bool // with the node's power, and the runtime does not remember it
 }
 
 // runs adds what a container may do by itself.

@@ -176,11 +176,17 @@ func tellEnd(p *corev1.Pod, c *container) {
 	if c == nil || c.hangs {
 		return // none of its containers ever ran
 	}
-	ended := &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
-	if c.failed {
+	id, ended := "sim://1", &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
+	switch {
+	case c.lost: // kubelet's words; it has the ID if it told of the container before
+		id, *ended = "", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated"}
+		if len(p.Status.ContainerStatuses) > 0 {
+			id = p.Status.ContainerStatuses[0].ContainerID
+		}
+	case c.failed:
 		ended.ExitCode, ended.Reason = 1, "Error"
 	}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "sim://1", State: corev1.ContainerState{Terminated: ended}}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id, State: corev1.ContainerState{Terminated: ended}}}
 }
 
 // forget has containers and volumes go whose pods are gone.
@@ -220,6 +226,9 @@ func (n *Node) Cut() {
 	for _, c := range slices.Clone(n.containers) {
 		if !c.ended && !c.hangs {
 			n.end(c, true)
+			if c.lost = n.World.Rand.IntN(2) == 0; c.lost {
+				n.World.Counts["containers that kubelet could not locate"]++
+			}
 		}
 		c.ended, c.failed = true, true
 		if c.script.Verb == "" {

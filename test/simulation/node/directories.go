@@ -65,7 +65,7 @@ func (f *folder) discard() {
 	if f.pav != nil {
 		f.pav.removed = true
 	}
-	f.pav = nil
+	f.pav, f.given = nil, false
 }
 
 // Exists implements stage.Directories.
@@ -272,6 +272,14 @@ func (p *directory) read(name string, limit int) (string, error) {
 		return "", fmt.Errorf("reading %q: %w", name, err)
 	}
 	return found.text, nil
+}
+
+// Given implements stage.Directories.
+func (d *Directories) Given(ctx context.Context, stage string) (bool, error) {
+	return ask(ctx, d.agent, "Given "+stage, func() (bool, error) {
+		f := d.agent.node.stages[stage]
+		return f != nil && f.given, nil
+	})
 }
 
 // Ready implements stage.Directories.

@@ -35,6 +35,8 @@ func (s *side) look() {
 	s.say("Users", text(users), err)
 	inUse, err := s.InUse(s.ctx, stage)
 	s.say("InUse", inUse, err)
+	given, err := s.Given(s.ctx, stage)
+	s.say("Given", given, err)
 	s.lookAttached()
 }
 

@@ -47,6 +47,7 @@ type folder struct {
 	pav     *directory        // nil where there is none
 	record  []byte            // nil where there is none
 	targets map[string][]byte // records of targets
+	given   bool              // a pod was given pav
 }
 
 // directory is what pods see as /pav. The mount table may have it where the folder that it was in has gone.

@@ -35,6 +35,12 @@ func (d *Directories) publish(all map[string]*folder, id, target string) []func(
 			return n.makePlace(target, false, false)
 		},
 		func() error {
+			if f := all[id]; f != nil && !done {
+				f.given = true
+			}
+			return nil
+		},
+		func() error {
 			f := all[id]
 			if done || n.isMounted(target) {
 				return nil
