@@ -54,7 +54,7 @@ func (h *Handler) tryPod(ctx context.Context, static definition.StaticPod) []def
 	if spec, ok := known["spec"].(map[string]any); ok && spec["restartPolicy"] == "Always" && static.Workflow != pavv1.WorkflowStaging {
 		delete(spec, "restartPolicy") // which is told already, and is all that Build would tell
 	}
-	pod, err := workflow.Build(static.Field, known, fence(static))
+	pod, err := workflow.Build(static.Field, known, staticPodPolicy(static))
 	if err != nil {
 		return []definition.Finding{{Severity: definition.Error, Field: fieldOf(static.Field, err), Message: strings.TrimPrefix(err.Error(), fieldOf(static.Field, err)+": ")}}
 	}
@@ -86,9 +86,9 @@ func knownFields(template map[string]any) (map[string]any, bool) {
 // tried is the node that pods which are bound to one are bound to in a dry run: there need not be such a node.
 const tried = "node"
 
-// fence returns what the agents put around such a pod.
-func fence(static definition.StaticPod) workflow.Fence {
-	f := workflow.Fence{
+// staticPodPolicy returns what the agents put around such a pod.
+func staticPodPolicy(static definition.StaticPod) workflow.PodPolicy {
+	f := workflow.PodPolicy{
 		Workflow: static.Workflow,
 		// No pod of PaV's has this name: their hashes are of something else.
 		Name:  workflow.Name(static.Workflow, "dry run", static.Field),

@@ -63,7 +63,7 @@ func (r *renewer) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 		}
 	}
 	for range steps {
-		s := situation{secret: secret.Data, bundle: bundleOf(configuration), now: r.now(), next: r.next, since: r.since}
+		s := snapshot{secret: secret.Data, bundle: bundleOf(configuration), now: r.now(), next: r.next, since: r.since}
 		p := r.issuer.decide(s)
 		if r.issuer.hasAuthority(s) {
 			r.next = nil // another replica was first
@@ -80,7 +80,7 @@ func (r *renewer) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 }
 
 // act does a step. It leaves the objects as the API server then has them.
-func (r *renewer) act(ctx context.Context, s situation, p plan, secret *corev1.Secret, configuration *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+func (r *renewer) act(ctx context.Context, s snapshot, p plan, secret *corev1.Secret, configuration *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	switch p.step {
 	case rest:
 		return nil

@@ -41,8 +41,8 @@ const (
 // keys are the contents of the Secret: certificates and keys as PEM.
 type keys map[string][]byte
 
-// situation is all that the renewal depends on.
-type situation struct {
+// snapshot is all that the renewal depends on.
+type snapshot struct {
 	secret keys
 	bundle []byte // the CA bundle of the webhook's configuration
 	now    time.Time
@@ -85,7 +85,7 @@ func newIssuer(namespace string, lifetimes Lifetimes) *issuer {
 
 // decide is pure. A new authority is trusted before it is used, and a former one for a while after, so that
 // no request fails for a rotation.
-func (i *issuer) decide(s situation) plan {
+func (i *issuer) decide(s snapshot) plan {
 	if !i.hasAuthority(s) {
 		return i.decideAuthority(s)
 	}
@@ -108,7 +108,7 @@ func (i *issuer) decide(s situation) plan {
 }
 
 // decideAuthority replaces the authority.
-func (i *issuer) decideAuthority(s situation) plan {
+func (i *issuer) decideAuthority(s snapshot) plan {
 	switch {
 	case s.next == nil:
 		return plan{step: makeAuthority}
@@ -124,7 +124,7 @@ func (i *issuer) decideAuthority(s situation) plan {
 }
 
 // hasAuthority says whether the Secret has an authority that need not be replaced yet.
-func (i *issuer) hasAuthority(s situation) bool {
+func (i *issuer) hasAuthority(s snapshot) bool {
 	return i.isGood(s.secret, keyCA, keyCAKey, s.now.Add(i.lifetimes.Ahead))
 }
 

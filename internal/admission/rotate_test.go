@@ -12,7 +12,7 @@ import (
 
 // world plays the Secret, the configuration and the leader's memory.
 type world struct {
-	situation
+	snapshot
 	issuer *issuer
 }
 
@@ -20,7 +20,7 @@ type world struct {
 func (w *world) settle(t *testing.T) (steps []step, after time.Duration) {
 	t.Helper()
 	for range 10 {
-		p := w.issuer.decide(w.situation)
+		p := w.issuer.decide(w.snapshot)
 		if p.step == rest {
 			return steps, p.after
 		}
@@ -65,7 +65,7 @@ func (w *world) checkTrust(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	lifetimes := Lifetimes{CA: 1000 * time.Hour, Server: 100 * time.Hour, Ahead: 10 * time.Hour}
 	start := time.Now().Truncate(time.Second)
-	w := &world{issuer: newIssuer("pav", lifetimes), situation: situation{now: start}}
+	w := &world{issuer: newIssuer("pav", lifetimes), snapshot: snapshot{now: start}}
 	pass := func(now time.Time, after time.Duration, want ...step) {
 		t.Helper()
 		w.now = now
@@ -110,7 +110,7 @@ func TestRenewal(t *testing.T) {
 }
 
 func TestRenewal_OfWhatCannotBeRead(t *testing.T) {
-	w := &world{issuer: newIssuer("pav", DefaultLifetimes()), situation: situation{now: time.Now()}}
+	w := &world{issuer: newIssuer("pav", DefaultLifetimes()), snapshot: snapshot{now: time.Now()}}
 	w.settle(t)
 	for name, spoil := range map[string]func(secret keys){
 		"no key":         func(secret keys) { delete(secret, keyServerPair) },
@@ -125,8 +125,8 @@ func TestRenewal_OfWhatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			copied := maps.Clone(w.secret)
 			spoil(copied)
-			spoiled := &world{issuer: w.issuer, situation: situation{now: w.now, secret: copied, bundle: w.bundle}}
-			if p := spoiled.issuer.decide(spoiled.situation); p.step != makeCertificate && p.step != makeAuthority {
+			spoiled := &world{issuer: w.issuer, snapshot: snapshot{now: w.now, secret: copied, bundle: w.bundle}}
+			if p := spoiled.issuer.decide(spoiled.snapshot); p.step != makeCertificate && p.step != makeAuthority {
 				t.Errorf("got step %s", p.step)
 			}
 		})

@@ -42,7 +42,7 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 func byState(counts map[string]queue.Counts) map[string]map[string]int {
 	states := make(map[string]map[string]int, len(counts))
 	for provisioner, c := range counts {
-		states[provisioner] = map[string]int{metrics.PodsWaiting: c.Waiting, metrics.PodsRunning: c.Running, metrics.PodsBlocked: c.Lent}
+		states[provisioner] = map[string]int{metrics.PodsWaiting: c.Waiting, metrics.PodsRunning: c.Running, metrics.PodsBlocked: c.Suspended}
 	}
 	return states
 }

@@ -61,8 +61,8 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err != nil {
 		return err
 	}
-	hub := stage.NewHub()
-	dirs, err := pavdir.New(host, o.KubeletDir, hub.Wake)
+	notifier := stage.NewNotifier()
+	dirs, err := pavdir.New(host, o.KubeletDir, notifier.Wake)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	}
 	defer registry.Close()
 
-	stager, live, err := newStager(ctx, mgr, config, cluster.Now, o, host, dirs, hub, boot)
+	stager, live, err := newStager(ctx, mgr, config, cluster.Now, o, host, dirs, notifier, boot)
 	if err != nil {
 		return err
 	}
@@ -81,11 +81,11 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		Client: live, Catalogue: stage.Cache{Reader: mgr.GetClient()}, Dirs: dirs, Prober: stage.Host{Namespace: host},
 		Node: o.NodeName, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"), ClusterTime: cluster.Now,
 	})
-	if err := setUp(ctx, mgr, o, hub, stager, watcher, registry, live); err != nil {
+	if err := setUp(ctx, mgr, o, notifier, stager, watcher, registry, live); err != nil {
 		return err
 	}
 	collector := collect.New(live, dirs, boot, log.WithName("collect"))
-	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, hub)
+	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, notifier)
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 }
 
 // setUp adds what watches the API server and the stages to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
+func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.Notifier, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, hub *stage.Hub, 
 	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := monitor.WatchPods(ctx, mgr, hub, watcher); err != nil {
+	if err := monitor.WatchPods(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
-	if err := monitor.WatchRetries(ctx, mgr, hub, watcher); err != nil {
+	if err := monitor.WatchRetries(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
 	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
@@ -220,7 +220,7 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 }
 
 // newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
-func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, clusterTime func() time.Time, o Options, host *mount.Namespace, dirs *pavdir.Directories, hub *stage.Hub, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
+func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, clusterTime func() time.Time, o Options, host *mount.Namespace, dirs *pavdir.Directories, notifier *stage.Notifier, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the API client: %w", err)
@@ -239,7 +239,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, cl
 		Catalogue: stage.Cache{Reader: mgr.GetClient()},
 		Dirs:      dirs,
 		Mounts:    stage.Host{Namespace: host},
-		Hub:       hub,
+		Notifier:  notifier,
 		Events:    events,
 		Templates: template.NewEvaluator(o.Templates),
 		Workflows: workflows,

@@ -68,11 +68,11 @@ func StageSpec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeCl
 	}
 }
 
-// stageFence is what PaV decides about a pod of a PavStage.
-func stageFence(stage *pavv1.PavStage, kind string, attempt int32) workflow.Fence {
+// stagePodPolicy is what PaV decides about a pod of a PavStage.
+func stagePodPolicy(stage *pavv1.PavStage, kind string, attempt int32) workflow.PodPolicy {
 	spec := &stage.Spec
 	number := strconv.Itoa(int(attempt))
-	return workflow.Fence{
+	return workflow.PodPolicy{
 		Workflow: kind,
 		Name:     workflow.Name(kind, string(stage.UID), number),
 		Owner: metav1.OwnerReference{

@@ -163,13 +163,13 @@ func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextens
 	return &record.Spec.Claim // made by a version of PaV that recorded nothing else
 }
 
-// buildStagePod returns the pod of an evaluated template inside its fence.
+// buildStagePod returns the pod of an evaluated template with its PodPolicy.
 func buildStagePod(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
 	rendered, err := template.Object(field, value)
 	if err != nil {
 		return nil, err
 	}
-	pod, err := workflow.Build(field, rendered, stageFence(stage, kind, attempt))
+	pod, err := workflow.Build(field, rendered, stagePodPolicy(stage, kind, attempt))
 	if err != nil {
 		return nil, &Error{err}
 	}

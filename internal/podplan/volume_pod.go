@@ -32,11 +32,11 @@ type Placement struct {
 	Avoid []string
 }
 
-// VolumePod returns a pod of a volume, as its template says, inside its fence. Number tells it from all other pods of
+// VolumePod returns a pod of a volume, as its template says, with its PodPolicy. Number tells it from all other pods of
 // the volume.
 func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
 	attempt := strconv.Itoa(int(number))
-	fence := workflow.Fence{
+	fence := workflow.PodPolicy{
 		Workflow: kind,
 		Name:     workflow.Name(kind, string(volume.UID), attempt),
 		Owner: metav1.OwnerReference{

@@ -15,8 +15,8 @@ import (
 
 const field = "spec.volumeStaging.podTemplate"
 
-func fence() Fence {
-	return Fence{
+func fence() PodPolicy {
+	return PodPolicy{
 		Workflow:    pavv1.WorkflowStaging,
 		Name:        "stage-0123",
 		Owner:       metav1.OwnerReference{APIVersion: "v1alpha1", Kind: "PavStage", Name: "the-stage", UID: "the-uid", Controller: new(true)},
@@ -27,7 +27,7 @@ func fence() Fence {
 }
 
 // build builds a pod from a template in YAML.
-func build(t *testing.T, template string, f Fence) (*corev1.Pod, error) {
+func build(t *testing.T, template string, f PodPolicy) (*corev1.Pod, error) {
 	t.Helper()
 	var rendered map[string]any
 	if err := yaml.Unmarshal([]byte(template), &rendered); err != nil {
@@ -36,7 +36,7 @@ func build(t *testing.T, template string, f Fence) (*corev1.Pod, error) {
 	return Build(field, rendered, f)
 }
 
-func mustBuild(t *testing.T, template string, f Fence) *corev1.Pod {
+func mustBuild(t *testing.T, template string, f PodPolicy) *corev1.Pod {
 	t.Helper()
 	pod, err := build(t, template, f)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // placed is the fence of a pod that the scheduler places.
-func placed() Fence {
-	return Fence{
+func placed() PodPolicy {
+	return PodPolicy{
 		Workflow:    pavv1.WorkflowCreation,
 		Name:        "create-0123",
 		Owner:       metav1.OwnerReference{APIVersion: "v1alpha1", Kind: "PavVolume", Name: "the-volume", UID: "the-uid", Controller: new(true)},

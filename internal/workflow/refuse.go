@@ -59,7 +59,7 @@ func Problems(field string, template *corev1.PodTemplateSpec, workflow string) [
 }
 
 // refuse returns why no pod is made of the template on the fence's node, if so.
-func refuse(field string, template *corev1.PodTemplateSpec, fence Fence) error {
+func refuse(field string, template *corev1.PodTemplateSpec, fence PodPolicy) error {
 	if problems := Problems(field, template, fence.Workflow); len(problems) > 0 {
 		return problems[0]
 	}

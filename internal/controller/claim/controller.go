@@ -102,8 +102,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // gather collects from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeClaim) (observed, error) {
-	o := observed{claim: claim}
+func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeClaim) (snapshot, error) {
+	o := snapshot{claim: claim}
 	var err error
 	if o.volume, err = optional(ctx, r.Client, protocol.VolumeName(claim.UID), &pavv1.PavVolume{}); err != nil {
 		return o, err
@@ -131,7 +131,7 @@ func optional[T client.Object](ctx context.Context, reader client.Reader, name s
 	return object, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {
 	switch d.action {
 	case ignore:
 		return nil

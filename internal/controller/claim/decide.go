@@ -12,8 +12,8 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// observed is all that the decision about a claim depends on.
-type observed struct {
+// snapshot is all that the decision about a claim depends on.
+type snapshot struct {
 	claim *corev1.PersistentVolumeClaim
 
 	// provisioner is the one that the claim's annotation names; nil if there is none of that name.
@@ -53,7 +53,7 @@ type decision struct {
 }
 
 // decide is pure: it does no I/O and reads no clock.
-func decide(o observed) decision {
+func decide(o snapshot) decision {
 	if o.volume != nil {
 		return decideProvisioned(o)
 	}
@@ -84,11 +84,11 @@ func decide(o observed) decision {
 }
 
 // concerns says whether the claim waits for a volume of a PavProvisioner.
-func concerns(o observed) bool {
+func concerns(o snapshot) bool {
 	return protocol.Unbound(o.claim) && o.claim.DeletionTimestamp == nil && o.provisioner != nil
 }
 
-func decideProvisioned(o observed) decision {
+func decideProvisioned(o snapshot) decision {
 	same := o.volume.Spec.ClaimRef.UID == o.claim.UID
 	if same && o.claim.DeletionTimestamp == nil && copiedVersion(o.volume) != o.claim.ResourceVersion {
 		return decision{action: copyClaim}
@@ -97,14 +97,14 @@ func decideProvisioned(o observed) decision {
 }
 
 // refusals are the reasons to refuse a claim, in order. Each returns a message, or "" if it does not apply.
-var refusals = []func(observed) string{
+var refusals = []func(snapshot) string{
 	refuseProvisioner,
 	refuseSelector,
 	refuseDataSource,
 	refuseAttributesClass,
 }
 
-func refuseProvisioner(o observed) string {
+func refuseProvisioner(o snapshot) string {
 	name := o.provisioner.Name
 	if o.provisioner.DeletionTimestamp != nil {
 		return fmt.Sprintf("PavProvisioner %q is being deleted and makes no more volumes", name)
@@ -119,14 +119,14 @@ func refuseProvisioner(o observed) string {
 }
 
 // Protocol: parsing selectors "will in typical case lead to simple refusal of claims that have any selector".
-func refuseSelector(o observed) string {
+func refuseSelector(o snapshot) string {
 	if o.claim.Spec.Selector == nil {
 		return ""
 	}
 	return "spec.selector: dynamic provisioning cannot honour a selector; remove it"
 }
 
-func refuseDataSource(o observed) string {
+func refuseDataSource(o snapshot) string {
 	source := dataSource(o.claim)
 	if source == nil {
 		return ""
@@ -134,7 +134,7 @@ func refuseDataSource(o observed) string {
 	return fmt.Sprintf("spec.dataSourceRef: PavProvisioner %q cannot fill a new volume from %s %q", o.provisioner.Name, source.Kind, source.Name)
 }
 
-func refuseAttributesClass(o observed) string {
+func refuseAttributesClass(o snapshot) string {
 	if name := o.claim.Spec.VolumeAttributesClassName; name != nil && *name != "" {
 		return fmt.Sprintf("spec.volumeAttributesClassName: PavProvisioner %q cannot apply VolumeAttributesClass %q", o.provisioner.Name, *name)
 	}
@@ -142,7 +142,7 @@ func refuseAttributesClass(o observed) string {
 }
 
 // waitsForConsumer says whether the scheduler has yet to choose a node.
-func waitsForConsumer(o observed) bool {
+func waitsForConsumer(o snapshot) bool {
 	mode := o.class.VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && o.claim.Annotations[protocol.SelectedNode] == ""
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // provisionable returns a claim that is to be provisioned, for tests to spoil.
-func provisionable() observed {
-	return observed{
+func provisionable() snapshot {
+	return snapshot{
 		claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "apps", Name: "data", UID: "u1", ResourceVersion: "7",
@@ -31,7 +31,7 @@ func provisionable() observed {
 	}
 }
 
-func withVolume(o *observed, copied string) {
+func withVolume(o *snapshot, copied string) {
 	o.volume = &pavv1.PavVolume{Spec: pavv1.PavVolumeSpec{
 		ClaimRef: pavv1.ClaimReference{Namespace: "apps", Name: "data", UID: "u1"},
 		Claim:    apiextensionsv1.JSON{Raw: []byte(copied)},
@@ -42,45 +42,45 @@ func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	group := "example.com"
 	tests := map[string]struct {
-		spoil   func(*observed)
+		spoil   func(*snapshot)
 		want    action
 		message string
 	}{
-		"a claim of a PavProvisioner is provisioned":         {spoil: func(*observed) {}, want: create},
-		"the older annotation counts, too":                   {spoil: func(o *observed) { o.claim.Annotations = map[string]string{protocol.BetaStorageProvisioner: "demo"} }, want: create},
-		"a claim of another provisioner is ignored":          {spoil: func(o *observed) { o.provisioner = nil }, want: ignore},
-		"a bound claim is ignored":                           {spoil: func(o *observed) { o.claim.Spec.VolumeName = "pv" }, want: ignore},
-		"a lost claim is ignored":                            {spoil: func(o *observed) { o.claim.Status.Phase = corev1.ClaimLost }, want: ignore},
-		"a claim under deletion is ignored":                  {spoil: func(o *observed) { o.claim.DeletionTimestamp = &now }, want: ignore},
-		"a forged annotation does not beat the StorageClass": {spoil: func(o *observed) { o.class.Provisioner = "other" }, want: ignore},
-		"a missing StorageClass is named":                    {spoil: func(o *observed) { o.class = nil }, want: refuse, message: `StorageClass "fast" does not exist`},
-		"a claim without StorageClass is refused":            {spoil: func(o *observed) { o.claim.Spec.StorageClassName = nil }, want: refuse, message: "the claim names no StorageClass; set spec.storageClassName"},
-		"the older annotation names the StorageClass": {spoil: func(o *observed) {
+		"a claim of a PavProvisioner is provisioned":         {spoil: func(*snapshot) {}, want: create},
+		"the older annotation counts, too":                   {spoil: func(o *snapshot) { o.claim.Annotations = map[string]string{protocol.BetaStorageProvisioner: "demo"} }, want: create},
+		"a claim of another provisioner is ignored":          {spoil: func(o *snapshot) { o.provisioner = nil }, want: ignore},
+		"a bound claim is ignored":                           {spoil: func(o *snapshot) { o.claim.Spec.VolumeName = "pv" }, want: ignore},
+		"a lost claim is ignored":                            {spoil: func(o *snapshot) { o.claim.Status.Phase = corev1.ClaimLost }, want: ignore},
+		"a claim under deletion is ignored":                  {spoil: func(o *snapshot) { o.claim.DeletionTimestamp = &now }, want: ignore},
+		"a forged annotation does not beat the StorageClass": {spoil: func(o *snapshot) { o.class.Provisioner = "other" }, want: ignore},
+		"a missing StorageClass is named":                    {spoil: func(o *snapshot) { o.class = nil }, want: refuse, message: `StorageClass "fast" does not exist`},
+		"a claim without StorageClass is refused":            {spoil: func(o *snapshot) { o.claim.Spec.StorageClassName = nil }, want: refuse, message: "the claim names no StorageClass; set spec.storageClassName"},
+		"the older annotation names the StorageClass": {spoil: func(o *snapshot) {
 			o.claim.Annotations[corev1.BetaStorageClassAnnotation] = "fast"
 			o.claim.Spec.StorageClassName = nil
 		}, want: create},
-		"a claim that waits for its first consumer waits":    {spoil: func(o *observed) { o.class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer) }, want: ignore},
-		"a provisioner under deletion makes no more volumes": {spoil: func(o *observed) { o.provisioner.DeletionTimestamp = &now }, want: refuse, message: `PavProvisioner "demo" is being deleted and makes no more volumes`},
-		"a static provisioner makes no volumes":              {spoil: func(o *observed) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }, want: refuse, message: `PavProvisioner "demo" does not provision dynamically: its spec.provisioningModes is [Static], without Dynamic`},
-		"a selector is refused":                              {spoil: func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }, want: refuse, message: "spec.selector: dynamic provisioning cannot honour a selector; remove it"},
-		"a clone is refused": {spoil: func(o *observed) {
+		"a claim that waits for its first consumer waits":    {spoil: func(o *snapshot) { o.class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer) }, want: ignore},
+		"a provisioner under deletion makes no more volumes": {spoil: func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }, want: refuse, message: `PavProvisioner "demo" is being deleted and makes no more volumes`},
+		"a static provisioner makes no volumes":              {spoil: func(o *snapshot) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }, want: refuse, message: `PavProvisioner "demo" does not provision dynamically: its spec.provisioningModes is [Static], without Dynamic`},
+		"a selector is refused":                              {spoil: func(o *snapshot) { o.claim.Spec.Selector = &metav1.LabelSelector{} }, want: refuse, message: "spec.selector: dynamic provisioning cannot honour a selector; remove it"},
+		"a clone is refused": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "src"}
 		}, want: refuse, message: `spec.dataSourceRef: PavProvisioner "demo" cannot fill a new volume from PersistentVolumeClaim "src"`},
-		"a snapshot is refused": {spoil: func(o *observed) {
+		"a snapshot is refused": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "src"}
 		}, want: refuse, message: `spec.dataSourceRef: PavProvisioner "demo" cannot fill a new volume from VolumeSnapshot "src"`},
-		"other sources are left to their populators": {spoil: func(o *observed) {
+		"other sources are left to their populators": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "Backup", Name: "src"}
 		}, want: leave},
-		"a VolumeAttributesClass is refused":                 {spoil: func(o *observed) { o.claim.Spec.VolumeAttributesClassName = new("gold") }, want: refuse, message: `spec.volumeAttributesClassName: PavProvisioner "demo" cannot apply VolumeAttributesClass "gold"`},
-		"allowed topologies are the volume's business":       {spoil: func(o *observed) { o.class.AllowedTopologies = make([]corev1.TopologySelectorTerm, 1) }, want: create},
+		"a VolumeAttributesClass is refused":                 {spoil: func(o *snapshot) { o.claim.Spec.VolumeAttributesClassName = new("gold") }, want: refuse, message: `spec.volumeAttributesClassName: PavProvisioner "demo" cannot apply VolumeAttributesClass "gold"`},
+		"allowed topologies are the volume's business":       {spoil: func(o *snapshot) { o.class.AllowedTopologies = make([]corev1.TopologySelectorTerm, 1) }, want: create},
 		"a provisioner that cannot be used says why":         {spoil: notAccepted, want: refuse, message: `PavProvisioner "demo" cannot be used: its name is taken`},
-		"the copy of a claim that has changed is brought up": {spoil: func(o *observed) { withVolume(o, `{"metadata":{"resourceVersion":"6"}}`) }, want: copyClaim},
-		"the copy follows a bound claim, too":                {spoil: func(o *observed) { withVolume(o, `{}`); o.claim.Spec.VolumeName = "pvc-u1" }, want: copyClaim},
-		"a copy that is up to date stays":                    {spoil: func(o *observed) { withVolume(o, `{"metadata":{"resourceVersion":"7"}}`) }, want: ignore},
-		"the copy of a claim under deletion stays":           {spoil: func(o *observed) { withVolume(o, `{}`); o.claim.DeletionTimestamp = &now }, want: ignore},
-		"the PavVolume of another claim is left alone":       {spoil: func(o *observed) { withVolume(o, `{}`); o.volume.Spec.ClaimRef.UID = "u0" }, want: ignore},
-		"a claim whose first consumer has a node is provided": {spoil: func(o *observed) {
+		"the copy of a claim that has changed is brought up": {spoil: func(o *snapshot) { withVolume(o, `{"metadata":{"resourceVersion":"6"}}`) }, want: copyClaim},
+		"the copy follows a bound claim, too":                {spoil: func(o *snapshot) { withVolume(o, `{}`); o.claim.Spec.VolumeName = "pvc-u1" }, want: copyClaim},
+		"a copy that is up to date stays":                    {spoil: func(o *snapshot) { withVolume(o, `{"metadata":{"resourceVersion":"7"}}`) }, want: ignore},
+		"the copy of a claim under deletion stays":           {spoil: func(o *snapshot) { withVolume(o, `{}`); o.claim.DeletionTimestamp = &now }, want: ignore},
+		"the PavVolume of another claim is left alone":       {spoil: func(o *snapshot) { withVolume(o, `{}`); o.volume.Spec.ClaimRef.UID = "u0" }, want: ignore},
+		"a claim whose first consumer has a node is provided": {spoil: func(o *snapshot) {
 			o.class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 			o.claim.Annotations[protocol.SelectedNode] = "n1"
 		}, want: create},
@@ -96,6 +96,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func notAccepted(o *observed) {
+func notAccepted(o *snapshot) {
 	o.provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Message: "its name is taken"}}
 }

@@ -22,7 +22,7 @@ import (
 
 // create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read
 // from the API server, and the decision is made again on what it says.
-func (r *Reconciler) create(ctx context.Context, o observed) error {
+func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 	live, rawClaim, rawClass, err := r.readLive(ctx, o)
 	if err != nil || rawClaim == nil || rawClass == nil {
 		return err // deleted or replaced: the cache will tell
@@ -31,7 +31,7 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 		return r.act(ctx, live, d)
 	}
 
-	volume, err := ledger(live, rawClaim, rawClass)
+	volume, err := newPavVolume(live, rawClaim, rawClass)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (r *Reconciler) create(ctx context.Context, o observed) error {
 
 // readLive returns what the decision depends on, and claim and class in full, as the API server has
 // it. It returns nil for both where the claim, its class or its provisioner is gone, or another claim has the name.
-func (r *Reconciler) readLive(ctx context.Context, o observed) (live observed, rawClaim, rawClass *unstructured.Unstructured, err error) {
-	live = observed{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
+func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, rawClaim, rawClass *unstructured.Unstructured, err error) {
+	live = snapshot{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
 	// A record of a provisioner that is being deleted would be forgotten at once, and written again.
 	if live.provisioner, err = optional(ctx, r.Live, o.provisioner.Name, &pavv1.PavProvisioner{}); err != nil || live.provisioner == nil {
 		return live, nil, nil, err
@@ -73,15 +73,15 @@ func (r *Reconciler) readLive(ctx context.Context, o observed) (live observed, r
 }
 
 // warnOfExpansion tells the claim's user where the class promises what PaV does not do.
-func (r *Reconciler) warnOfExpansion(o observed) {
+func (r *Reconciler) warnOfExpansion(o snapshot) {
 	if grow := o.class.AllowVolumeExpansion; grow != nil && *grow {
 		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.VolumeExpansionUnsupported,
 			"allowVolumeExpansion of StorageClass %q is true, but volumes of PavProvisioner %q cannot grow: request what is needed now", o.class.Name, o.provisioner.Name)
 	}
 }
 
-// ledger returns the PavVolume of a claim that is to be provisioned.
-func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
+// newPavVolume returns the PavVolume of a claim that is to be provisioned.
+func newPavVolume(o snapshot, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
 	claimJSON, err := encode(rawClaim)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func ledger(o observed, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.P
 }
 
 // copyClaim brings the PavVolume's copy of the claim up to date.
-func (r *Reconciler) copyClaim(ctx context.Context, o observed) error {
+func (r *Reconciler) copyClaim(ctx context.Context, o snapshot) error {
 	if wait := r.copies.wait(client.ObjectKeyFromObject(o.claim), r.Now()); wait > 0 {
 		return &reconcile.Later{After: wait}
 	}

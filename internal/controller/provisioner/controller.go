@@ -85,8 +85,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // gather collects from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (observed, error) {
-	o := observed{provisioner: p}
+func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snapshot, error) {
+	o := snapshot{provisioner: p}
 	driver := &storagev1.CSIDriver{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(p), driver); err == nil {
 		o.driver = driver
@@ -134,7 +134,7 @@ func holders(ctx context.Context, reader client.Reader, volumes, stages client.L
 	return volumeNames, stageNames, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, o observed, a action) error {
+func (r *Reconciler) act(ctx context.Context, o snapshot, a action) error {
 	switch a {
 	case nothing:
 		return nil

@@ -11,8 +11,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// observed is all that the decision about a provisioner depends on.
-type observed struct {
+// snapshot is all that the decision about a provisioner depends on.
+type snapshot struct {
 	provisioner *pavv1.PavProvisioner
 
 	// driver is the CSIDriver of the provisioner's name; nil if there is none.
@@ -52,13 +52,13 @@ type decision struct {
 }
 
 // decide is pure: it does no I/O and reads no clock.
-func decide(o observed) decision {
+func decide(o snapshot) decision {
 	d := decideAction(o)
 	d.counts = o.counts
 	return d
 }
 
-func decideAction(o observed) decision {
+func decideAction(o snapshot) decision {
 	if o.provisioner.DeletionTimestamp != nil {
 		return decideDeletion(o)
 	}
@@ -85,7 +85,7 @@ func decideAction(o observed) decision {
 	return ready(o, metav1.ConditionTrue, "Registered", "the CSIDriver exists")
 }
 
-func decideDeletion(o observed) decision {
+func decideDeletion(o snapshot) decision {
 	if !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer) {
 		return decision{action: nothing}
 	}
@@ -101,7 +101,7 @@ func decideDeletion(o observed) decision {
 }
 
 // inUse names what a provisioner under deletion waits for. Its text changes only with what it names.
-func inUse(o observed) string {
+func inUse(o snapshot) string {
 	message := "waiting for "
 	if n := len(o.volumes); n > 0 {
 		message += fmt.Sprintf("%d PavVolume(s), for example %q", n, slices.Min(o.volumes))
@@ -133,7 +133,7 @@ func refused(reason, message string) decision {
 	}}
 }
 
-func ready(o observed, status metav1.ConditionStatus, reason, message string) decision {
+func ready(o snapshot, status metav1.ConditionStatus, reason, message string) decision {
 	scope, pending := scopeInForce(o)
 	accepted := metav1.Condition{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "the definition can be used"}
 	if pending {
@@ -154,7 +154,7 @@ func ready(o observed, status metav1.ConditionStatus, reason, message string) de
 
 // scopeInForce returns the scope of staging that is in force from now on, and whether it is another
 // than the definition's: stages of two scopes must not stand side by side.
-func scopeInForce(o observed) (scope pavv1.StagingScope, pending bool) {
+func scopeInForce(o snapshot) (scope pavv1.StagingScope, pending bool) {
 	wanted, present := wantedScope(o.provisioner), o.provisioner.Scope()
 	if wanted != present && len(o.stages) > 0 {
 		return present, true

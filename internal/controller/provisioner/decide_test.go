@@ -13,38 +13,38 @@ import (
 )
 
 // registered returns a provisioner with all that it needs, for tests to spoil.
-func registered() observed {
+func registered() snapshot {
 	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", UID: "u1", Finalizers: []string{pavv1.ProvisionerFinalizer}}}
-	return observed{provisioner: p, driver: driverFor(p)}
+	return snapshot{provisioner: p, driver: driverFor(p)}
 }
 
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
-	deleting := func(o *observed) { o.provisioner.DeletionTimestamp = &now }
+	deleting := func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }
 	tests := map[string]struct {
-		spoil      func(*observed)
+		spoil      func(*snapshot)
 		want       action
 		conditions []string
 		message    string
 	}{
-		"all is as it should be":                     {spoil: func(*observed) {}, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
-		"the finalizer comes first":                  {spoil: func(o *observed) { o.provisioner.Finalizers, o.driver = nil, nil }, want: addFinalizer},
-		"then the CSIDriver":                         {spoil: func(o *observed) { o.driver = nil }, want: createDriver},
-		"a changed CSIDriver is put right":           {spoil: func(o *observed) { o.driver.Spec.PodInfoOnMount = new(false) }, want: updateDriver},
-		"a former provisioner's CSIDriver goes":      {spoil: func(o *observed) { o.driver.OwnerReferences[0].UID = "u0" }, want: replaceDriver},
-		"a CSIDriver under deletion is waited for":   {spoil: func(o *observed) { o.driver.DeletionTimestamp = &now }, want: nothing, conditions: []string{"Accepted=True", "Ready=False"}, message: "is being deleted"},
-		"a CSIDriver without owner is not touched":   {spoil: func(o *observed) { o.driver.OwnerReferences = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"a CSIDriver without label is not touched":   {spoil: func(o *observed) { o.driver.Labels = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"a CSIDriver of another kind's owner, too":   {spoil: func(o *observed) { o.driver.OwnerReferences[0].UID = "u0"; o.driver.OwnerReferences[0].Kind = "Helm" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"PaV's own driver name is refused":           {spoil: func(o *observed) { o.provisioner.Name = pavv1.Driver }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "PaV's own CSI driver"},
-		"a name that is no DNS label is refused":     {spoil: func(o *observed) { o.provisioner.Name = "a.b" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "must be a DNS label"},
-		"deletion waits for volumes":                 {spoil: func(o *observed) { deleting(o); o.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
-		"deletion waits for stages":                  {spoil: func(o *observed) { deleting(o); o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
-		"deletion waits for both":                    {spoil: func(o *observed) { deleting(o); o.volumes = []string{"v1"}; o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `"v1", and for 1 PavStage`},
+		"all is as it should be":                     {spoil: func(*snapshot) {}, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
+		"the finalizer comes first":                  {spoil: func(o *snapshot) { o.provisioner.Finalizers, o.driver = nil, nil }, want: addFinalizer},
+		"then the CSIDriver":                         {spoil: func(o *snapshot) { o.driver = nil }, want: createDriver},
+		"a changed CSIDriver is put right":           {spoil: func(o *snapshot) { o.driver.Spec.PodInfoOnMount = new(false) }, want: updateDriver},
+		"a former provisioner's CSIDriver goes":      {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0" }, want: replaceDriver},
+		"a CSIDriver under deletion is waited for":   {spoil: func(o *snapshot) { o.driver.DeletionTimestamp = &now }, want: nothing, conditions: []string{"Accepted=True", "Ready=False"}, message: "is being deleted"},
+		"a CSIDriver without owner is not touched":   {spoil: func(o *snapshot) { o.driver.OwnerReferences = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"a CSIDriver without label is not touched":   {spoil: func(o *snapshot) { o.driver.Labels = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"a CSIDriver of another kind's owner, too":   {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0"; o.driver.OwnerReferences[0].Kind = "Helm" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"PaV's own driver name is refused":           {spoil: func(o *snapshot) { o.provisioner.Name = pavv1.Driver }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "PaV's own CSI driver"},
+		"a name that is no DNS label is refused":     {spoil: func(o *snapshot) { o.provisioner.Name = "a.b" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "must be a DNS label"},
+		"deletion waits for volumes":                 {spoil: func(o *snapshot) { deleting(o); o.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
+		"deletion waits for stages":                  {spoil: func(o *snapshot) { deleting(o); o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
+		"deletion waits for both":                    {spoil: func(o *snapshot) { deleting(o); o.volumes = []string{"v1"}; o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Deleting=True"}, message: `"v1", and for 1 PavStage`},
 		"the CSIDriver goes first":                   {spoil: deleting, want: deleteDriver},
-		"then the provisioner":                       {spoil: func(o *observed) { deleting(o); o.driver = nil }, want: release},
-		"a foreign CSIDriver stays":                  {spoil: func(o *observed) { deleting(o); o.driver.Labels = nil }, want: release},
-		"without a finalizer there is nothing to do": {spoil: func(o *observed) { deleting(o); o.provisioner.Finalizers = []string{"other"} }, want: nothing},
+		"then the provisioner":                       {spoil: func(o *snapshot) { deleting(o); o.driver = nil }, want: release},
+		"a foreign CSIDriver stays":                  {spoil: func(o *snapshot) { deleting(o); o.driver.Labels = nil }, want: release},
+		"without a finalizer there is nothing to do": {spoil: func(o *snapshot) { deleting(o); o.provisioner.Finalizers = []string{"other"} }, want: nothing},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,8 @@ func (q *Queue) Waiting() int {
 
 // Counts are the volumes of a provisioner.
 type Counts struct {
-	// Running are those that count against the limits, and Lent those whose pods cannot start.
-	Running, Lent int
+	// Running are those that count against the limits, and Suspended those whose pods cannot start.
+	Running, Suspended int
 
 	// Waiting are those without a place.
 	Waiting int
@@ -35,8 +35,8 @@ func (q *Queue) Of(provisioner string) Counts {
 	return l.counts()
 }
 
-func (l *line) counts() Counts {
-	return Counts{Running: l.running, Lent: l.lent, Waiting: l.waiting}
+func (l *provisionerQueue) counts() Counts {
+	return Counts{Running: l.running, Suspended: l.lent, Waiting: l.waiting}
 }
 
 // Contended reports whether volumes wait because pods cannot start, some of which are the provisioner's.
@@ -50,7 +50,7 @@ func (q *Queue) Contended(provisioner string) bool {
 	}
 	crowded := !below(q.running+q.lent, 2*q.limits.Overall)
 	for lines := q.turns.Front(); lines != nil; lines = lines.Next() {
-		if l := lines.Value.(*line); (crowded || l == own) && q.isHindered(l) {
+		if l := lines.Value.(*provisionerQueue); (crowded || l == own) && q.isHindered(l) {
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (q *Queue) Contended(provisioner string) bool {
 }
 
 // isHindered reports whether volumes in a line wait that pods which cannot start keep from a place.
-func (q *Queue) isHindered(l *line) bool {
+func (q *Queue) isHindered(l *provisionerQueue) bool {
 	for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
 		if !q.mayGrow(l, tenants.Value.(*tenant)) {
 			return true

@@ -167,7 +167,7 @@ func (m *model) check() {
 	all := m.all()
 	for provisioner := range provisioners {
 		of := m.of(provisioner)
-		if diff := cmp.Diff(Counts{Running: of.running, Lent: of.lent, Waiting: of.waiting}, m.queue.Of(provisioner)); diff != "" {
+		if diff := cmp.Diff(Counts{Running: of.running, Suspended: of.lent, Waiting: of.waiting}, m.queue.Of(provisioner)); diff != "" {
 			m.t.Fatalf("counts of %s (-want +got):\n%s", provisioner, diff)
 		}
 		want := hindered[provisioner]
@@ -219,7 +219,7 @@ func (m *model) take(volume, provisioner, namespace string) {
 		m.order[key] = append(m.order[key], volume)
 	}
 	before := m.woken
-	took := m.queue.Take(volume, provisioner, namespace)
+	took := m.queue.Acquire(volume, provisioner, namespace)
 	if m.woken != before {
 		m.t.Fatalf("taking %s woke somebody", volume)
 	}
@@ -245,27 +245,27 @@ func (m *model) adopt(volume, provisioner, namespace string) {
 	} else if v.state == waits {
 		v.state = runs
 	}
-	m.queue.Adopt(volume, provisioner, namespace)
+	m.queue.Restore(volume, provisioner, namespace)
 }
 
 func (m *model) lend(volume string) {
 	if v := m.volumes[volume]; v != nil && v.state == runs {
 		v.state = lent
 	}
-	m.queue.Lend(volume)
+	m.queue.Suspend(volume)
 }
 
 func (m *model) reclaim(volume string) {
 	if v := m.volumes[volume]; v != nil && v.state == lent {
 		v.state = runs
 	}
-	m.queue.Reclaim(volume)
+	m.queue.Resume(volume)
 }
 
 func (m *model) give(volume string) {
 	m.leave(volume)
 	delete(m.volumes, volume)
-	m.queue.Give(volume)
+	m.queue.Release(volume)
 }
 
 func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
@@ -324,9 +324,9 @@ func TestQueue_Concurrently_LosesNobody(t *testing.T) {
 		woken := make(chan struct{}, 1)
 		wakers.Store(volume, woken)
 		for range pods {
-			for !q.Take(volume, provisioner, fmt.Sprint("n", number%3)) {
+			for !q.Acquire(volume, provisioner, fmt.Sprint("n", number%3)) {
 				if random.IntN(10) == 0 {
-					q.Give(volume)
+					q.Release(volume)
 					continue
 				}
 				select {
@@ -345,10 +345,10 @@ func TestQueue_Concurrently_LosesNobody(t *testing.T) {
 			}
 			running.Add(-1)
 			if random.IntN(4) == 0 {
-				q.Lend(volume)
+				q.Suspend(volume)
 			}
 			own.Add(-1)
-			q.Give(volume)
+			q.Release(volume)
 		}
 	}
 	var all sync.WaitGroup

@@ -25,7 +25,7 @@ type Limits struct {
 // others run for long or never start:
 //   - A tenth of all places is kept for provisioners that have none running, and a tenth of those of one
 //     provisioner for namespaces that have none running.
-//   - Lent places stop first the provisioner, then the namespace that has them.
+//   - Suspended slots stop first the provisioner, then the namespace that has them.
 //   - A provisioner that has no place at all gets one as soon as a place is free.
 type Queue struct {
 	limits Limits
@@ -33,7 +33,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	volumes map[string]*entry
-	lines   map[string]*line
+	lines   map[string]*provisionerQueue
 
 	// turns are the lines in which volumes wait; the next is the first.
 	turns *list.List
@@ -53,14 +53,14 @@ const (
 // entry is a volume.
 type entry struct {
 	volume string
-	line   *line
+	line   *provisionerQueue
 	tenant *tenant
 	state  state
 	inLine *list.Element // where it waits
 }
 
-// line is a provisioner, as long as there are volumes of it.
-type line struct {
+// provisionerQueue is a provisioner, as long as there are volumes of it.
+type provisionerQueue struct {
 	provisioner            string
 	running, lent, waiting int
 
@@ -78,17 +78,17 @@ type tenant struct {
 }
 
 // New returns an empty queue. Wake is called with each volume that waited and has a place now; its
-// next Take is true. Wake is called by the goroutine that made the room, before its call returns,
+// next Acquire is true. Wake is called by the goroutine that made the room, before its call returns,
 // and must not wait for anything. It may come late: for a volume that has given its place back.
 func New(limits Limits, wake func(volume string)) *Queue {
-	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, lines: map[string]*line{}, turns: list.New()}
+	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, lines: map[string]*provisionerQueue{}, turns: list.New()}
 }
 
-// Take reports whether the volume has a place for its pod, and gives it one if it has none and it is
-// its turn. Otherwise the volume waits. A volume keeps its place until Give, and a lent place is one as
+// Acquire reports whether the volume has a place for its pod, and gives it one if it has none and it is
+// its turn. Otherwise the volume waits. A volume keeps its slot until Release, and a suspended slot is one as
 // well: a volume whose pod has ended, or was never created, must give it back before the next. Provisioner
 // and namespace are those of the first call.
-func (q *Queue) Take(volume, provisioner, namespace string) bool {
+func (q *Queue) Acquire(volume, provisioner, namespace string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.volumes[volume]
@@ -101,9 +101,9 @@ func (q *Queue) Take(volume, provisioner, namespace string) bool {
 	return e.state != waits
 }
 
-// Adopt gives a place to a volume whose pod runs already, also above the limits. After a restart,
-// it comes before the first Take. A place that is lent stays so.
-func (q *Queue) Adopt(volume, provisioner, namespace string) {
+// Restore gives a place to a volume whose pod runs already, also above the limits. After a restart,
+// it comes before the first Acquire. A slot that is suspended stays so.
+func (q *Queue) Restore(volume, provisioner, namespace string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.volumes[volume]
@@ -118,11 +118,11 @@ func (q *Queue) Adopt(volume, provisioner, namespace string) {
 	q.count(e, runs, 1)
 }
 
-// Lend takes note that the pod of a volume with a place cannot start.
-func (q *Queue) Lend(volume string) { q.swap(volume, runs, lent) }
+// Suspend takes note that the pod of a volume with a place cannot start.
+func (q *Queue) Suspend(volume string) { q.swap(volume, runs, lent) }
 
-// Reclaim takes note that the pod has started after all: its place counts again, also above the limit.
-func (q *Queue) Reclaim(volume string) { q.swap(volume, lent, runs) }
+// Resume takes note that the pod has started after all: its place counts again, also above the limit.
+func (q *Queue) Resume(volume string) { q.swap(volume, lent, runs) }
 
 func (q *Queue) swap(volume string, from, to state) {
 	q.change(func() {
@@ -133,8 +133,8 @@ func (q *Queue) swap(volume string, from, to state) {
 	})
 }
 
-// Give forgets the volume: it gives back its place, whether it has used it or not, or waits no more.
-func (q *Queue) Give(volume string) {
+// Release forgets the volume: it gives back its place, whether it has used it or not, or waits no more.
+func (q *Queue) Release(volume string) {
 	q.change(func() {
 		e := q.volumes[volume]
 		if e == nil {
@@ -181,7 +181,7 @@ func (q *Queue) next() *entry {
 		return nil
 	}
 	for lines := q.turns.Front(); lines != nil; lines = lines.Next() {
-		l := lines.Value.(*line)
+		l := lines.Value.(*provisionerQueue)
 		for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
 			if t := tenants.Value.(*tenant); q.hasRoom(l, t) && q.mayGrow(l, t) {
 				return t.waiting.Front().Value.(*entry)
@@ -192,7 +192,7 @@ func (q *Queue) next() *entry {
 }
 
 // hasRoom reports whether the pods that run leave room for one of a tenant.
-func (q *Queue) hasRoom(l *line, t *tenant) bool {
+func (q *Queue) hasRoom(l *provisionerQueue, t *tenant) bool {
 	overall, own := q.limits.Overall, q.limits.PerProvisioner
 	if l.running > 0 {
 		overall -= kept(overall)
@@ -207,7 +207,7 @@ func (q *Queue) hasRoom(l *line, t *tenant) bool {
 func kept(limit int) int { return limit / 10 }
 
 // mayGrow reports whether the pods that cannot start allow for another one of a tenant.
-func (q *Queue) mayGrow(l *line, t *tenant) bool {
+func (q *Queue) mayGrow(l *provisionerQueue, t *tenant) bool {
 	pods := q.running + q.lent
 	switch {
 	case l.running+l.lent == 0:
@@ -222,7 +222,7 @@ func (q *Queue) mayGrow(l *line, t *tenant) bool {
 func (q *Queue) add(volume, provisioner, namespace string) *entry {
 	l := q.lines[provisioner]
 	if l == nil {
-		l = &line{provisioner: provisioner, tenants: map[string]*tenant{}, turns: list.New()}
+		l = &provisionerQueue{provisioner: provisioner, tenants: map[string]*tenant{}, turns: list.New()}
 		q.lines[provisioner] = l
 	}
 	t := l.tenants[namespace]

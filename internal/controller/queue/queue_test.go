@@ -21,7 +21,7 @@ func newRecorder(overall, perProvisioner int) *recorder {
 
 func (r *recorder) take(t *testing.T, volume, provisioner string, want bool) {
 	t.Helper()
-	if got := r.Take(volume, provisioner, "default"); got != want {
+	if got := r.Acquire(volume, provisioner, "default"); got != want {
 		t.Fatalf("taking %s of %s: got %t, want %t", volume, provisioner, got, want)
 	}
 }
@@ -57,15 +57,15 @@ func TestGive_WakesTheNextOfTheProvisioner_WhosePlaceIsReserved(t *testing.T) {
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
 	r.take(t, "a3", "a", false)
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t, "a2")
 	r.take(t, "a3", "a", false)
 	r.take(t, "a1", "a", false)
 	r.take(t, "a2", "a", true)
-	r.Give("a2")
+	r.Release("a2")
 	r.wakes(t, "a3")
 	// Nobody came for this one.
-	r.Give("a3")
+	r.Release("a3")
 	r.wakes(t, "a1")
 	r.take(t, "a1", "a", true)
 }
@@ -75,11 +75,11 @@ func TestGive_OfAVolumeInLine_LetsTheOthersMoveUp(t *testing.T) {
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
 	r.take(t, "b1", "b", false)
-	r.Give("a2")
-	r.Give("a2")
-	r.Give("unknown")
+	r.Release("a2")
+	r.Release("a2")
+	r.Release("unknown")
 	r.wakes(t)
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t, "b1")
 }
 
@@ -90,11 +90,11 @@ func TestGive_ByAProvisionerAtItsLimit_SkipsThoseThatHaveNoRoom(t *testing.T) {
 	r.take(t, "a3", "a", false)
 	r.take(t, "b1", "b", true)
 	r.take(t, "c1", "c", false)
-	r.Give("b1")
+	r.Release("b1")
 	r.wakes(t, "c1")
-	r.Give("c1")
+	r.Release("c1")
 	r.wakes(t)
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t, "a3")
 }
 
@@ -105,30 +105,30 @@ func TestLend_MakesRoom_UntilAsManyOfTheProvisionerAreLent(t *testing.T) {
 	r.take(t, "a3", "a", false)
 	r.take(t, "a4", "a", false)
 	r.take(t, "b1", "b", false)
-	r.Lend("a1")
-	r.Lend("a1")
-	r.Lend("b2")
+	r.Suspend("a1")
+	r.Suspend("a1")
+	r.Suspend("b2")
 	r.wakes(t, "a3")
-	r.Lend("a2")
+	r.Suspend("a2")
 	r.wakes(t, "b1")
-	r.Give("b1")
+	r.Release("b1")
 	r.wakes(t)
 	r.take(t, "a1", "a", true)
-	if diff := cmp.Diff(Counts{Running: 1, Lent: 2, Waiting: 1}, r.Of("a")); diff != "" {
+	if diff := cmp.Diff(Counts{Running: 1, Suspended: 2, Waiting: 1}, r.Of("a")); diff != "" {
 		t.Errorf("counts of a (-want +got):\n%s", diff)
 	}
 
-	r.Reclaim("a1")
-	r.Reclaim("a1")
-	r.Reclaim("b1")
+	r.Resume("a1")
+	r.Resume("a1")
+	r.Resume("b1")
 	r.wakes(t)
-	r.Reclaim("a2")
+	r.Resume("a2")
 	if r.Running() != 3 {
 		t.Errorf("%d run, want 3: above the limit, as all have started", r.Running())
 	}
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t)
-	r.Give("a3")
+	r.Release("a3")
 	r.wakes(t, "a4")
 }
 
@@ -136,10 +136,10 @@ func TestReclaim_MakesRoom_WhereOnlyTheLentPlacesStoodInTheWay(t *testing.T) {
 	r := newRecorder(4, 2)
 	for _, volume := range []string{"a1", "a2"} {
 		r.take(t, volume, "a", true)
-		r.Lend(volume)
+		r.Suspend(volume)
 	}
 	r.take(t, "a3", "a", false)
-	r.Reclaim("a1")
+	r.Resume("a1")
 	r.wakes(t, "a3")
 }
 
@@ -149,8 +149,8 @@ func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *tes
 	pods := 0
 	for number := range 50 {
 		provisioner := fmt.Sprint("broken", number)
-		for r.Take(fmt.Sprint(provisioner, "-", pods), provisioner, "default") {
-			r.Lend(fmt.Sprint(provisioner, "-", pods))
+		for r.Acquire(fmt.Sprint(provisioner, "-", pods), provisioner, "default") {
+			r.Suspend(fmt.Sprint(provisioner, "-", pods))
 			pods++
 		}
 	}
@@ -159,7 +159,7 @@ func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *tes
 	}
 	r.take(t, "healthy1", "healthy", true)
 	r.take(t, "healthy2", "healthy", false)
-	r.Give("healthy1")
+	r.Release("healthy1")
 	r.wakes(t, "healthy2")
 }
 
@@ -169,10 +169,10 @@ func TestTake_OfANamespaceWithoutAPlace_IsTrue_UntilThreeTimesTheLimit(t *testin
 	pods := 0
 	for number := range 50 {
 		volume := fmt.Sprint("a", number)
-		if !r.Take(volume, "a", fmt.Sprint("tenant", number)) {
+		if !r.Acquire(volume, "a", fmt.Sprint("tenant", number)) {
 			break
 		}
-		r.Lend(volume)
+		r.Suspend(volume)
 		pods++
 	}
 	if pods != 3*2 {
@@ -189,22 +189,22 @@ func TestTake_KeepsATenthForProvisionersWithNoneRunning(t *testing.T) {
 	r.take(t, "a9", "a0", false)
 	r.take(t, "b1", "b", true)
 	r.take(t, "c1", "c", false)
-	r.Give("a0")
+	r.Release("a0")
 	r.wakes(t, "c1")
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t) // one is free again, for the next provisioner
-	r.Give("a2")
+	r.Release("a2")
 	r.wakes(t, "a9")
 }
 
 func TestTake_KeepsATenthOfAProvisionersPlacesForNamespacesWithNoneRunning(t *testing.T) {
 	r := newRecorder(100, 10)
 	for number := range 4000 {
-		if got, want := r.Take(fmt.Sprint("greedy", number), "a", "greedy"), number < 9; got != want {
+		if got, want := r.Acquire(fmt.Sprint("greedy", number), "a", "greedy"), number < 9; got != want {
 			t.Fatalf("volume %d: got %t, want %t", number, got, want)
 		}
 	}
-	if !r.Take("modest", "a", "modest") {
+	if !r.Acquire("modest", "a", "modest") {
 		t.Error("a single claim waits for those of another namespace")
 	}
 }
@@ -213,13 +213,13 @@ func TestGive_IsTurnsByNamespaceWithinAProvisioner(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "first", "a", true)
 	for _, volume := range []string{"x1", "x2", "x3", "y1", "z1", "z2"} {
-		if r.Take(volume, "a", volume[:1]) {
+		if r.Acquire(volume, "a", volume[:1]) {
 			t.Fatalf("%s has a place above the limit", volume)
 		}
 	}
-	r.Give("first")
+	r.Release("first")
 	for range 5 {
-		r.Give(r.woken[len(r.woken)-1])
+		r.Release(r.woken[len(r.woken)-1])
 	}
 	r.wakes(t, "x1", "y1", "z1", "x2", "z2", "x3")
 }
@@ -228,9 +228,9 @@ func TestLend_OfAVolumeInLine_IsNothing(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
-	r.Lend("a2")
-	r.Reclaim("a2")
-	r.Give("a1")
+	r.Suspend("a2")
+	r.Resume("a2")
+	r.Release("a1")
 	r.wakes(t, "a2")
 }
 
@@ -238,28 +238,28 @@ func TestGive_OfALentPlace_IsItsProvisionersRoom(t *testing.T) {
 	r := newRecorder(2, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
-	r.Lend("a1")
+	r.Suspend("a1")
 	r.wakes(t)
-	r.Give("a1")
+	r.Release("a1")
 	r.wakes(t, "a2")
 }
 
 func TestAdopt_CountsAboveTheLimits(t *testing.T) {
 	r := newRecorder(1, 1)
-	r.Adopt("a1", "a", "default")
-	r.Adopt("a2", "a", "default")
-	r.Adopt("a2", "a", "default")
+	r.Restore("a1", "a", "default")
+	r.Restore("a2", "a", "default")
+	r.Restore("a2", "a", "default")
 	r.take(t, "a1", "a", true)
 	r.take(t, "a3", "a", false)
 	r.take(t, "a4", "a", false)
-	r.Adopt("a4", "a", "default")
+	r.Restore("a4", "a", "default")
 	if r.Running() != 3 || r.Waiting() != 1 {
 		t.Errorf("%d run and %d wait", r.Running(), r.Waiting())
 	}
-	r.Give("a1")
-	r.Give("a2")
+	r.Release("a1")
+	r.Release("a2")
 	r.wakes(t)
-	r.Give("a4")
+	r.Release("a4")
 	r.wakes(t, "a3")
 }
 
@@ -276,19 +276,19 @@ func TestContended_OnlyWhereThePodsThatCannotStartAreTheReason(t *testing.T) {
 	expect("no volume waits", "a", false)
 	r.take(t, "a2", "a", false)
 	expect("its own limit, by a pod that runs", "a", false)
-	r.Lend("a1")
+	r.Suspend("a1")
 	expect("its own limit, by a pod that cannot start", "a", true)
 	for _, provisioner := range []string{"b", "c", "d"} {
 		r.take(t, provisioner+"1", provisioner, true)
 	}
 	expect("the overall limit, too", "a", true)
 	for _, provisioner := range []string{"b", "c"} {
-		r.Lend(provisioner + "1")
+		r.Suspend(provisioner + "1")
 		r.take(t, provisioner+"2", provisioner, false)
 	}
 	expect("no volume of its own waits", "d", false)
 	r.take(t, "e1", "e", true)
-	r.Lend("e1")
+	r.Suspend("e1")
 	r.take(t, "f1", "f", true)
 	r.take(t, "d2", "d", false)
 	expect("a provisioner without lent places is no reason", "d", false)
@@ -299,7 +299,7 @@ func TestContended_ByAllThatHaveLentPlaces_WhenTheyAreTooMany(t *testing.T) {
 	r := newRecorder(2, 3)
 	for _, volume := range []string{"a1", "a2", "b1", "c1"} {
 		r.take(t, volume, volume[:1], true)
-		r.Lend(volume)
+		r.Suspend(volume)
 	}
 	r.take(t, "b2", "b", false)
 	for _, provisioner := range []string{"a", "b", "c"} {
@@ -320,12 +320,12 @@ func TestQueue_GivesAProvisionerWithOneVolumeItsTurnWithinARound(t *testing.T) {
 	r := newRecorder(10, 20)
 	for _, provisioner := range []string{"greedy", "busy"} {
 		for i := range 1000 {
-			r.Take(fmt.Sprint(provisioner, i), provisioner, "default")
+			r.Acquire(fmt.Sprint(provisioner, i), provisioner, "default")
 		}
 	}
 	r.take(t, "modest1", "modest", false)
 	for i := range 4 {
-		r.Give(fmt.Sprint("greedy", i))
+		r.Release(fmt.Sprint("greedy", i))
 	}
 	r.wakes(t, "modest1", "greedy9", "busy1")
 }
@@ -336,9 +336,9 @@ func TestQueue_GivesTurnsInTurn(t *testing.T) {
 	for _, volume := range []string{"a1", "a2", "a3", "b1", "c1", "c2"} {
 		r.take(t, volume, volume[:1], false)
 	}
-	r.Give("first")
+	r.Release("first")
 	for range 5 {
-		r.Give(r.woken[len(r.woken)-1])
+		r.Release(r.woken[len(r.woken)-1])
 	}
 	r.wakes(t, "a1", "b1", "c1", "a2", "c2", "a3")
 }

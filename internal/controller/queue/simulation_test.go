@@ -92,7 +92,7 @@ func (s *simulation) after(delay time.Duration, c *simulatedClaim, what func(*si
 
 // ask is what the reconciler does with a volume whose pod is recorded.
 func ask(s *simulation, c *simulatedClaim) {
-	if s.queue.Take(c.volume, c.provisioner, c.namespace) {
+	if s.queue.Acquire(c.volume, c.provisioner, c.namespace) {
 		s.start(c)
 	}
 }
@@ -129,11 +129,11 @@ func (s *simulation) served(c *simulatedClaim) {
 
 func end(s *simulation, c *simulatedClaim) {
 	c.done = true
-	s.queue.Give(c.volume)
+	s.queue.Release(c.volume)
 }
 
 func lend(s *simulation, c *simulatedClaim) {
-	s.queue.Lend(c.volume)
+	s.queue.Suspend(c.volume)
 	s.after(giveUpAfter-lendAfter, c, giveUp)
 }
 
@@ -151,12 +151,12 @@ func giveUp(s *simulation, c *simulatedClaim) {
 			s.unserved--
 		}
 		s.struck["lost"]++
-		s.queue.Give(c.volume)
+		s.queue.Release(c.volume)
 		return
 	}
 	s.struck["given up"]++
 	c.lucky = true // the next pod prefers other nodes
-	s.queue.Give(c.volume)
+	s.queue.Release(c.volume)
 	s.after(time.Duration(s.random.Int64N(int64(giveUpAfter))), c, ask)
 }
 

@@ -31,7 +31,7 @@ const (
 // alignment tells what has to change. While the PersistentVolume exists its reclaim policy is the
 // one that counts, as that is the one that administrators know to change; save that a retained
 // volume is deleted, too, where its PavVolume's is changed to Delete and the PavVolume is deleted.
-func alignment(o observed) changes {
+func alignment(o snapshot) changes {
 	c := changes{}
 	policy, bound := o.volume.Spec.ReclaimPolicy, false
 	if pv := o.ownPV(); pv != nil {
@@ -46,7 +46,7 @@ func alignment(o observed) changes {
 }
 
 // alignmentWith tells what has to change because of the PersistentVolume, and the policy that counts.
-func alignmentWith(o observed, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
+func alignmentWith(o snapshot, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
 	recorded, policy := o.volume.Spec.ReclaimPolicy, policyOf(pv)
 	if o.reclaimed(pv) {
 		if o.deleting() {

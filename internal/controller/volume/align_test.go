@@ -16,15 +16,15 @@ import (
 func TestAlignment(t *testing.T) {
 	const ready, retained = pavv1.VolumeReady, pavv1.VolumeRetained
 	const bound, released = corev1.VolumeBound, corev1.VolumeReleased
-	volumePolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
-		return func(o *observed) { o.volume.Spec.ReclaimPolicy = policy }
+	volumePolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*snapshot) {
+		return func(o *snapshot) { o.volume.Spec.ReclaimPolicy = policy }
 	}
-	pvPolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
-		return func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
+	pvPolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*snapshot) {
+		return func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
 	}
-	held := func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
-	pvHeld := func(o *observed) { o.pv.Finalizers = []string{pavv1.PVFinalizer} }
-	pvDeleted := func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)) }
+	held := func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	pvHeld := func(o *snapshot) { o.pv.Finalizers = []string{pavv1.PVFinalizer} }
+	pvDeleted := func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)) }
 	tests := map[string]struct {
 		state *state
 		want  changes
@@ -47,8 +47,8 @@ func TestAlignment(t *testing.T) {
 		"it was changed back":                          {state: in(retained, released, retainPolicy).with(held), want: changes{volume: remove}},
 		"one that waits for a claim remembers nothing": {state: in(retained, corev1.VolumeAvailable, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add, volume: add}},
 		"without PV, the record counts":                {state: without(retained, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
-		"a PV under deletion keeps its finalizer":      {state: in(ready, released, deletePolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
-		"a retained one is let go":                     {state: in(ready, released, retainPolicy).with(func(o *observed) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: changes{pv: remove}},
+		"a PV under deletion keeps its finalizer":      {state: in(ready, released, deletePolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
+		"a retained one is let go":                     {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: changes{pv: remove}},
 		"another policy than the two counts as Retain": {state: in(ready, bound, retainPolicy).with(pvPolicy(corev1.PersistentVolumeReclaimRecycle))},
 	}
 	for name, test := range tests {
@@ -62,7 +62,7 @@ func TestAlignment(t *testing.T) {
 
 // A record under deletion may go with what is aligned, and so nothing is taken from a cache that is behind.
 func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
-	held := func(o *observed) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	held := func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
 	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o
 	live := cached.pv.DeepCopy()
 	live.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete

@@ -17,7 +17,7 @@ import (
 )
 
 // begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
-func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
@@ -41,7 +41,7 @@ func (r *Reconciler) begin(ctx context.Context, o observed, _ decision) error {
 }
 
 // create goes on to creation after the validation pod has succeeded.
-func (r *Reconciler) create(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) create(ctx context.Context, o snapshot, _ decision) error {
 	request, err := r.validatedRequest(ctx, o)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
@@ -55,7 +55,7 @@ type change func(*pavv1.PavVolumeStatus)
 func nothing(*pavv1.PavVolumeStatus) {}
 
 // beginning is what is recorded of a new attempt. Claim is what it validates, nil for what it was before.
-func beginning(o observed, claim *apiextensionsv1.JSON) change {
+func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase = pavv1.VolumePending
 		status.Attempt++
@@ -77,7 +77,7 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 
 // createBy records the creation pod or, where there is none, what the volume is: before the
 // PersistentVolume is written, so that a repeated pass writes the same one.
-func (r *Reconciler) createBy(ctx context.Context, o observed, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
+func (r *Reconciler) createBy(ctx context.Context, o snapshot, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
 	creation, err := request.Create(ctx, c)
 	if err == nil && creation.Handle != "" {
 		err = r.reserve(ctx, o, "spec.volumeCreation.handle", creation.Handle)
@@ -103,7 +103,7 @@ func planned(creation *podplan.Creation) *pavv1.VolumePlan {
 	return p
 }
 
-func (r *Reconciler) createWithoutPod(ctx context.Context, o observed, creation *podplan.Creation, begin change) error {
+func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation *podplan.Creation, begin change) error {
 	made, err := creation.Outcome(nil)
 	if err == nil {
 		err = r.reserve(ctx, o, "the default handle", made.Handle)
@@ -127,7 +127,7 @@ func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessib
 
 // recordCreated records what the volume is, by the definition and the word of the creation pod. If
 // that cannot be, what the pod did is reverted.
-func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) error {
 	pod := o.pod()
 	made, err := r.made(ctx, o, pod)
 	if podplan.IsRefusal(err) {
@@ -143,7 +143,7 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observed, _ decision) 
 	})
 }
 
-func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
+func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
 	s, err := podplan.SourceOf(o.volume)
 	if err != nil {
 		return podplan.VolumeOutcome{}, err
@@ -169,9 +169,9 @@ func (r *Reconciler) made(ctx context.Context, o observed, pod *corev1.Pod) (pod
 
 // reserve keeps a handle for a volume. One handle in two volumes would be one storage under two
 // names, so one that is taken is a plan.Error, which begins with the source of the handle.
-func (r *Reconciler) reserve(ctx context.Context, o observed, source, handle string) error {
+func (r *Reconciler) reserve(ctx context.Context, o snapshot, source, handle string) error {
 	volume := o.volume
-	if r.handles.take(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
+	if r.handles.reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
 		return reconcile.ErrStale // the cache will tell whose it is, or that it is free
 	}
 	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))

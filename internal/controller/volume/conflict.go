@@ -38,7 +38,7 @@ func describe(h reconcile.Holder) string {
 
 // decideConflict decides about a volume whose last creation pod named storage that another object has:
 // nothing, until the other object is gone, the definition changes, or somebody asks for another attempt.
-func decideConflict(o observed) (d decision, waits bool) {
+func decideConflict(o snapshot) (d decision, waits bool) {
 	status := &o.volume.Status
 	if status.Conflict == nil || len(o.others) == 0 || o.edited() ||
 		status.Failure != nil && o.retry.After(status.Failure.Time.Time) {
@@ -51,7 +51,7 @@ func decideConflict(o observed) (d decision, waits bool) {
 // decideShared decides about a volume that was created and has no PersistentVolume yet, where others hold
 // its storage. Of two volumes in the making that report one handle at a time, the one whose name comes
 // first waits until the other has given way, or got its PersistentVolume before it saw this one.
-func decideShared(o observed) decision {
+func decideShared(o snapshot) decision {
 	for _, other := range o.others {
 		making := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
 		if !making || other.Name < o.volume.Name {
@@ -64,7 +64,7 @@ func decideShared(o observed) decision {
 
 // recordConflict records that the creation pod named storage that another object has. What the pod did
 // is never reverted: a deletion pod would delete the other object's data.
-func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err != nil {
@@ -87,14 +87,14 @@ func (r *Reconciler) recordConflict(ctx context.Context, o observed, _ decision)
 	}); err != nil {
 		return err
 	}
-	r.queue.Give(o.volume.Name)
+	r.queue.Release(o.volume.Name)
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, observability.Clip(text, observability.MaxNote))
 	return nil
 }
 
 // unreverted returns the failure of an attempt whose effects are left as they are, and why.
-func (o observed) unreverted(why string) *pavv1.WorkflowFailure {
+func (o snapshot) unreverted(why string) *pavv1.WorkflowFailure {
 	failure := newFailure(pavv1.WorkflowCreation, errors.New(why))
 	if f := o.volume.Status.Failure; o.volume.Status.Step == pavv1.StepReverting && f != nil {
 		failure.PodNamespace, failure.PodName, failure.ExitCode = f.PodNamespace, f.PodName, f.ExitCode
@@ -113,7 +113,7 @@ func clearMade(status *pavv1.PavVolumeStatus) {
 
 // abandon leaves what a creation pod may have made as it is, because nobody knows which storage that is:
 // it may be another volume's. The next attempt, if there is one, finds it as it is.
-func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error {
 	if err := r.checkUntold(ctx, o); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error 
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
 		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",
 		o.volume.Spec.Provisioner, podOf(failure), o.volume.Name)
-	r.tellLeft(o, text) // before the record forgets it: rather twice than never
+	r.reportLeft(o, text) // before the record forgets it: rather twice than never
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
 		status.Failure = failure
@@ -135,7 +135,7 @@ func (r *Reconciler) abandon(ctx context.Context, o observed, _ decision) error 
 	}); err != nil {
 		return err
 	}
-	r.queue.Give(o.volume.Name)
+	r.queue.Release(o.volume.Name)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func podOf(f *pavv1.WorkflowFailure) string {
 
 // checkUntold asks the API server whether what a creation pod left cannot be known: the pod, or the node
 // that would tell, is gone.
-func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
+func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	pod := o.creationPod()
 	if pod == nil {
 		return r.checkVanished(ctx, o)
@@ -166,10 +166,10 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observed) error {
 	return nil
 }
 
-// tellLeft gives an event about storage that may be left to everybody who may look for it, the
+// reportLeft gives an event about storage that may be left to everybody who may look for it, the
 // PavProvisioner first: claim and PavVolume may be gone by then. What it precedes may fail and be tried again
 // for as long as the cache is behind: it is told once in a while.
-func (r *Reconciler) tellLeft(o observed, text string) {
+func (r *Reconciler) reportLeft(o snapshot, text string) {
 	text = observability.Clip(text, observability.MaxNote)
 	if due, _ := r.left.Due(o.volume.Name, text, r.Now()); !due {
 		return
@@ -181,13 +181,13 @@ func (r *Reconciler) tellLeft(o observed, text string) {
 	r.Events.Event(claimObject(o.volume), corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 }
 
-// tellConflictLeft says, when a volume is forgotten, what its creation pod may have left in storage that another object has.
-func (r *Reconciler) tellConflictLeft(ctx context.Context, o observed) {
+// reportConflictLeft says, when a volume is forgotten, what its creation pod may have left in storage that another object has.
+func (r *Reconciler) reportConflictLeft(ctx context.Context, o snapshot) {
 	c := o.volume.Status.Conflict
 	if c == nil {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("no deletion pod was run, as the handle is another object's", "handle", c.Handle, "holder", c.Kind+"/"+c.Name)
-	r.tellLeft(o, fmt.Sprintf("PavVolume %q is forgotten without a deletion pod, as its creation pod named the handle %q, which is the storage of %s %q: "+
+	r.reportLeft(o, fmt.Sprintf("PavVolume %q is forgotten without a deletion pod, as its creation pod named the handle %q, which is the storage of %s %q: "+
 		"what the creation pod did to that storage is left as it is; look whether it is as it should be", o.volume.Name, c.Handle, c.Kind, c.Name))
 }

@@ -65,11 +65,11 @@ type Reconciler struct {
 
 	queue     *queue.Queue
 	avoidance avoidance
-	handles   handles
+	handles   handleReservations
 	holders   *reconcile.LiveReads
 	finders   finders
-	written   written
-	wishes    wishes
+	written   expectations
+	wishes    retryRequests
 	repeats   observability.Repeats
 	left      observability.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
@@ -238,13 +238,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	r.settlePlace(o)
+	r.syncQueueSlot(o)
 	if err := r.sweep(ctx, o); err != nil {
 		return reconcile.Result(err)
 	}
 	d := decide(o)
 	if !d.step.keepsTurn() && o.progress() == podIntended {
-		r.queue.Give(volume.Name) // whatever it waits for, it is not its turn
+		r.queue.Release(volume.Name) // whatever it waits for, it is not its turn
 	}
 	if err := r.take(ctx, o, d); err != nil {
 		return reconcile.Result(err)
@@ -252,8 +252,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: d.after}, nil
 }
 
-// take takes the step of a decision.
-func (r *Reconciler) take(ctx context.Context, o observed, d decision) error {
+// reserve takes the step of a decision.
+func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if d.step.needsWhole() {
 		whole, err := r.whole(ctx, o.volume)
 		if err != nil {
@@ -277,7 +277,7 @@ func (r *Reconciler) take(ctx context.Context, o observed, d decision) error {
 func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.handles.release(volume)
 	r.finders.forget(volume)
-	r.queue.Give(volume)
+	r.queue.Release(volume)
 	r.written.forget(volume)
 	r.wishes.forget(volume)
 	r.repeats.Forget(volume)
@@ -294,21 +294,21 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 }
 
 // acts are the ways to take each step that is something to do.
-var acts = map[step]func(*Reconciler, context.Context, observed, decision) error{
-	stepWait:          (*Reconciler).wait,
-	stepAlign:         (*Reconciler).align,
-	stepBegin:         (*Reconciler).begin,
-	stepCreate:        (*Reconciler).create,
-	stepRefuse:        (*Reconciler).refuseBegin,
-	stepRunPod:        (*Reconciler).runPod,
-	stepRecordPod:     (*Reconciler).recordPod,
-	stepStopPod:       (*Reconciler).stopPod,
-	stepDropPod:       (*Reconciler).dropPod,
-	stepRecordCreated: (*Reconciler).recordCreated,
-	stepRecordFailure: (*Reconciler).recordFailure,
-	stepRecordWords:   (*Reconciler).recordWords,
-	stepRevert:        (*Reconciler).revert,
-	stepReverted:      (*Reconciler).markReverted,
+var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error{
+	stepWait:              (*Reconciler).wait,
+	stepAlign:             (*Reconciler).align,
+	stepBegin:             (*Reconciler).begin,
+	stepCreate:            (*Reconciler).create,
+	stepRefuse:            (*Reconciler).refuseBegin,
+	stepRunPod:            (*Reconciler).runPod,
+	stepRecordPod:         (*Reconciler).recordPod,
+	stepStopPod:           (*Reconciler).stopPod,
+	stepDropPod:           (*Reconciler).dropPod,
+	stepRecordCreated:     (*Reconciler).recordCreated,
+	stepRecordFailure:     (*Reconciler).recordFailure,
+	stepRecordLateMessage: (*Reconciler).recordLateMessage,
+	stepRevert:            (*Reconciler).revert,
+	stepReverted:          (*Reconciler).markReverted,
 
 	stepRecordConflict: (*Reconciler).recordConflict,
 	stepAbandon:        (*Reconciler).abandon,
@@ -326,7 +326,7 @@ var acts = map[step]func(*Reconciler, context.Context, observed, decision) error
 }
 
 // act takes a step.
-func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {
 	if d.step == stepDone {
 		return nil
 	}

@@ -51,8 +51,8 @@ const (
 	// stepRecordFailure: the pod of the present step has failed.
 	stepRecordFailure step = "RecordFailure"
 
-	// stepRecordWords: the node has told what a pod wrote to /pav/error after its failure was recorded.
-	stepRecordWords step = "RecordWords"
+	// stepRecordLateMessage: the node has told what a pod wrote to /pav/error after its failure was recorded.
+	stepRecordLateMessage step = "RecordWords"
 
 	// stepRevert: begin to undo what the creation pod did; record which storage that is.
 	stepRevert step = "Revert"
@@ -115,13 +115,13 @@ type decision struct {
 }
 
 // decide is pure: it does no I/O and reads no clock.
-func decide(o observed) decision {
+func decide(o snapshot) decision {
 	pv := o.ownPV()
 	switch {
 	case o.unrecorded():
 		return decision{step: stepRecordPod}
-	case o.lateWords() != nil:
-		return decision{step: stepRecordWords}
+	case o.lateMessage() != nil:
+		return decision{step: stepRecordLateMessage}
 	case o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0:
 		return decision{step: stepRelease}
 	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
@@ -139,7 +139,7 @@ func decide(o observed) decision {
 }
 
 // decideWithPV decides about a volume whose PersistentVolume exists.
-func decideWithPV(o observed, pv *corev1.PersistentVolume) decision {
+func decideWithPV(o snapshot, pv *corev1.PersistentVolume) decision {
 	if alignment(o) != (changes{}) {
 		return decision{step: stepAlign}
 	}
@@ -159,7 +159,7 @@ func decideWithPV(o observed, pv *corev1.PersistentVolume) decision {
 }
 
 // decideInUse decides about a volume that somebody has, or can have.
-func decideInUse(o observed, pv *corev1.PersistentVolume) decision {
+func decideInUse(o snapshot, pv *corev1.PersistentVolume) decision {
 	phase := o.volume.Status.Phase
 	if o.volume.Status.Handle == "" && pv.Status.Phase != corev1.VolumeBound {
 		return decision{step: stepDone} // a restored record is believed when Kubernetes has bound its PersistentVolume
@@ -175,7 +175,7 @@ func decideInUse(o observed, pv *corev1.PersistentVolume) decision {
 }
 
 // decideWithoutPV decides about a volume whose PersistentVolume is gone.
-func decideWithoutPV(o observed) decision {
+func decideWithoutPV(o snapshot) decision {
 	if alignment(o) != (changes{}) {
 		return decision{step: stepAlign}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // decideDeletion decides about a volume whose storage is to be deleted.
-func decideDeletion(o observed) decision {
+func decideDeletion(o snapshot) decision {
 	status := &o.volume.Status
 	if status.Step == pavv1.StepDeleted {
 		return decideDeleted(o)
@@ -36,7 +36,7 @@ func decideDeletion(o observed) decision {
 }
 
 // decideNextDeletion decides when the next deletion pod comes; instead is what can be done without a provisioner.
-func decideNextDeletion(o observed, instead string) decision {
+func decideNextDeletion(o snapshot, instead string) decision {
 	if o.provisioner == nil {
 		return noProvisioner(o, instead)
 	}
@@ -47,7 +47,7 @@ func decideNextDeletion(o observed, instead string) decision {
 }
 
 // stillHeld decides about a volume that is to be deleted while others hold its storage.
-func stillHeld(o observed) decision {
+func stillHeld(o snapshot) decision {
 	if staged := reconcile.StagedOn(o.others); len(staged) == len(o.others) {
 		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
 	}
@@ -57,7 +57,7 @@ func stillHeld(o observed) decision {
 }
 
 // decideDeleted decides about a volume whose storage is deleted.
-func decideDeleted(o observed) decision {
+func decideDeleted(o snapshot) decision {
 	if o.ownPV() != nil {
 		return decision{step: stepDeletePV}
 	}
@@ -65,7 +65,7 @@ func decideDeleted(o observed) decision {
 }
 
 // decideDeletionPod decides about a deletion pod that is recorded; success is what follows when it has succeeded.
-func decideDeletionPod(o observed, success step) decision {
+func decideDeletionPod(o snapshot, success step) decision {
 	switch p := o.progress(); p {
 	case podNone, podIntended:
 		if o.provisioner == nil {
@@ -90,7 +90,7 @@ func decideDeletionPod(o observed, success step) decision {
 const retainInstead = "set the reclaim policy to Retain and delete the storage by hand"
 
 // noProvisioner decides about a volume whose provisioner is gone; instead is what can be done but to create it again.
-func noProvisioner(o observed, instead string) decision {
+func noProvisioner(o snapshot, instead string) decision {
 	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: create it again; or %s",
 		o.volume.Spec.Provisioner, instead), true)
 }
@@ -105,7 +105,7 @@ func deletionPod(p *pavv1.PavProvisioner) *pavv1.Template {
 
 // deletionBackoff returns how long the next deletion pod has to wait. One of a definition that has
 // changed since waits for nothing.
-func deletionBackoff(o observed) time.Duration {
+func deletionBackoff(o snapshot) time.Duration {
 	status := &o.volume.Status
 	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0

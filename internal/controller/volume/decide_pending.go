@@ -11,7 +11,7 @@ import (
 )
 
 // decidePending decides about a volume in the making.
-func decidePending(o observed) decision {
+func decidePending(o snapshot) decision {
 	switch o.volume.Status.Step {
 	case pavv1.StepValidating, pavv1.StepCreating:
 		return decideMaking(o)
@@ -25,7 +25,7 @@ func decidePending(o observed) decision {
 
 // decideIdle decides about a volume of which nothing exists: before the first attempt, or after one
 // that failed and was reverted.
-func decideIdle(o observed) decision {
+func decideIdle(o snapshot) decision {
 	if o.unwanted() && o.wasBound && !o.deleting() {
 		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
 	}
@@ -40,7 +40,7 @@ func decideIdle(o observed) decision {
 }
 
 // decideAttempt decides about the next attempt to provision a volume.
-func decideAttempt(o observed) decision {
+func decideAttempt(o snapshot) decision {
 	if d, waits := decideConflict(o); waits {
 		return d
 	}
@@ -72,7 +72,7 @@ func unusable(p *pavv1.PavProvisioner) string {
 
 // failedOnNode says whether the last attempt's creation pod failed, and the node that it was for is still the
 // scheduler's choice.
-func failedOnNode(o observed) bool {
+func failedOnNode(o snapshot) bool {
 	status := &o.volume.Status
 	f := status.Failure
 	return f != nil && f.Workflow == pavv1.WorkflowCreation && f.PodName != "" &&
@@ -81,7 +81,7 @@ func failedOnNode(o observed) bool {
 
 // provisioningBackoff returns how long the next attempt has to wait. One of a definition that has
 // changed since waits for nothing.
-func provisioningBackoff(o observed) time.Duration {
+func provisioningBackoff(o snapshot) time.Duration {
 	status := &o.volume.Status
 	if status.Failure == nil {
 		return 0
@@ -93,7 +93,7 @@ func provisioningBackoff(o observed) time.Duration {
 }
 
 // edited reports whether the definition is another one than that of the last attempt.
-func (o observed) edited() bool {
+func (o snapshot) edited() bool {
 	d := o.volume.Status.Definition
 	return d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation)
 }
@@ -114,7 +114,7 @@ func delayAfter(attempt int32) time.Duration {
 
 // backoff returns how long to wait after the failure of an attempt: not at all where somebody has asked
 // for the next one since.
-func (o observed) backoff(attempt int32, failure *pavv1.WorkflowFailure) time.Duration {
+func (o snapshot) backoff(attempt int32, failure *pavv1.WorkflowFailure) time.Duration {
 	if o.retry.After(failure.Time.Time) {
 		return 0
 	}
@@ -129,7 +129,7 @@ func backoff(attempt int32, failed, now time.Time) time.Duration {
 }
 
 // decideMaking decides about a volume whose validation or creation pod is recorded.
-func decideMaking(o observed) decision {
+func decideMaking(o snapshot) decision {
 	switch p := o.progress(); p {
 	case podNone, podIntended:
 		if o.unwanted() {
@@ -154,7 +154,7 @@ func decideMaking(o observed) decision {
 }
 
 // decideMadeOrNot decides about a validation or creation pod that is over.
-func decideMadeOrNot(o observed, p progress) decision {
+func decideMadeOrNot(o snapshot, p progress) decision {
 	creating := o.volume.Status.Step == pavv1.StepCreating
 	nothingRan := p == podFailed && neverBound(o.pod())
 	if o.unwanted() && (!creating || nothingRan) {
@@ -176,7 +176,7 @@ func decideMadeOrNot(o observed, p progress) decision {
 }
 
 // decideRevert decides about a volume in the making that is to be reverted, and whose handle nobody else has.
-func decideRevert(o observed, known knowledge) decision {
+func decideRevert(o snapshot, known knowledge) decision {
 	switch known {
 	case handleUntold:
 		return decideUntold(o.now, o.creationPod(), pavv1.VolumeProvisioned)
@@ -188,7 +188,7 @@ func decideRevert(o observed, known knowledge) decision {
 }
 
 // decideMade decides about a volume that was created and has no PersistentVolume yet.
-func decideMade(o observed) decision {
+func decideMade(o snapshot) decision {
 	if o.unwanted() {
 		// Where no creation pod ran, there is nothing to revert.
 		if o.volume.Status.Plan == nil {
@@ -212,7 +212,7 @@ func decideMade(o observed) decision {
 }
 
 // decideReverting decides about a volume whose creation is being undone.
-func decideReverting(o observed) decision {
+func decideReverting(o snapshot) decision {
 	reverted := decision{step: stepReverted}
 	pv := o.ownPV()
 	if pv != nil { // another leader wrote it before it knew of the revert
@@ -247,7 +247,7 @@ func decideReverting(o observed) decision {
 
 // untouched reports whether the volume was made, which is when its capacity is known, and no deletion pod of its
 // revert has been created, so that all that was made is there. A pod that could not be created has no name.
-func (o observed) untouched() bool {
+func (o snapshot) untouched() bool {
 	status := &o.volume.Status
 	return status.Capacity != nil && !o.begun() && status.DeletionAttempt <= 1 &&
 		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
@@ -269,7 +269,7 @@ func stopPatience(now time.Time, pod *corev1.Pod) time.Duration {
 }
 
 // decideEnding decides about a pod of which nothing is wanted but its end, or the report of its node.
-func decideEnding(o observed, p progress, condition string) decision {
+func decideEnding(o snapshot, p progress, condition string) decision {
 	pod := o.pod()
 	if p == podStopping {
 		if wait := stopPatience(o.now, pod); wait > 0 {

@@ -50,20 +50,20 @@ func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 }
 
 // pvIs gives the volume its PersistentVolume, of a phase.
-func pvIs(phase corev1.PersistentVolumePhase) func(*observed) {
-	return func(o *observed) { o.pv = in("", phase, deletePolicy).o.pv }
+func pvIs(phase corev1.PersistentVolumePhase) func(*snapshot) {
+	return func(o *snapshot) { o.pv = in("", phase, deletePolicy).o.pv }
 }
 
 // hasBeenMade is for a volume that is reverted although its creation pod has succeeded.
-func hasBeenMade(o *observed) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
+func hasBeenMade(o *snapshot) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
 
-func retainsPV(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
+func retainsPV(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
 
-func refusedDeletion(o *observed) {
+func refusedDeletion(o *snapshot) {
 	o.volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: "delete", Time: ago(99)}
 }
 
-func noPod(o *observed) { o.volume.Status.Pod = nil }
+func noPod(o *snapshot) { o.volume.Status.Pod = nil }
 
 func ago(seconds int) metav1.Time {
 	return metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second))
@@ -136,18 +136,18 @@ func deletedAgo(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = new(ago(seconds)) }
 }
 
-func vanishedPod(o *observed) { o.volume.Status.Pod.UID = "u-pod" }
+func vanishedPod(o *snapshot) { o.volume.Status.Pod.UID = "u-pod" }
 
-func unclaimed(o *observed) { o.claim = claimGone }
+func unclaimed(o *snapshot) { o.claim = claimGone }
 
-func contended(o *observed) { o.contended = true }
+func contended(o *snapshot) { o.contended = true }
 
 // due makes the present pod due since so many seconds.
-func due(seconds int) func(*observed) {
-	return func(o *observed) { o.volume.Status.Pod.Due = new(ago(seconds)) }
+func due(seconds int) func(*snapshot) {
+	return func(o *snapshot) { o.volume.Status.Pod.Due = new(ago(seconds)) }
 }
 
-func selected(o *observed) { o.selectedNode, o.volume.Status.SelectedNode = "n1", "n1" }
+func selected(o *snapshot) { o.selectedNode, o.volume.Status.SelectedNode = "n1", "n1" }
 
 func TestDecideWithPods(t *testing.T) {
 	const validating, creating, reverting, deleting = pavv1.StepValidating, pavv1.StepCreating, pavv1.StepReverting, pavv1.StepDeleting
@@ -164,9 +164,9 @@ func TestDecideWithPods(t *testing.T) {
 		"an intended reverting pod is run":          {state: at(reverting), want: stepRunPod},
 		"reverting goes on without a claim":         {state: at(reverting).with(unclaimed), want: stepRunPod},
 		"one that nobody wants is dropped":          {state: at(creating).with(unclaimed), want: stepDropPod},
-		"a pod that exists is recorded first":       {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observed) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
-		"without provisioner nothing is run":        {state: at(deleting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"nor reverted":                              {state: at(reverting).with(func(o *observed) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"a pod that exists is recorded first":       {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *snapshot) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
+		"without provisioner nothing is run":        {state: at(deleting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"nor reverted":                              {state: at(reverting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"a node's clock may be ahead":               {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
 		"one in line is looked at again":            {state: at(creating).with(due(60)), want: stepRunPod, after: 9 * time.Minute},
 		"a clock that was set back is no reason to": {state: at(creating).with(due(-3600)), want: stepRunPod, after: 10 * time.Minute},
@@ -230,22 +230,22 @@ func TestDecideWithPods(t *testing.T) {
 		"neither did it have to":                    {state: at(creating).with(unclaimed).pod(9, unbound, deletedAgo(3)), want: stepDropPod},
 		"a creation pod removed by force":           {state: at(creating).with(vanishedPod), want: stepRecordFailure},
 		"removed by force in vain":                  {state: at(creating).with(unclaimed).with(vanishedPod), want: stepAbandon},
-		"another pod of its name is not it":         {state: at(creating).pod(9, ended(succeeded, 1), told).with(func(o *observed) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
+		"another pod of its name is not it":         {state: at(creating).pod(9, ended(succeeded, 1), told).with(func(o *snapshot) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
 		"reverted":                                  {state: at(reverting).pod(9, ended(succeeded, 1)), want: stepReverted},
 		"reverting failed":                          {state: at(reverting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"deleted":                                   {state: at(deleting).pod(9, ended(succeeded, 1)), want: stepMarkDeleted},
 		"deletion failed":                           {state: at(deleting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"a deletion pod removed by force":           {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
-		"deletion is seen to its end under Retain":  {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 591 * time.Second},
-		"one that cannot start is stopped under it": {state: at(deleting).pod(9, pulls).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
-		"a deletion that waits is not run under it": {state: at(deleting).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
-		"nor where the volume is bound again":       {state: at(deleting).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
+		"deletion is seen to its end under Retain":  {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 591 * time.Second},
+		"one that cannot start is stopped under it": {state: at(deleting).pod(9, pulls).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
+		"a deletion that waits is not run under it": {state: at(deleting).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"nor where the volume is bound again":       {state: at(deleting).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
 		"a pod that crashes again and again":        {state: at(creating).pod(60, crashes), want: stepWait, message: "CrashLoopBackOff", after: 240 * time.Second},
 		"keeps its place, as it may have done much": {state: at(creating).with(contended).pod(600, crashes), want: stepWait, message: "CrashLoopBackOff", after: 5 * time.Minute},
-		"what was told of it is taken back": {state: at(creating).pod(60, runs).with(func(o *observed) {
+		"what was told of it is taken back": {state: at(creating).pod(60, runs).with(func(o *snapshot) {
 			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
 		}), want: stepWait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute},
-		"whoever asks for the volume again by then": {state: at(deleting).pod(9, runs).with(func(o *observed) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 591 * time.Second},
+		"whoever asks for the volume again by then": {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 591 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -282,8 +282,8 @@ func TestDecideAfterFailures(t *testing.T) {
 		s.o.volume.Status.DeletionFailure.PodName = "delete-1"
 		return s
 	}
-	edited := func(o *observed) { o.provisioner.Generation++ }
-	made := recorded().with(func(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
+	edited := func(o *snapshot) { o.provisioner.Generation++ }
+	made := recorded().with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	tests := map[string]struct {
 		state *state
 		want  step
@@ -293,43 +293,43 @@ func TestDecideAfterFailures(t *testing.T) {
 		"and longer each time":                      {state: failedAt(4, "create", 3), want: stepDone, after: 5 * time.Second},
 		"but not for ever":                          {state: failedAt(400, "create", 0), want: stepDone, after: 5 * time.Minute},
 		"a clock that was set back is no reason":    {state: failedAt(4, "create", -3600), want: stepDone, after: 8 * time.Second},
-		"a node that was given back is taken again": {state: failedAt(1, "create", 3).with(func(o *observed) { o.selectedNode = "n1" }), want: stepBegin},
+		"a node that was given back is taken again": {state: failedAt(1, "create", 3).with(func(o *snapshot) { o.selectedNode = "n1" }), want: stepBegin},
 		"then it begins":                            {state: failedAt(4, "create", 8), want: stepBegin},
 		"at once where the definition was edited":   {state: failedAt(400, "create", 0).with(edited), want: stepBegin},
-		"or is another one":                         {state: failedAt(400, "create", 0).with(func(o *observed) { o.provisioner.UID = "p2" }), want: stepBegin},
+		"or is another one":                         {state: failedAt(400, "create", 0).with(func(o *snapshot) { o.provisioner.UID = "p2" }), want: stepBegin},
 		"not where nobody wants it":                 {state: failedAt(4, "create", 8).with(unclaimed), want: stepForget},
-		"a replaced class begins from the claim":    {state: failedAt(4, "create", 0).with(func(o *observed) { o.classReplaced = true }), want: stepForget},
-		"it does not matter before a failure":       {state: fresh().with(func(o *observed) { o.classReplaced = true }), want: stepBegin},
+		"a replaced class begins from the claim":    {state: failedAt(4, "create", 0).with(func(o *snapshot) { o.classReplaced = true }), want: stepForget},
+		"it does not matter before a failure":       {state: fresh().with(func(o *snapshot) { o.classReplaced = true }), want: stepBegin},
 		"the scheduler chooses again":               {state: failedAt(1, "create", 0).with(selected), want: stepReturnNode},
 		"not after a validation":                    {state: failedAt(1, "validate", 0).with(selected), want: stepDone, after: time.Second},
-		"until it has":                              {state: failedAt(1, "create", 0).with(selected).with(func(o *observed) { o.selectedNode, o.waitsForNode = "", true }), want: stepDone},
-		"another node is not given back":            {state: failedAt(1, "create", 3).with(selected).with(func(o *observed) { o.selectedNode = "n2" }), want: stepBegin},
+		"until it has":                              {state: failedAt(1, "create", 0).with(selected).with(func(o *snapshot) { o.selectedNode, o.waitsForNode = "", true }), want: stepDone},
+		"another node is not given back":            {state: failedAt(1, "create", 3).with(selected).with(func(o *snapshot) { o.selectedNode = "n2" }), want: stepBegin},
 		"a volume that is made and not wanted":      {state: made.with(unclaimed), want: stepRevert},
 		"also if a claim is bound to what is left":  {state: deletionRan().with(pvIs(corev1.VolumeBound)), want: stepDelete},
 		"unless that is staged, or another's, too":  {state: deletionRan().with(pvIs(corev1.VolumeBound)).with(heldBy(holder("PavStage", "s1", ""))), want: stepWait},
 		"reverting begins":                          {state: deletionFailed(pavv1.StepReverting, 0, 99), want: stepDelete},
 		"reverting waits":                           {state: deletionFailed(pavv1.StepReverting, 3, 1), want: stepDone, after: 3 * time.Second},
 		"an edited definition reverts at once":      {state: deletionFailed(pavv1.StepReverting, 9, 1).with(edited), want: stepDelete},
-		"one without deletion pod reverts nothing":  {state: deletionFailed(pavv1.StepReverting, 9, 1).with(func(o *observed) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
-		"none at all cannot":                        {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *observed) { o.provisioner = nil }), want: stepWait},
-		"one under deletion can":                    {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *observed) { o.provisioner.DeletionTimestamp = new(metav1.Now()) }), want: stepDelete},
+		"one without deletion pod reverts nothing":  {state: deletionFailed(pavv1.StepReverting, 9, 1).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
+		"none at all cannot":                        {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait},
+		"one under deletion can":                    {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.Now()) }), want: stepDelete},
 		"deletion waits":                            {state: deletionFailed(pavv1.StepDeleting, 2, 0), want: stepDone, after: 2 * time.Second},
 		"deletion is tried again":                   {state: deletionFailed(pavv1.StepDeleting, 2, 2), want: stepDelete},
 		"an edited definition deletes at once":      {state: deletionFailed(pavv1.StepDeleting, 9, 0).with(edited), want: stepDelete},
-		"a stage that appeared meanwhile holds it":  {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observed) { o.others = stagedOn("n1") }), want: stepWait},
-		"Retain between two attempts is honoured":   {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observed) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
-		"after deletion the PersistentVolume goes": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observed) {
+		"a stage that appeared meanwhile holds it":  {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepWait},
+		"Retain between two attempts is honoured":   {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"after deletion the PersistentVolume goes": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) {
 			o.pv = in("Deleting", "Released", deletePolicy).o.pv
 			o.volume.Status.Phase = "Deleting"
 			o.volume.Status.Handle = "h"
 		}), want: stepDeletePV},
-		"also under Retain, as the storage is gone": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observed) {
+		"also under Retain, as the storage is gone": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) {
 			o.pv = in("Deleting", "Released", retainPolicy).o.pv
 			o.volume.Status.Phase = "Deleting"
 			o.volume.Status.Handle = "h"
 		}), want: stepDeletePV},
-		"then the record":                      {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observed) { o.volume.Status.Phase = "Deleting" }), want: stepForget},
-		"which never asks for the provisioner": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observed) { o.provisioner = nil; o.volume.Status.Phase = "Deleting" }), want: stepForget},
+		"then the record":                      {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) { o.volume.Status.Phase = "Deleting" }), want: stepForget},
+		"which never asks for the provisioner": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) { o.provisioner = nil; o.volume.Status.Phase = "Deleting" }), want: stepForget},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 const longPatience = 10 * time.Minute
 
 // decideQueued decides about a pod that is recorded, and created as soon as there is a place for it.
-func decideQueued(o observed, condition string) decision {
+func decideQueued(o snapshot, condition string) decision {
 	d := decision{step: stepRunPod}
 	ref := o.volume.Status.Pod
 	if ref == nil || ref.Due == nil {
@@ -44,7 +44,7 @@ func decideQueued(o observed, condition string) decision {
 }
 
 // decideRunning decides about a pod that runs, or cannot start.
-func decideRunning(o observed, condition string) decision {
+func decideRunning(o snapshot, condition string) decision {
 	pod := o.pod()
 	cause := workflow.Waiting(pod)
 	if cause == "" && workflow.Started(pod) {
@@ -88,7 +88,7 @@ const (
 )
 
 // decideStarted takes back what was reported of a pod that could not start, and reports one that runs for long.
-func decideStarted(o observed, condition string) decision {
+func decideStarted(o snapshot, condition string) decision {
 	step, ref := o.volume.Status.Step, o.volume.Status.Pod
 	left := longPatience - o.now.Sub(workflow.StartOf(o.pod()))
 	if left <= 0 {
@@ -104,7 +104,7 @@ func decideStarted(o observed, condition string) decision {
 }
 
 // decideGivenUp ends a pod that cannot start, so that another one can be tried.
-func decideGivenUp(o observed, pod *corev1.Pod, condition string) decision {
+func decideGivenUp(o snapshot, pod *corev1.Pod, condition string) decision {
 	d := decision{step: stepStopPod}
 	if isHung(o.now, pod) {
 		d.condition, d.warning = condition, true
@@ -115,7 +115,7 @@ func decideGivenUp(o observed, pod *corev1.Pod, condition string) decision {
 }
 
 // givesUp reports whether a pod that cannot start is not waited for any more.
-func givesUp(o observed, pod *corev1.Pod, age time.Duration) bool {
+func givesUp(o snapshot, pod *corev1.Pod, age time.Duration) bool {
 	if workflow.Started(pod) {
 		return false
 	}

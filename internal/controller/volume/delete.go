@@ -17,7 +17,7 @@ import (
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
 // fails, the next pass makes it.
-func (r *Reconciler) align(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) align(ctx context.Context, o snapshot, _ decision) error {
 	c := alignment(o)
 	if o.deleting() {
 		// This write may remove the record, and with it the reclaim policy.
@@ -80,16 +80,16 @@ func (r *Reconciler) patch(ctx context.Context, before, after client.Object) err
 }
 
 // markDeleting records that the storage will be deleted, before any of it is.
-func (r *Reconciler) markDeleting(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) markDeleting(ctx context.Context, o snapshot, _ decision) error {
 	return r.markPhase(ctx, o, pavv1.VolumeDeleting)
 }
 
 // retain records that the storage is now the administrator's.
-func (r *Reconciler) retain(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) retain(ctx context.Context, o snapshot, _ decision) error {
 	return r.markPhase(ctx, o, pavv1.VolumeRetained)
 }
 
-func (r *Reconciler) markPhase(ctx context.Context, o observed, phase pavv1.VolumePhase) error {
+func (r *Reconciler) markPhase(ctx context.Context, o snapshot, phase pavv1.VolumePhase) error {
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func clearDeletion(status *pavv1.PavVolumeStatus) {
 
 // revert begins to undo what a creation pod did that has failed, or whose volume nobody wants any more:
 // it records the handle of what is undone, which nobody else has or can take from then on.
-func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (r *Reconciler) revert(ctx context.Context, o observed, d decision) error {
 }
 
 // markReverted records that nothing of the volume is left, or ever was.
-func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) error {
 	// A PersistentVolume that was written meanwhile goes first. Without a pod, it is the definition's word that
 	// there is nothing to do.
 	if err := r.confirm(ctx, o, d); err != nil {
@@ -148,7 +148,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o observed, d decision) e
 }
 
 // delete records a deletion pod, made from the provisioner as it is now.
-func (r *Reconciler) delete(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	step := pavv1.StepReverting
 	if !o.pending() {
 		step = pavv1.StepDeleting
@@ -172,7 +172,7 @@ func (r *Reconciler) delete(ctx context.Context, o observed, d decision) error {
 }
 
 // checkDeletable asks the API server whether the storage may be deleted, or what was made of it undone.
-func (r *Reconciler) checkDeletable(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *Reconciler) checkDeletable(ctx context.Context, o observed, d decision)
 
 // markDeleted records that the deletion pod has succeeded, or that there is none: all that is left
 // are objects, for which neither the definition nor the reclaim policy matters any more.
-func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) error {
 	if o.volume.Status.Pod == nil {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
@@ -204,7 +204,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observed, d decision) er
 // the finalizer, so that a crash in between leaves nothing that looks like an unprotected volume.
 //
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
-func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) deletePV(ctx context.Context, o snapshot, _ decision) error {
 	if o.pv.DeletionTimestamp == nil {
 		if err := r.checkStill(ctx, o); err != nil {
 			return err
@@ -223,7 +223,7 @@ func (r *Reconciler) deletePV(ctx context.Context, o observed, _ decision) error
 
 // checkStill asks the API server whether the volume is still staged, unless that was asked before
 // its deletion pod ran: its storage is gone.
-func (r *Reconciler) checkStill(ctx context.Context, o observed) error {
+func (r *Reconciler) checkStill(ctx context.Context, o snapshot) error {
 	if o.volume.Status.Step == pavv1.StepDeleted {
 		return nil
 	}
@@ -237,7 +237,7 @@ func exactly(object client.Object) client.Preconditions {
 
 // forget deletes the PavVolume, after which PaV knows nothing of the volume any more. So the API
 // server is asked, not the cache, whether there is nothing left to know.
-func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (r *Reconciler) forget(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 	}
-	r.tellConflictLeft(ctx, o) // before the record is gone: rather twice than never
+	r.reportConflictLeft(ctx, o) // before the record is gone: rather twice than never
 	// The finalizer goes first, as the object is known to nobody else who would delete it in between:
 	// an agent that is stopped here finds a volume to forget again.
 	volume := o.volume.DeepCopy()

@@ -90,7 +90,7 @@ var tells = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 }}
 
 // gatherFinders looks up which creation pods may name the storage yet that the volume has deleted.
-func (r *Reconciler) gatherFinders(ctx context.Context, o *observed) error {
+func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 	if o.volume.Status.FormerHandle == "" || o.volume.Status.Step == pavv1.StepDeleted && o.ownPV() != nil {
 		return nil // the PersistentVolume goes first, and nothing waits for this
 	}
@@ -134,12 +134,12 @@ func (r *Reconciler) told(ctx context.Context, m reconcile.Making) (bool, error)
 
 // holdsAnother reports whether the volume still holds the handle of other storage than that which the
 // present deletion pod has deleted. It can hold but one.
-func (o observed) holdsAnother() bool {
+func (o snapshot) holdsAnother() bool {
 	return len(o.finders) > 0 && o.volume.Status.FormerHandle != o.volume.Status.Handle
 }
 
 // decideForget decides about a volume of which nothing is left but the record.
-func decideForget(o observed, condition string) decision {
+func decideForget(o snapshot, condition string) decision {
 	if len(o.finders) > 0 {
 		return holding(o, condition)
 	}
@@ -147,13 +147,13 @@ func decideForget(o observed, condition string) decision {
 }
 
 // holding decides about a volume that has nothing to do but to hold the handle of what it deleted.
-func holding(o observed, condition string) decision {
+func holding(o snapshot, condition string) decision {
 	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the creation pod of PavVolume %q, which may have found that storage, tells its handle",
 		o.volume.Status.FormerHandle, o.finders[0]), false)
 }
 
 // release gives up the handle of storage that is deleted, and that nobody can name any more as it was.
-func (r *Reconciler) release(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) release(ctx context.Context, o snapshot, _ decision) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.FormerHandle = "" }); err != nil {
 		return err
 	}

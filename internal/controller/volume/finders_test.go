@@ -17,8 +17,8 @@ import (
 )
 
 // formerly gives a volume the former handle "h0", and finders of that storage.
-func formerly(finders ...string) func(*observed) {
-	return func(o *observed) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
+func formerly(finders ...string) func(*snapshot) {
+	return func(o *snapshot) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
 }
 
 // Deleted storage is held until nobody can name it any more.
@@ -27,7 +27,7 @@ func TestDecideAboutFormerStorage(t *testing.T) {
 		return without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).with(formerly(finders...))
 	}
 	idle := func() *state {
-		return fresh().with(func(o *observed) { o.volume.Status.Phase = pavv1.VolumePending })
+		return fresh().with(func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumePending })
 	}
 	reverting := func() *state { return at(pavv1.StepReverting).with(planned17) }
 	succeeded := ended(corev1.PodSucceeded, 1)
@@ -45,7 +45,7 @@ func TestDecideAboutFormerStorage(t *testing.T) {
 		"nor where no creation pod ran":           {state: recorded().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
 		"the handle is free when they have told":  {state: idle().with(formerly()), want: stepRelease},
 		"whatever the volume is by then":          {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(formerly()), want: stepRelease},
-		"the same storage is reverted once more":  {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *observed) { o.volume.Status.Handle = "h0" }), want: stepReverted},
+		"the same storage is reverted once more":  {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *snapshot) { o.volume.Status.Handle = "h0" }), want: stepReverted},
 		"another is held when the first is free":  {state: reverting().pod(9, succeeded).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
 		"and its deletion pod is seen to its end": {state: reverting().pod(9, runs).with(formerly("b")), want: stepDone},
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 // gather collects from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (observed, error) {
-	o := observed{volume: volume, now: r.Now(), contended: r.queue.Contended(volume.Spec.Provisioner)}
+func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
+	o := snapshot{volume: volume, now: r.Now(), contended: r.queue.Contended(volume.Spec.Provisioner)}
 	o.retry = r.wishes.asked(volume, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
@@ -42,7 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 
 // checkVanished asks the API server whether a pod that the cache does not have is gone: nothing orders
 // the watch of pods and that of the ledger, so that a pod may be on record before it is seen.
-func (r *Reconciler) checkVanished(ctx context.Context, o observed) error {
+func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
 	if o.progress() != podVanished {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) checkAbsent(ctx context.Context, volume *pavv1.PavVolume) e
 }
 
 // gatherObjects reads the objects that say whether anybody wants the volume.
-func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observed) error {
+func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *snapshot) error {
 	volume := o.volume
 	var err error
 	if o.provisioner, err = optional(ctx, reader, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 }
 
 // gatherUsers looks for claims that name the volume although its PersistentVolume is gone.
-func (r *Reconciler) gatherUsers(ctx context.Context, o *observed) error {
+func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByVolume: o.volume.Name}); err != nil {
 		return fmt.Errorf("looking up claims: %w", err)
@@ -104,7 +104,7 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *observed) error {
 }
 
 // gatherClass tells what the StorageClass says about when and where the volume is made.
-func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *observed) error {
+func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *snapshot) error {
 	recorded := &storagev1.StorageClass{}
 	if err := json.Unmarshal(o.volume.Spec.StorageClass.Raw, recorded); err != nil {
 		return fmt.Errorf("spec.storageClass of PavVolume %q: %w", o.volume.Name, err)
@@ -124,7 +124,7 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 
 // gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. Where
 // the cache shows a ledger that is older than its pods, it is ErrStale.
-func (r *Reconciler) gatherPods(ctx context.Context, o *observed) error {
+func (r *Reconciler) gatherPods(ctx context.Context, o *snapshot) error {
 	pods, err := r.podsOf(ctx, o.volume.Name)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, e
 
 // confirm says whether the API server, too, has what a step that cannot be taken back was decided
 // on. If not, the cache is behind.
-func (r *Reconciler) confirm(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error {
 	live := o
 	if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
 		return err

@@ -2,15 +2,15 @@ package volume
 
 import "sync"
 
-// handles keeps two volumes from being given one handle while neither record of it has reached the
+// handleReservations keeps two volumes from being given one handle while neither record of it has reached the
 // cache. It holds only the handles of passes that have just recorded them.
-type handles struct {
+type handleReservations struct {
 	mu    sync.Mutex
 	taken map[string]string // handle to volume
 }
 
-// take reserves a handle for a volume and returns the volume that has it: another one, or this.
-func (h *handles) take(handle, volume string) string {
+// reserve reserves a handle for a volume and returns the volume that has it: another one, or this.
+func (h *handleReservations) reserve(handle, volume string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if holder, ok := h.taken[handle]; ok {
@@ -24,7 +24,7 @@ func (h *handles) take(handle, volume string) string {
 }
 
 // release gives back what a volume reserved: its record is in the cache, or will not be written.
-func (h *handles) release(volume string) {
+func (h *handleReservations) release(volume string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for handle, holder := range h.taken {

@@ -30,7 +30,7 @@ const (
 // identity returns the handle of the storage that the volume has or would have; of a volume whose last
 // attempt ended in a conflict, the one that it is about. What a deletion pod deletes is never more
 // than is known here: storage is identified by its handle, and by nothing else.
-func (o observed) identity() (string, knowledge) {
+func (o snapshot) identity() (string, knowledge) {
 	status := &o.volume.Status
 	switch {
 	case status.Handle != "":
@@ -49,7 +49,7 @@ func (o observed) identity() (string, knowledge) {
 }
 
 // creationOver reports whether a creation pod has ended, or is gone, and what it did is not settled.
-func (o observed) creationOver() bool {
+func (o snapshot) creationOver() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepCreating:
 		p := o.progress()
@@ -62,7 +62,7 @@ func (o observed) creationOver() bool {
 }
 
 // creationPod returns the creation pod whose effects are to be settled, or nil.
-func (o observed) creationPod() *corev1.Pod {
+func (o snapshot) creationPod() *corev1.Pod {
 	status := &o.volume.Status
 	if status.Step == pavv1.StepCreating {
 		return o.pod()
@@ -75,7 +75,7 @@ func (o observed) creationPod() *corev1.Pod {
 
 // chosen returns the handle that the creation pod has chosen. One that cannot be read, or cannot be a
 // handle, may mean any storage.
-func (o observed) chosen() (string, knowledge) {
+func (o snapshot) chosen() (string, knowledge) {
 	pod := o.creationPod()
 	if pod == nil {
 		return "", handleUnknown
@@ -121,7 +121,7 @@ func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {
 }
 
 // awaited reports whether the result of a pod that is over is yet to be read.
-func (o observed) awaited(pod *corev1.Pod) bool {
+func (o snapshot) awaited(pod *corev1.Pod) bool {
 	if o.volume.Status.Step != pavv1.StepReverting || o.creationPod() != pod {
 		return false
 	}
@@ -130,7 +130,7 @@ func (o observed) awaited(pod *corev1.Pod) bool {
 }
 
 // gatherOthers looks up who else holds the volume's storage.
-func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
+func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
 	if pod := o.creationPod(); pod != nil && pod.Spec.NodeName != "" {
 		node, err := optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 		if err != nil {
@@ -144,12 +144,12 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *observed) error {
 	return err
 }
 
-func (o observed) storage(handle string) reconcile.StorageKey {
+func (o snapshot) storage(handle string) reconcile.StorageKey {
 	return reconcile.StorageKey{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
 }
 
 // besides returns those holders of the storage of a handle that are not the volume itself.
-func (o observed) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
+func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
 	unstageable := o.unstageable(handle, holders)
 	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool {
 		return h.Kind == reconcile.KindStage && unstageable ||
@@ -160,20 +160,20 @@ func (o observed) besides(handle string, holders []reconcile.Holder) []reconcile
 // unstageable reports whether no node can have staged the storage of a handle: the default handle is the volume's
 // name, in which the claim's UID is, and nobody can use it before there is its PersistentVolume. With the token of
 // a node's agent somebody may write stages of any handle for that node, and so stop all provisioning.
-func (o observed) unstageable(handle string, holders []reconcile.Holder) bool {
+func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
 	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
 	return making && !o.wasBound && !o.unwanted() && handle == o.volume.Name && o.pv == nil &&
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 
 // liveOthers is gatherOthers by the API server's word, which counts before what cannot be taken back.
-func (r *Reconciler) liveOthers(ctx context.Context, o observed, handle string) ([]reconcile.Holder, error) {
+func (r *Reconciler) liveOthers(ctx context.Context, o snapshot, handle string) ([]reconcile.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
 	return o.besides(handle, holders), err
 }
 
 // checkAlone asks the API server whether nobody else holds the volume's storage.
-func (r *Reconciler) checkAlone(ctx context.Context, o observed) error {
+func (r *Reconciler) checkAlone(ctx context.Context, o snapshot) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err == nil && len(others) > 0 {
@@ -183,7 +183,7 @@ func (r *Reconciler) checkAlone(ctx context.Context, o observed) error {
 }
 
 // checkUnstaged asks the API server whether the volume is still staged: data is never deleted on a cache's word.
-func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
+func (r *Reconciler) checkUnstaged(ctx context.Context, o snapshot) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err == nil && len(reconcile.StagedOn(others)) > 0 {
@@ -194,7 +194,7 @@ func (r *Reconciler) checkUnstaged(ctx context.Context, o observed) error {
 
 // checkNewHolders asks the caches once more. Since checkAlone, the template was evaluated and the pod was recorded, and an
 // administrator may have created a PersistentVolume of the storage meanwhile.
-func (r *Reconciler) checkNewHolders(ctx context.Context, o observed) error {
+func (r *Reconciler) checkNewHolders(ctx context.Context, o snapshot) error {
 	if err := r.gatherOthers(ctx, &o); err != nil {
 		return err
 	}

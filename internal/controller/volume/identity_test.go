@@ -21,14 +21,14 @@ func says(result string) func(*corev1.Pod) {
 func failedCreation(seconds int, changes ...func(*corev1.Pod)) *state {
 	s := at(pavv1.StepCreating).pod(seconds+9, append([]func(*corev1.Pod){ended(corev1.PodFailed, seconds)}, changes...)...)
 	status := &s.o.volume.Status
-	status.Failure = failureOf(pavv1.WorkflowCreation, &s.o.pods[0], lastWords(&s.o.pods[0]))
+	status.Failure = failureOf(pavv1.WorkflowCreation, &s.o.pods[0], podErrorMessage(&s.o.pods[0]))
 	status.Step, status.Pod = pavv1.StepReverting, nil
 	return s
 }
 
-func nodeGone(o *observed) { o.nodeGone = true }
+func nodeGone(o *snapshot) { o.nodeGone = true }
 
-func planned17(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
+func planned17(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
 
 // neverMounted is what kubelet says of a pod in the end whose containers waited for its volumes.
 func neverMounted(pod *corev1.Pod) {
@@ -49,7 +49,7 @@ func collected(seconds int) func(*corev1.Pod) {
 }
 
 // unidentified is a revert as earlier versions recorded it.
-func unidentified(o *observed) { o.volume.Status.Handle = "" }
+func unidentified(o *snapshot) { o.volume.Status.Handle = "" }
 
 func TestIdentity(t *testing.T) {
 	const creating, succeeded, failed = pavv1.StepCreating, corev1.PodSucceeded, corev1.PodFailed
@@ -82,8 +82,8 @@ func TestIdentity(t *testing.T) {
 		"and of which no node ever tells":          {state: at(creating).pod(999, collected(601)), never: true},
 		"but not where its node is gone":           {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
 		"what is reverted, by the pod that failed": {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
-		"what is reverted, when it is recorded":    {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observed) { o.volume.Status.Handle = "y" }), want: "y"},
-		"another failure's pod says nothing of it": {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observed) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
+		"what is reverted, when it is recorded":    {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Handle = "y" }), want: "y"},
+		"another failure's pod says nothing of it": {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
 		"after a conflict, what that is about":     {state: conflicted("x"), want: "x"},
 		"a volume that is to be deleted":           {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy), want: "h"},
 		"the record of an earlier version":         {state: at(pavv1.StepReverting).with(unidentified), never: true},
@@ -127,10 +127,10 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		foreign        = says(`{"handle":"h0"}`)
 	)
 	madeByPod := func() *state {
-		return recorded().with(func(o *observed) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
+		return recorded().with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	}
 	idle := func() *state {
-		return at(deleting).with(func(o *observed) { o.volume.Status.Pod = nil })
+		return at(deleting).with(func(o *snapshot) { o.volume.Status.Pod = nil })
 	}
 	tests := map[string]struct {
 		state   *state
@@ -149,11 +149,11 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"and the claim went while it ran":              {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), foreign, deletedAgo(2)).with(heldBy(retainedVolume)), want: stepRecordConflict},
 		"and the claim went when it had succeeded":     {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
 		"and its failure is on record":                 {state: failedCreation(9, foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"also without a provisioner":                   {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *observed) { o.provisioner = nil }), want: stepRecordConflict},
+		"also without a provisioner":                   {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner = nil }), want: stepRecordConflict},
 		"another attempt is not begun":                 {state: conflicted("h0").with(heldBy(retainedVolume)), want: stepWait, message: `is the storage of PavVolume "pvc-u0" (Retained)`},
 		"until the other is gone":                      {state: conflicted("h0"), want: stepBegin},
-		"or the definition is another":                 {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *observed) { o.provisioner.Generation++ }), want: stepBegin},
-		"or somebody asks for it":                      {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *observed) { o.retry = noon }), want: stepBegin},
+		"or the definition is another":                 {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepBegin},
+		"or somebody asks for it":                      {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.retry = noon }), want: stepBegin},
 		"without a claim the record goes, and no more": {state: conflicted("h0").with(unclaimed).with(heldBy(retainedVolume)), want: stepForget},
 
 		// Its result is not known.
@@ -165,7 +165,7 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"but not for ever":                           {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
 		"nor where nobody wants it":                  {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
 		"the definition's own handle is known":       {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
-		"where nothing deletes, nothing is reverted": {state: failedCreation(60).with(nodeGone).with(func(o *observed) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
+		"where nothing deletes, nothing is reverted": {state: failedCreation(60).with(nodeGone).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
 		"what is known is recorded first":            {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
 		"also where its deletion pod is in line":     {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
 		"a pod in line is not run for another's":     {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
@@ -216,14 +216,14 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 
 // restoredBefore is a volume whose record says that it was made so long before its object was.
 func restoredBefore(d time.Duration, s *state) *state {
-	return s.with(func(o *observed) {
+	return s.with(func(o *snapshot) {
 		o.volume.CreationTimestamp = metav1.NewTime(noon)
 		o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-d))}}
 	})
 }
 
 // statusLost is a record that was written back without its status, while its claim was bound.
-func statusLost(o *observed) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
+func statusLost(o *snapshot) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
 
 func TestBesides(t *testing.T) {
 	own := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
@@ -231,7 +231,7 @@ func TestBesides(t *testing.T) {
 	if got := own.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 0 {
 		t.Errorf("its own PersistentVolume and record: got %v", got)
 	}
-	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *observed) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
+	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *snapshot) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
 	if got := stranger.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 1 || got[0].Kind != reconcile.KindPV {
 		t.Errorf("a PersistentVolume of its name that is somebody else's: got %v", got)
 	}

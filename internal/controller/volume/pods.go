@@ -48,7 +48,7 @@ var (
 )
 
 // intend records a pod, then creates it as soon as there is a place for it.
-func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
+func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 	number := o.volume.Status.Pods + 1
 	pod, err := r.build(o.volume, i, number)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) intend(ctx context.Context, o observed, i intent) error {
 	}); err != nil {
 		return err
 	}
-	if !r.takePlace(o.volume) {
+	if !r.acquireSlot(o.volume) {
 		return nil // its turn brings the next pass
 	}
 	return r.start(ctx, o, pod, i.generation)
@@ -81,25 +81,25 @@ func conditionOf(step pavv1.VolumeStep) string {
 	return pavv1.VolumeProvisioned
 }
 
-// build returns the pod of an intent inside its fence. Its name tells it from all other pods of the volume.
+// build returns the pod of an intent with its PodPolicy. Its name tells it from all other pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
 	placement := podplan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.Now())}
 	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, number)
 }
 
-// takePlace reports whether the volume has a place for its pod.
-func (r *Reconciler) takePlace(volume *pavv1.PavVolume) bool {
-	return r.queue.Take(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
+// acquireSlot reports whether the volume has a place for its pod.
+func (r *Reconciler) acquireSlot(volume *pavv1.PavVolume) bool {
+	return r.queue.Acquire(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
 }
 
-// adoptPlace gives a place to a volume whose pod exists.
-func (r *Reconciler) adoptPlace(volume *pavv1.PavVolume) {
-	r.queue.Adopt(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
+// restoreSlot gives a place to a volume whose pod exists.
+func (r *Reconciler) restoreSlot(volume *pavv1.PavVolume) {
+	r.queue.Restore(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
 }
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
-func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
-	if !r.takePlace(o.volume) {
+func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
+	if !r.acquireSlot(o.volume) {
 		if d.message == "" {
 			return nil // its turn brings the next pass
 		}
@@ -110,7 +110,7 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 	}
 	pod, generation, err := r.preparePod(ctx, o)
 	if err != nil {
-		r.queue.Give(o.volume.Name) // others may have more luck meanwhile
+		r.queue.Release(o.volume.Name) // others may have more luck meanwhile
 	}
 	if err != nil || pod == nil {
 		return err
@@ -120,7 +120,7 @@ func (r *Reconciler) runPod(ctx context.Context, o observed, d decision) error {
 
 // preparePod builds the recorded pod again, and returns the generation of the definition that it is
 // of. Where there is none any more, or another plan, that is recorded instead and there is no pod.
-func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, int64, error) {
+func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, int64, error) {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
 		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
@@ -142,7 +142,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o observed) (*corev1.Pod, i
 // checkRunnable asks the API server whether the recorded pod, which is that of the PavVolume as the API
 // server has it, is still to be run, and was not created before. Creating it is the one effect that no
 // write of the ledger comes right before.
-func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) error {
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o observed, d decision) 
 
 // replan records what the definition makes of the claim now: what the pod is told and what is
 // recorded must be one thing.
-func (r *Reconciler) replan(ctx context.Context, o observed, planned *pavv1.VolumePlan) error {
+func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.VolumePlan) error {
 	if planned.Handle != "" {
 		if err := r.reserve(ctx, o, "spec.volumeCreation.handle", planned.Handle); err != nil {
 			return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
@@ -165,7 +165,7 @@ func (r *Reconciler) replan(ctx context.Context, o observed, planned *pavv1.Volu
 
 // recordedIntent evaluates the template of the recorded pod again. A deletion pod that the definition
 // does not have any more is no pod.
-func (r *Reconciler) recordedIntent(ctx context.Context, o observed) (intent, error) {
+func (r *Reconciler) recordedIntent(ctx context.Context, o snapshot) (intent, error) {
 	i := intent{step: o.volume.Status.Step, change: nothing}
 	definition := o.volume.Status.Definition
 	if workflows[i.step] == pavv1.WorkflowDeletion {
@@ -203,7 +203,7 @@ func (i *intent) create(ctx context.Context, request podplan.VolumeRequest, c *p
 }
 
 // start creates a pod that is recorded and has a place, and records that it was created.
-func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, generation int64) error {
+func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, generation int64) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil && workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
 		err = r.checkNewHolders(ctx, o)
@@ -227,7 +227,7 @@ func (r *Reconciler) start(ctx context.Context, o observed, pod *corev1.Pod, gen
 }
 
 // recordPod records that the pod of the present step was created.
-func (r *Reconciler) recordPod(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) recordPod(ctx context.Context, o snapshot, _ decision) error {
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { setCreated(o.volume, status, o.pod().UID) })
 }
 
@@ -237,7 +237,7 @@ func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod type
 }
 
 // stopPod ends the pod of the present step.
-func (r *Reconciler) stopPod(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) stopPod(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o observed, d decision) error 
 }
 
 // dropPod forgets a pod that was never created or has nothing to revert, and the attempt that it belongs to.
-func (r *Reconciler) dropPod(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (r *Reconciler) dropPod(ctx context.Context, o observed, d decision) error 
 
 // checkNotCreated asks the API server whether a pod that is about to be forgotten was created all
 // the same: the cache has yet to see it, or the one who created it was stopped before recording that.
-func (r *Reconciler) checkNotCreated(ctx context.Context, o observed) error {
+func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
 	if o.progress() != podIntended {
 		return nil
 	}
@@ -274,14 +274,14 @@ func (r *Reconciler) checkNotCreated(ctx context.Context, o observed) error {
 
 // sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want
 // to look at: the last one that failed, until the next of its kind begins.
-func (r *Reconciler) sweep(ctx context.Context, o observed) error {
+func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 	current := o.pod()
 	for i := range o.pods {
 		pod := &o.pods[i]
 		if pod == current || o.awaited(pod) {
 			continue
 		}
-		if err := r.letGo(ctx, pod, keeps(&o.volume.Status, pod)); err != nil {
+		if err := r.releasePod(ctx, pod, keeps(&o.volume.Status, pod)); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 	return status.Pod == nil || (workflows[status.Step] == pavv1.WorkflowDeletion) != (failure.Workflow == pavv1.WorkflowDeletion)
 }
 
-func (r *Reconciler) letGo(ctx context.Context, pod *corev1.Pod, keep bool) error {
+func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod, keep bool) error {
 	// One that still runs is released at its end, which is an event, and brings the next pass.
 	if state := workflow.Observe(pod); state == workflow.Succeeded || state == workflow.Failed {
 		if err := r.Runner.Release(ctx, pod); err != nil {
@@ -326,48 +326,48 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []c
 		if metav1.IsControlledBy(&pods[i], live) {
 			return reconcile.ErrStale
 		}
-		if err := r.letGo(ctx, &pods[i], false); err != nil {
+		if err := r.releasePod(ctx, &pods[i], false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settlePlace tells the queue what has become of the volume's place.
-func (r *Reconciler) settlePlace(o observed) {
+// syncQueueSlot tells the queue what has become of the volume's place.
+func (r *Reconciler) syncQueueSlot(o snapshot) {
 	name := o.volume.Name
 	switch o.progress() {
 	case podIntended: // it waits for one, or is about to
 	case podStopping:
 		r.settleStopping(o)
 	case podRunning:
-		r.adoptPlace(o.volume)
+		r.restoreSlot(o.volume)
 		pod := o.pod()
 		provisioner, node := o.volume.Spec.Provisioner, pod.Spec.NodeName
 		switch {
 		case workflow.Started(pod):
-			r.queue.Reclaim(name)
+			r.queue.Resume(name)
 			r.avoidance.clear(provisioner, node, workflow.StartOf(pod))
 		case cannotStart(o.now, pod):
-			r.queue.Lend(name)
+			r.queue.Suspend(name)
 		}
 		if isHung(o.now, pod) {
 			r.avoidance.note(provisioner, node, o.now)
 		}
 	default:
-		r.queue.Give(name)
+		r.queue.Release(name)
 	}
 }
 
 // settleStopping does the same for a pod that is being deleted. One whose kubelet does not confirm that is on
 // a node that is lost, for all that is known. It holds no place, as nobody can tell for how long it would;
 // such pods are no more than were on that node.
-func (r *Reconciler) settleStopping(o observed) {
+func (r *Reconciler) settleStopping(o snapshot) {
 	if stopPatience(o.now, o.pod()) > 0 {
-		r.adoptPlace(o.volume)
+		r.restoreSlot(o.volume)
 		return
 	}
-	r.queue.Give(o.volume.Name)
+	r.queue.Release(o.volume.Name)
 	if pod := o.pod(); !workflow.Started(pod) {
 		r.avoidance.note(o.volume.Spec.Provisioner, pod.Spec.NodeName, o.now)
 	}
@@ -386,7 +386,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 	}
 	for i := range volumes.Items {
 		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" {
-			r.adoptPlace(v)
+			r.restoreSlot(v)
 		}
 	}
 	r.adopted = true

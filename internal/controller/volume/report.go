@@ -17,7 +17,7 @@ import (
 )
 
 // wait reports what the volume waits for, once for each thing that it waits for.
-func (r *Reconciler) wait(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
 	if hasCondition(o.volume, d) {
 		if !d.repeat {
 			return nil
@@ -30,7 +30,7 @@ func (r *Reconciler) wait(ctx context.Context, o observed, d decision) error {
 }
 
 // announce gives an event of what the decision says.
-func (r *Reconciler) announce(o observed, d decision) {
+func (r *Reconciler) announce(o snapshot, d decision) {
 	eventType := corev1.EventTypeNormal
 	if d.warning {
 		eventType = corev1.EventTypeWarning
@@ -43,16 +43,16 @@ func (r *Reconciler) announce(o observed, d decision) {
 	if d.warning {
 		reason = protocol.VolumeFailedDelete
 	}
-	r.tellDeletion(o, eventType, reason, d.message)
+	r.reportDeletion(o, eventType, reason, d.message)
 }
 
 // recordFailure records that the pod of the present step has failed.
-func (r *Reconciler) recordFailure(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) error {
 	kind := workflows[o.volume.Status.Step]
 	pod := o.pod()
 	failure := vanished(kind, o.volume.Status.Pod)
 	if pod != nil {
-		failure = failureOf(kind, pod, lastWords(pod))
+		failure = failureOf(kind, pod, podErrorMessage(pod))
 	}
 	if kind == pavv1.WorkflowDeletion {
 		return r.failDeletion(ctx, o, failure, nothing)
@@ -60,9 +60,9 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observed, _ decision) 
 	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !neverBound(pod))
 }
 
-// recordWords adds what a pod wrote to /pav/error to the record of its failure, and tells it.
-func (r *Reconciler) recordWords(ctx context.Context, o observed, _ decision) error {
-	told := o.lateWords()
+// recordLateMessage adds what a pod wrote to /pav/error to the record of its failure, and tells it.
+func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decision) error {
+	told := o.lateMessage()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		failure := &status.Failure
 		if told.Workflow == pavv1.WorkflowDeletion {
@@ -79,7 +79,7 @@ func (r *Reconciler) recordWords(ctx context.Context, o observed, _ decision) er
 	}
 	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[told.Workflow], told.Message)
 	if told.Workflow == pavv1.WorkflowDeletion {
-		r.tellDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+		r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	} else {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	}
@@ -104,13 +104,13 @@ func newFailure(kind string, err error) *pavv1.WorkflowFailure {
 }
 
 // refuseBegin fails an attempt before anything is done.
-func (r *Reconciler) refuseBegin(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) refuseBegin(ctx context.Context, o snapshot, d decision) error {
 	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.message)})
 }
 
 // refuse records that an attempt has failed without a pod of the workflow, which change began.
 // Errors that are not about the request are returned.
-func (r *Reconciler) refuse(ctx context.Context, o observed, kind string, begin change, err error) error {
+func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin change, err error) error {
 	if !podplan.IsRefusal(err) {
 		return err
 	}
@@ -137,7 +137,7 @@ var phases = map[string]string{
 
 // failProvisioning records that the attempt to provision, which change may have begun, has failed,
 // and that what the creation pod may have done has to be reverted, or that there is nothing to revert.
-func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
+func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
 	r.handles.release(o.volume.Name)
 	failure.Message = observability.Clip(failure.Message, maxCondition)
 	text := failure.Message
@@ -156,7 +156,7 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o observed, failure *
 	}); err != nil {
 		return err
 	}
-	r.queue.Give(o.volume.Name)
+	r.queue.Release(o.volume.Name)
 	// What needs no pod to be refused is refused in the same words each time.
 	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil
@@ -182,7 +182,7 @@ func reasonOf(failure *pavv1.WorkflowFailure) string {
 }
 
 // failDeletion records that an attempt to delete or to revert, which change may have begun, has failed.
-func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv1.WorkflowFailure, begin change) error {
+func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
 	failure.Message = observability.Clip(failure.Message, maxCondition)
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
@@ -194,13 +194,13 @@ func (r *Reconciler) failDeletion(ctx context.Context, o observed, failure *pavv
 	}); err != nil {
 		return err
 	}
-	r.queue.Give(o.volume.Name)
-	r.tellDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+	r.queue.Release(o.volume.Name)
+	r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	return nil
 }
 
-// tellDeletion gives an event to whoever may look for why a volume is not deleted.
-func (r *Reconciler) tellDeletion(o observed, eventType, reason, message string) {
+// reportDeletion gives an event to whoever may look for why a volume is not deleted.
+func (r *Reconciler) reportDeletion(o snapshot, eventType, reason, message string) {
 	message = observability.Clip(message, observability.MaxNote)
 	r.Events.Event(o.volume, eventType, reason, message)
 	if pv := o.ownPV(); pv != nil {

@@ -21,7 +21,7 @@ import (
 // provisioningRequest returns what a definition is to make a volume of: the claim as the API server
 // has it now, the StorageClass as the ledger has it, and the node that was selected, if any. A claim
 // that does not wait for the volume any more is retry.ErrStale: the cache will tell.
-func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
+func (r *Reconciler) provisioningRequest(ctx context.Context, o snapshot, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
 	volume := o.volume
 	claim, err := r.readClaim(ctx, claimKey(volume))
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o observed, d *pav
 
 // validatedRequest is provisioningRequest for an attempt that has begun. A claim that has changed since
 // is a plan.Error: what the validation pod saw is what the creation pod is made from.
-func (r *Reconciler) validatedRequest(ctx context.Context, o observed) (podplan.VolumeRequest, error) {
+func (r *Reconciler) validatedRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
 	status := &o.volume.Status
 	request, err := r.provisioningRequest(ctx, o, status.Definition, status.SelectedNode)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler) validatedRequest(ctx context.Context, o observed) (podplan.
 
 // deletionRequest returns what the current definition is to delete or revert. Where the claim is
 // gone, or another one has its name, the ledger's copy stands in.
-func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (podplan.VolumeRequest, error) {
+func (r *Reconciler) deletionRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
 	live, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
 		return podplan.VolumeRequest{}, err
@@ -91,7 +91,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o observed) (podplan.V
 	return request, err
 }
 
-func (r *Reconciler) requestOf(o observed, claim map[string]any) (podplan.VolumeRequest, error) {
+func (r *Reconciler) requestOf(o snapshot, claim map[string]any) (podplan.VolumeRequest, error) {
 	class, err := podplan.RecordedClass(o.volume)
 	if err != nil {
 		return podplan.VolumeRequest{}, err
@@ -166,7 +166,7 @@ func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key
 
 // returnNode lets the scheduler choose another node for the claim's first consumer, as
 // external-provisioner does where a volume cannot be made for the one that it chose.
-func (r *Reconciler) returnNode(ctx context.Context, o observed, _ decision) error {
+func (r *Reconciler) returnNode(ctx context.Context, o snapshot, _ decision) error {
 	claim, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const clockTolerance = 5 * time.Minute
 // restored reports whether the record of a volume that has, or had, a PersistentVolume was written back from
 // a backup of objects: what it says is older than the object that says it, or its status is missing.
 // What has become of the storage since the backup is not known.
-func (o observed) restored() bool {
+func (o snapshot) restored() bool {
 	status := &o.volume.Status
 	if status.Handle == "" {
 		return true
@@ -50,6 +50,6 @@ func lostText(volume *pavv1.PavVolume) string {
 }
 
 // renews reports whether a restored record can be believed again: Kubernetes says that its PersistentVolume is in use.
-func (o observed) renews(pv *corev1.PersistentVolume) bool {
+func (o snapshot) renews(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeReady && o.restored() && pv.Status.Phase == corev1.VolumeBound
 }

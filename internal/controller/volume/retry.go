@@ -7,16 +7,16 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// wishes are the wishes for a next attempt now, by volume, that attempts have begun since: each counts
+// retryRequests are the requests for a next attempt now, by volume, that attempts have begun since: each counts
 // once, also where the clock that wrote it is ahead of ours. An agent that begins anew may heed one twice.
-type wishes struct {
+type retryRequests struct {
 	mu      sync.Mutex
 	granted map[string]string // the last value of the annotation
 }
 
 // asked returns when somebody asked for the next attempt; the zero time where nobody did, or an attempt
 // has begun since.
-func (w *wishes) asked(volume *pavv1.PavVolume, now time.Time) time.Time {
+func (w *retryRequests) asked(volume *pavv1.PavVolume, now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if value := volume.Annotations[pavv1.RetryAnnotation]; value == "" || w.granted[volume.Name] == value {
@@ -26,7 +26,7 @@ func (w *wishes) asked(volume *pavv1.PavVolume, now time.Time) time.Time {
 }
 
 // grant notes that an attempt has begun.
-func (w *wishes) grant(volume *pavv1.PavVolume) {
+func (w *retryRequests) grant(volume *pavv1.PavVolume) {
 	value := volume.Annotations[pavv1.RetryAnnotation]
 	if value == "" {
 		return
@@ -40,14 +40,14 @@ func (w *wishes) grant(volume *pavv1.PavVolume) {
 }
 
 // forget forgets a volume that is gone.
-func (w *wishes) forget(volume string) {
+func (w *retryRequests) forget(volume string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.granted, volume)
 }
 
 // keepsTurn says whether a volume whose next pod is in line stays there.
-func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordWords }
+func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMessage }
 
 // begins says whether a step is the beginning of an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }

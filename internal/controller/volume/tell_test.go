@@ -17,7 +17,7 @@ func TestTellConflictLeft_AgainAndAgain_IsToldOnceInAWhile(t *testing.T) {
 	o := fresh().o
 	o.volume.Status.Conflict = &pavv1.StorageConflict{Handle: "h", Kind: "PersistentVolume", Name: "other"}
 	for range 40 { // ten minutes
-		r.tellConflictLeft(t.Context(), o)
+		r.reportConflictLeft(t.Context(), o)
 		now = now.Add(15 * time.Second)
 	}
 	everybody := 2 // claim and PavVolume

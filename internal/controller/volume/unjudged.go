@@ -15,7 +15,7 @@ const unjudgedDelay = 2 * time.Second
 
 // unjudged tells that a pod waits until the webhook can be asked whether it may be created, as after an installation,
 // and tries again soon. The attempt goes on, and keeps its place: there is no use in trying others' pods meanwhile.
-func (r *Reconciler) unjudged(ctx context.Context, o observed, reason error) error {
+func (r *Reconciler) unjudged(ctx context.Context, o snapshot, reason error) error {
 	ctrl.LoggerFrom(ctx).Error(reason, "a pod waits for the webhook")
 	pod := o.volume.Status.Pod
 	d := decision{

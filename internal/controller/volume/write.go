@@ -21,7 +21,7 @@ import (
 //
 // Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried for as
 // long as the claim exists; when that goes, "it MUST delete the storage asset".
-func (r *Reconciler) writePV(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error {
 	if err := r.checkWanted(ctx, o, d); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) writePV(ctx context.Context, o observed, d decision) error 
 
 // checkWanted asks the API server whether somebody still wants the volume, which is as the API server has it,
 // and its storage is nobody else's: once the PersistentVolume is there, a claim is bound to it and used.
-func (r *Reconciler) checkWanted(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) checkWanted(ctx context.Context, o observed, d decision) er
 
 // rejectPV reports that the PersistentVolume cannot be written until somebody changes something. It is
 // tried again, with backoff, as not all that could change is watched.
-func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) error {
+func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) error {
 	d := waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
@@ -65,7 +65,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o observed, reason error) err
 }
 
 // markReady records that the PersistentVolume exists, and what it says.
-func (r *Reconciler) markReady(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) error {
 	if o.volume.Status.Step == pavv1.StepReverting {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err

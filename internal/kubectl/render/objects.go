@@ -232,7 +232,7 @@ func (c *objects) findNode(g *given, name string) {
 	if name == "" {
 		name, words = "node-1", "no Node was given:"
 	}
-	c.node = madeUpNode(name)
+	c.node = placeholderNode(name)
 	c.notef("%s %q was made up, with the labels kubernetes.io/hostname, kubernetes.io/os and kubernetes.io/arch", words, name)
 }
 

@@ -48,15 +48,15 @@ func (r *run) leftVolumes(ctx context.Context) {
 	})
 }
 
-// lastWords are what failed pods wrote to /pav/error, by namespace and name.
-type lastWords map[client.ObjectKey]string
+// podMessages are what failed pods wrote to /pav/error, by namespace and name.
+type podMessages map[client.ObjectKey]string
 
-// lastWords waits a while until the nodes have told the last words of all failed pods: a failure is on record
+// podMessages waits a while until the nodes have told the last words of all failed pods: a failure is on record
 // without them where the node is slow.
-func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) lastWords {
+func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) podMessages {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	words := lastWords{}
+	words := podMessages{}
 	// An error is no reason not to say what is left: only words are missing.
 	_ = await(ctx, r.client, &corev1.PodList{}, func(seen objects) (bool, error) {
 		told := true
@@ -79,7 +79,7 @@ func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) las
 }
 
 // with returns the message of a failure, with the last words of its pod.
-func (w lastWords) with(f *pavv1.WorkflowFailure) string {
+func (w podMessages) with(f *pavv1.WorkflowFailure) string {
 	words := w[client.ObjectKey{Namespace: f.PodNamespace, Name: f.PodName}]
 	if words == "" || strings.Contains(f.Message, words) {
 		return f.Message
@@ -92,7 +92,7 @@ func (r *run) edit(field string) string {
 	return fmt.Sprintf("kubectl edit pavprovisioner %s   # mend its spec.%s; what failed is repeated then, or now:", r.name, field)
 }
 
-func (r *run) leftStage(s *pavv1.PavStage, words lastWords) {
+func (r *run) leftStage(s *pavv1.PavStage, words podMessages) {
 	why := "the volume is still on node " + s.Spec.NodeName
 	var commands []string
 	if s.Status.UnstagingFailure != nil {
@@ -102,7 +102,7 @@ func (r *run) leftStage(s *pavv1.PavStage, words lastWords) {
 	r.left(s, why, commands...)
 }
 
-func (r *run) leftVolume(v *pavv1.PavVolume, hasPV bool, words lastWords) {
+func (r *run) leftVolume(v *pavv1.PavVolume, hasPV bool, words podMessages) {
 	if v.Status.DeletionFailure == nil {
 		why := "its phase is " + string(v.Status.Phase)
 		if condition := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted); condition != nil && condition.Status == metav1.ConditionFalse {

@@ -30,7 +30,7 @@ func newNode(t *testing.T) *testNode {
 	clusterTime := func() time.Time { return n.now() }
 	host, catalogue := staging.Host{Namespace: n.Mounts}, nodetest.Provisioners{Recovery: pavv1.StagingRecoveryRestage}
 	stager := staging.New(staging.Config{
-		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Mounts: host, Hub: staging.NewHub(), Events: n.Events,
+		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Mounts: host, Notifier: staging.NewNotifier(), Events: n.Events,
 		Node: "node", Boot: pavdir.Boot{BootID: "boot"}, ClusterTime: clusterTime,
 	})
 	n.Monitor = New(stager, Config{

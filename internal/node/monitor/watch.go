@@ -17,7 +17,7 @@ import (
 // WatchPods wakes whoever waits for a stage when a pod of it changes, has the monitor look at the stage,
 // and lets pods go whose outcome is recorded. Only the metadata of pods is kept: that it has changed is
 // all that a wake-up says.
-func WatchPods(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m *Monitor) error {
+func WatchPods(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	pods := &metav1.PartialObjectMetadata{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	informer, err := mgr.GetCache().GetInformer(ctx, pods)
@@ -30,7 +30,7 @@ func WatchPods(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m *Mo
 		}
 		if pod, ok := object.(client.Object); ok {
 			stage := pod.GetLabels()[pavv1.StageLabel]
-			hub.Wake(stage)
+			notifier.Wake(stage)
 			m.Recheck(stage)
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Monitor) recheckNow(stage string) {
 }
 
 // WatchRetries wakes whoever works on a stage when somebody asks for its next attempt, and has the monitor look at it.
-func WatchRetries(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m *Monitor) error {
+func WatchRetries(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	stages := &metav1.PartialObjectMetadata{}
 	stages.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavStage"))
 	informer, err := mgr.GetCache().GetInformer(ctx, stages)
@@ -80,7 +80,7 @@ func WatchRetries(ctx context.Context, mgr manager.Manager, hub *staging.Hub, m 
 		if !ok || !also || old.GetAnnotations()[pavv1.RetryAnnotation] == stage.GetAnnotations()[pavv1.RetryAnnotation] {
 			return
 		}
-		hub.Wake(stage.GetName())
+		notifier.Wake(stage.GetName())
 		m.recheckNow(stage.GetName())
 	}, DeleteFunc: func(object any) {
 		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {

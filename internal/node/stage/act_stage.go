@@ -28,10 +28,10 @@ func steps() map[step]func(*task, context.Context) error {
 		stepYield:          (*task).yield,
 		stepOccupied:       (*task).occupied,
 		stepInUse:          (*task).inUse,
-		stepOutlived:       (*task).outlived,
+		stepPVReplaced:     (*task).pvReplaced,
 		stepRefuse:         (*task).refuse,
 		stepSweep:          (*task).sweep,
-		stepTell:           (*task).tellObstacle,
+		stepReport:         (*task).reportObstacle,
 		stepRecord:         func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
 		stepReplace:        (*task).replace,
 		stepRunValidation:  (*task).runValidation,
@@ -39,8 +39,8 @@ func steps() map[step]func(*task, context.Context) error {
 		stepReject:         (*task).reject,
 		stepRunStaging:     (*task).runStaging,
 		stepAttach:         (*task).attach,
-		stepStrand:         (*task).strand,
-		stepCover:          (*task).cover,
+		stepBlockOnClients: (*task).blockOnClients,
+		stepOverMount:      (*task).overMount,
 		stepConfirm:        (*task).confirm,
 		stepFail:           (*task).fail,
 		stepRevert:         (*task).revert,
@@ -106,7 +106,7 @@ func (t *task) runStaging(ctx context.Context) error {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
 	if isDefinition(err) {
-		t.troubles.grant(t.stage)
+		t.attempts.grant(t.stage)
 		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (t *task) runStaging(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.troubles.grant(t.stage)
+	t.attempts.grant(t.stage)
 	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
 }
 
@@ -226,9 +226,9 @@ func (t *task) verify(ctx context.Context) (bool, error) {
 	return false, t.failPod(ctx, t.stagingPod, words)
 }
 
-// strand ends the call where somebody has unmounted the volume while clients have it. What they have may
+// blockOnClients ends the call where somebody has unmounted the volume while clients have it. What they have may
 // still be written to, so it is neither unstaged under them, nor is anything else mounted in its place.
-func (t *task) strand(context.Context) error {
+func (t *task) blockOnClients(context.Context) error {
 	var targets []string
 	for i := range t.published {
 		targets = append(targets, t.published[i].Target)
@@ -263,7 +263,7 @@ func (t *task) available(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.troubles.settle(t.stage.Name)
+	t.attempts.settle(t.stage.Name)
 	t.settling.forget(t.stage.Name)
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
 	// are. That of one that has failed is for the monitor to tell first.
@@ -321,7 +321,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		return err
 	}
 	if again {
-		t.troubles.change(t.stage.Name, func(known *trouble) { known.failures++ })
+		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.failures++ })
 		what += " anew"
 	}
 	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)

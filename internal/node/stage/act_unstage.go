@@ -74,7 +74,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	case isDefinition(err) && t.neverAdmitted():
 		return t.skipUnstaging(ctx)
 	case isDefinition(err):
-		t.troubles.grant(t.stage)
+		t.attempts.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
 	default:
 		return err
@@ -127,7 +127,7 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	}); err != nil {
 		return err
 	}
-	t.troubles.grant(t.stage)
+	t.attempts.grant(t.stage)
 	return t.runner.Create(ctx, pod)
 }
 
@@ -168,7 +168,7 @@ func (t *task) clean(ctx context.Context) error {
 	if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
 		return err
 	}
-	t.troubles.forget(t.stage.Name)
+	t.attempts.forget(t.stage.Name)
 	if t.stage.Status.StagingFailure != nil {
 		if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageFailed }); err != nil {
 			return err

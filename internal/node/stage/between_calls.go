@@ -34,8 +34,8 @@ func (s *Stager) Report(ctx context.Context, stage *pavv1.PavStage, publications
 // RetryAsked returns when somebody asked for the next attempt at what has failed of a stage; the zero time if nobody
 // did, or if an attempt has begun since.
 func (s *Stager) RetryAsked(stage *pavv1.PavStage) time.Time {
-	return s.troubles.asked(stage, s.clusterTime())
+	return s.attempts.asked(stage, s.clusterTime())
 }
 
 // Forget removes what is remembered of a PavStage that is deleted.
-func (s *Stager) Forget(stage string) { s.troubles.forget(stage) }
+func (s *Stager) Forget(stage string) { s.attempts.forget(stage) }

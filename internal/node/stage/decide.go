@@ -9,15 +9,15 @@ import (
 
 // observation is what is, as far as the next step depends on it.
 type observation struct {
-	exists    bool             // there is a PavStage
-	going     bool             // there is one, but it is on its way out and holds nothing
-	leftover  bool             // there is none, but the node has a folder of one
-	held      bool             // it has its finalizer
-	phase     pavv1.StagePhase // how far it is
-	thisBoot  bool             // its mounts, if any, were made since the node's last start
-	claimOnly bool             // it only claims the volume, and has no staging pod
-	restaging bool             // the volume is staged anew under its clients
-	mismatch  bool             // it is of another kind than what is asked for
+	exists       bool             // there is a PavStage
+	terminating  bool             // there is one, but it is on its way out and holds nothing
+	leftover     bool             // there is none, but the node has a folder of one
+	hasFinalizer bool             // it has its finalizer
+	phase        pavv1.StagePhase // how far it is
+	thisBoot     bool             // its mounts, if any, were made since the node's last start
+	claimOnly    bool             // it only claims the volume, and has no staging pod
+	restaging    bool             // the volume is staged anew under its clients
+	mismatch     bool             // it is of another kind than what is asked for
 
 	validated          bool // the volume is valid, or needs no validation pod
 	validationIntended bool // a validation pod was recorded, so it may have run
@@ -33,7 +33,7 @@ type observation struct {
 	published       bool          // targets are on record as having the volume
 	occupied        bool          // one of them really has it; only known where it matters
 	inUse           bool          // one of them has it for a pod that still runs; only known where the volume is to be unstaged
-	outlived        bool          // the persistent volume that it was staged for has gone, and another one stands for the volume
+	pvReplaced      bool          // the persistent volume that it was staged for has gone, and another one stands for the volume
 	clients         bool          // stages of client pods hang on this one
 	given           bool          // the staging pod that was recorded has been given /pav; only known where the pod is gone
 	pavInUse        bool          // /pav is still mounted for a pod of the stage
@@ -42,17 +42,17 @@ type observation struct {
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
 	unstagingPod      workflow.State
 
-	backoff time.Duration // until the next attempt of what has failed
-	tellIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
-	untold  bool          // that is to be told now
-	full    bool          // the node has no free slot for the pod that is to stage it; only known where one is to be created
-	stuck   bool          // the unstaging pod has been kept from starting for long
+	backoff   time.Duration // until the next attempt of what has failed
+	reportIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
+	reportDue bool          // that is to be told now
+	full      bool          // the node has no free slot for the pod that is to stage it; only known where one is to be created
+	stuck     bool          // the unstaging pod has been kept from starting for long
 }
 
 // due returns when to look again though nothing has changed; never where it is 0.
 func (o observation) due() time.Duration {
 	var due time.Duration
-	waits := []time.Duration{o.backoff, o.tellIn, o.settling}
+	waits := []time.Duration{o.backoff, o.reportIn, o.settling}
 	if o.full {
 		waits = append(waits, roomPeriod)
 	}
@@ -72,11 +72,11 @@ const (
 	stepYield                      // somebody else has to act first
 	stepOccupied                   // clients have to go first
 	stepInUse                      // clients that still run have to end first
-	stepOutlived                   // clients of another persistent volume have to go first
+	stepPVReplaced                 // clients of another persistent volume have to go first
 	stepRefuse                     // what is there is not what is asked for
 	stepSweep                      // remove what a PavStage that is gone has left
 	stepWait                       // until something changes
-	stepTell                       // tell what keeps a pod from starting
+	stepReport                     // tell what keeps a pod from starting
 	stepRecord                     // write the PavStage
 	stepReplace                    // replace the record of a failed attempt by a new PavStage
 	stepRunValidation              // run the validation pod
@@ -84,8 +84,8 @@ const (
 	stepReject                     // record that the validation pod failed, and begin to revert
 	stepRunStaging                 // run the staging pod
 	stepAttach                     // mount the volume for clients
-	stepStrand                     // the volume was unmounted while clients have it, who have to go first
-	stepCover                      // mount it over what running clients have
+	stepBlockOnClients             // the volume was unmounted while clients have it, who have to go first
+	stepOverMount                  // mount it over what running clients have
 	stepConfirm                    // record that the volume is available
 	stepFail                       // record that the staging pod failed, and begin to revert
 	stepRevert                     // begin to unstage
@@ -101,17 +101,17 @@ const (
 	stepForget                     // let the pods and the PavStage go
 )
 
-// orTell tells what keeps a pod from starting before it waits for the pod.
-func orTell(o observation, next step) step {
-	if next == stepWait && o.untold {
-		return stepTell
+// orReport tells what keeps a pod from starting before it waits for the pod.
+func orReport(o observation, next step) step {
+	if next == stepWait && o.reportDue {
+		return stepReport
 	}
 	return next
 }
 
 // settled says whether nothing of a stage is left but, maybe, the record of a failure.
 func (o observation) settled() bool {
-	return !o.exists || o.phase == pavv1.StageFailed && !o.held
+	return !o.exists || o.phase == pavv1.StageFailed && !o.hasFinalizer
 }
 
 // decideStage returns the next step towards a volume that is available on the node.
@@ -122,7 +122,7 @@ func decideStage(o observation) step {
 		return stepOccupied
 	case o.leftover:
 		return decideLeftover(o)
-	case o.going:
+	case o.terminating:
 		return stepYield
 	case !o.exists:
 		return stepRecord
@@ -137,9 +137,9 @@ func decideStage(o observation) step {
 // decideFound returns the next step where there is a stage, which may not be what is asked for.
 func decideFound(o observation) step {
 	switch {
-	case o.outlived && o.occupied:
-		return stepOutlived
-	case o.outlived:
+	case o.pvReplaced && o.occupied:
+		return stepPVReplaced
+	case o.pvReplaced:
 		return stepRevert
 	case o.mismatch:
 		return stepRefuse
@@ -232,7 +232,7 @@ func decideStaged(o observation) step {
 	switch {
 	case !o.attached && o.published:
 		// What is at /pav/volume now need not be what they have, which they may still write to.
-		return stepStrand
+		return stepBlockOnClients
 	case !o.attached:
 		return stepRevert
 	case o.outcomeHeld && o.stagingPod == workflow.Succeeded:
@@ -278,9 +278,9 @@ func decideRestaging(o observation) step {
 		}
 		return stepRenew
 	case o.covering && !o.attached:
-		return stepStrand
+		return stepBlockOnClients
 	case o.covering:
-		return stepCover // There is no way back under those who have it.
+		return stepOverMount // There is no way back under those who have it.
 	}
 	return decideAnother(o)
 }
@@ -293,7 +293,7 @@ func decideAnother(o observation) step {
 	case o.attached && o.settling > 0:
 		return stepWait
 	case o.attached:
-		return stepCover
+		return stepOverMount
 	case !o.stagingIntended && o.backoff > 0:
 		return stepWait
 	}
@@ -322,7 +322,7 @@ func decideUnstage(o observation) step {
 		return stepUnpublish
 	case o.leftover:
 		return decideLeftover(o)
-	case o.going:
+	case o.terminating:
 		return stepDone
 	case o.attached:
 		return stepDetach

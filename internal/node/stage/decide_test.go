@@ -9,7 +9,7 @@ import (
 )
 
 func TestDecideStage(t *testing.T) {
-	staging := observation{exists: true, held: true, thisBoot: true, validated: true, phase: pavv1.StageStaging, stagingIntended: true}
+	staging := observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, phase: pavv1.StageStaging, stagingIntended: true}
 	with := func(o observation, change func(*observation)) observation {
 		change(&o)
 		return o
@@ -20,17 +20,17 @@ func TestDecideStage(t *testing.T) {
 	}{
 		"without a record, the record comes first":              {o: observation{}, want: stepRecord},
 		"what a record that is gone has left is not trusted":    {o: observation{leftover: true, attached: true}, want: stepSweep},
-		"a record on its way out is waited for by others":       {o: observation{going: true}, want: stepYield},
-		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, held: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
+		"a record on its way out is waited for by others":       {o: observation{terminating: true}, want: stepYield},
+		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
 		"what is mounted after a failed attempt is not trusted": {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
-		"a new record has its staging pod run":                  {o: observation{exists: true, held: true, thisBoot: true, validated: true}, want: stepRunStaging},
+		"a new record has its staging pod run":                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true}, want: stepRunStaging},
 		"what is left is not swept under a client":              {o: observation{leftover: true, published: true, occupied: true}, want: stepOccupied},
 		"nor under a pod of the stage that was":                 {o: observation{leftover: true, pavInUse: true}, want: stepWait},
 		"a stage of another kind is left alone":                 {o: with(staging, func(o *observation) { o.mismatch = true }), want: stepRefuse},
-		"the first staging pod waits until /pav is free":        {o: observation{exists: true, held: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
+		"the first staging pod waits until /pav is free":        {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
 		"a recorded staging pod that is not there is created":   {o: staging, want: stepRunStaging},
-		"no staging pod is created on a full node":              {o: observation{exists: true, held: true, thisBoot: true, validated: true, full: true}, want: stepWait},
-		"nor a validation pod":                                  {o: observation{exists: true, held: true, thisBoot: true, full: true}, want: stepWait},
+		"no staging pod is created on a full node":              {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, full: true}, want: stepWait},
+		"nor a validation pod":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, full: true}, want: stepWait},
 		"nor one that was recorded, and is not there":           {o: with(staging, func(o *observation) { o.full = true }), want: stepWait},
 		"nor one that stages the volume anew":                   {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
 		"a pod that the full node has is no matter":             {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.full = workflow.Running, true, true }), want: stepAttach},
@@ -64,13 +64,13 @@ func TestDecideStage(t *testing.T) {
 		"a staged volume that is not mounted any more is staged anew": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
 		"but not while clients have it": {o: with(staging, func(o *observation) {
 			o.phase, o.published, o.stagingPod = pavv1.StageStaged, true, workflow.Running
-		}), want: stepStrand},
+		}), want: stepBlockOnClients},
 		"a stage of an earlier boot is reverted":                      {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
 		"the record of a failure is replaced":                         {o: observation{exists: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepReplace},
-		"the record of a failure that still holds is let go":          {o: observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepForget},
+		"the record of a failure that still holds is let go":          {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepForget},
 		"an unstaging that was begun is ended first":                  {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
 		"an unstaging that was begun unmounts first of all":           {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageUnstaging, true }), want: stepDetach},
-		"a failure before any pod has run ends without unstaging pod": {o: observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageUnstaging, unstagingWanted: true}, want: stepClean},
+		"a failure before any pod has run ends without unstaging pod": {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageUnstaging, unstagingWanted: true}, want: stepClean},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDecideStage(t *testing.T) {
 }
 
 func TestDecideStage_Validation(t *testing.T) {
-	validating := observation{exists: true, held: true, thisBoot: true, phase: pavv1.StageValidating, validationIntended: true}
+	validating := observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageValidating, validationIntended: true}
 	with := func(change func(*observation)) observation {
 		o := validating
 		change(&o)
@@ -92,8 +92,8 @@ func TestDecideStage_Validation(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"a new record is validated first":                        {o: observation{exists: true, held: true, thisBoot: true}, want: stepRunValidation},
-		"but not in a /pav that another pod has":                 {o: observation{exists: true, held: true, thisBoot: true, pavInUse: true}, want: stepWait},
+		"a new record is validated first":                        {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRunValidation},
+		"but not in a /pav that another pod has":                 {o: observation{exists: true, hasFinalizer: true, thisBoot: true, pavInUse: true}, want: stepWait},
 		"a recorded validation pod that is not there is created": {o: validating, want: stepRunValidation},
 		"a running validation pod is waited for":                 {o: with(func(o *observation) { o.validationPod = workflow.Running }), want: stepWait},
 		"one that is being deleted is waited for":                {o: with(func(o *observation) { o.validationPod = workflow.Stopping }), want: stepWait},
@@ -125,7 +125,7 @@ func TestDecideStage_Validation(t *testing.T) {
 }
 
 func TestDecideStage_ScopePod(t *testing.T) {
-	claim := observation{exists: true, held: true, thisBoot: true, validated: true, claimOnly: true}
+	claim := observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, claimOnly: true}
 	with := func(change func(*observation)) observation {
 		o := claim
 		change(&o)
@@ -155,7 +155,7 @@ func TestDecideStage_ScopePod(t *testing.T) {
 
 func TestDecideStage_Restaging(t *testing.T) {
 	unstaging := observation{
-		exists: true, held: true, thisBoot: true, validated: true, restaging: true, published: true,
+		exists: true, hasFinalizer: true, thisBoot: true, validated: true, restaging: true, published: true,
 		phase: pavv1.StageUnstaging, stagingIntended: true, stagingPod: workflow.Failed, unstagingWanted: true,
 	}
 	staging := unstaging
@@ -187,17 +187,17 @@ func TestDecideStage_Restaging(t *testing.T) {
 		"a recorded staging pod that is not there is created": {o: staging, want: stepRunStaging},
 		"what is mounted before a staging pod is not trusted": {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
 		"a staging pod that is ready has its volume mounted":  {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
-		"a mounted volume is mounted over the dead ones":      {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepCover},
+		"a mounted volume is mounted over the dead ones":      {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepOverMount},
 		"a staging pod that failed has its failure recorded":  {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
 		"not that of a pod that has failed":                   {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
 		"nor that of one that is being stopped":               {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
 		"nor that of one that was forced away":                {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"one that has completed is as good as one that runs":  {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepCover},
+		"one that has completed is as good as one that runs":  {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepOverMount},
 		"and so may be that of one that was ready too early": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached, o.settling = workflow.Running, true, time.Second
 		}), want: stepWait},
-		"what clients may have already is given to all":        {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepCover},
-		"nothing else is mounted where it was unmounted":       {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepStrand},
+		"what clients may have already is given to all":        {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepOverMount},
+		"nothing else is mounted where it was unmounted":       {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepBlockOnClients},
 		"in another boot no client is left, and all is undone": {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
 		"wherever it was": {o: with(unstaging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
 	}
@@ -213,7 +213,7 @@ func TestDecideStage_Restaging(t *testing.T) {
 // The PavStage may be taken away while the volume is staged anew, as where the node is given up.
 func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 	restaging := observation{
-		exists: true, held: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,
+		exists: true, hasFinalizer: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,
 	}
 	tests := map[string]struct {
 		change func(*observation)
@@ -222,8 +222,8 @@ func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 		"it goes on":                    {change: func(*observation) {}, want: stepRunStaging},
 		"unless the stage is gone":      {change: func(o *observation) { *o = observation{} }, want: stepDone},
 		"or has left something":         {change: func(o *observation) { *o = observation{leftover: true} }, want: stepDone},
-		"or is on its way out":          {change: func(o *observation) { *o = observation{going: true} }, want: stepDone},
-		"or is another":                 {change: func(o *observation) { *o = observation{exists: true, held: true} }, want: stepDone},
+		"or is on its way out":          {change: func(o *observation) { *o = observation{terminating: true} }, want: stepDone},
+		"or is another":                 {change: func(o *observation) { *o = observation{exists: true, hasFinalizer: true} }, want: stepDone},
 		"or the record of a failure":    {change: func(o *observation) { *o = observation{exists: true, phase: pavv1.StageFailed} }, want: stepDone},
 		"or is being unstaged":          {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageUnstaging }, want: stepDone},
 		"in the end there is no more":   {change: func(o *observation) { o.restaging, o.phase, o.attached = false, pavv1.StageStaged, true }, want: stepDone},
@@ -241,7 +241,7 @@ func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 }
 
 func TestDecideUnstage(t *testing.T) {
-	base := observation{exists: true, held: true, thisBoot: true, validated: true, phase: pavv1.StageUnstaging, stagingIntended: true, unstagingWanted: true}
+	base := observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, phase: pavv1.StageUnstaging, stagingIntended: true, unstagingWanted: true}
 	with := func(change func(*observation)) observation {
 		o := base
 		change(&o)
@@ -272,10 +272,10 @@ func TestDecideUnstage(t *testing.T) {
 		"a volume that is being validated is unstaged": {o: with(func(o *observation) {
 			o.phase, o.validated, o.validationPod = pavv1.StageValidating, false, workflow.Running
 		}), want: stepRevert},
-		"a record on its way out is nothing to unstage":                {o: observation{going: true}, want: stepDone},
+		"a record on its way out is nothing to unstage":                {o: observation{terminating: true}, want: stepDone},
 		"a staged volume begins to be unstaged before it is unmounted": {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
 		"a volume that is still being staged is unstaged":              {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
-		"a record with nothing done is unstaged":                       {o: observation{exists: true, held: true, thisBoot: true}, want: stepRevert},
+		"a record with nothing done is unstaged":                       {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRevert},
 		"the volume is detached before the pod is stopped":             {o: with(func(o *observation) { o.attached, o.stagingPod = true, workflow.Running }), want: stepDetach},
 		"a running staging pod is stopped":                             {o: with(func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
 		"a stopping staging pod is waited for":                         {o: with(func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
@@ -316,8 +316,8 @@ func TestObservation_Due(t *testing.T) {
 	}{
 		"never":                {o: observation{}},
 		"the next attempt":     {o: observation{backoff: 2}, want: 2},
-		"telling":              {o: observation{tellIn: 3}, want: 3},
-		"whatever comes first": {o: observation{backoff: 2, tellIn: 3}, want: 2},
+		"telling":              {o: observation{reportIn: 3}, want: 3},
+		"whatever comes first": {o: observation{backoff: 2, reportIn: 3}, want: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -329,13 +329,13 @@ func TestObservation_Due(t *testing.T) {
 }
 
 func TestOrTell_TellsOnlyBeforeWaiting(t *testing.T) {
-	if got := orTell(observation{untold: true}, stepWait); got != stepTell {
-		t.Errorf("got step %d, want %d", got, stepTell)
+	if got := orReport(observation{reportDue: true}, stepWait); got != stepReport {
+		t.Errorf("got step %d, want %d", got, stepReport)
 	}
-	if got := orTell(observation{untold: true}, stepStop); got != stepStop {
+	if got := orReport(observation{reportDue: true}, stepStop); got != stepStop {
 		t.Errorf("got step %d, want %d", got, stepStop)
 	}
-	if got := orTell(observation{}, stepWait); got != stepWait {
+	if got := orReport(observation{}, stepWait); got != stepWait {
 		t.Errorf("got step %d, want %d", got, stepWait)
 	}
 }

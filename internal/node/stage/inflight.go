@@ -116,7 +116,7 @@ func (f *inflight) preemptible(ctx context.Context, volume string) (context.Cont
 
 // interrupt ends what the agent does by itself about the volume, and waits a moment until that is over.
 func (f *inflight) interrupt(ctx context.Context, volume string) {
-	ctx, cancel := context.WithTimeout(ctx, courtesy)
+	ctx, cancel := context.WithTimeout(ctx, preemptTimeout)
 	defer cancel()
 	f.mu.Lock()
 	var found []*preemptible
@@ -135,5 +135,5 @@ func (f *inflight) interrupt(ctx context.Context, volume string) {
 	}
 }
 
-// courtesy is how long kubelet's call waits for what gives way to it; after that it answers ErrBusy.
-const courtesy = 5 * time.Second
+// preemptTimeout is how long kubelet's call waits for what gives way to it; after that it answers ErrBusy.
+const preemptTimeout = 5 * time.Second

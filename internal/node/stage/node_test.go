@@ -27,7 +27,7 @@ func newNode(t *testing.T) *testNode {
 	host := Host{Namespace: n.Mounts}
 	n.stager = New(Config{
 		Client: n.API, Catalogue: nodetest.Provisioners{Recovery: pavv1.StagingRecoveryRestage}, Dirs: n.Dirs, Mounts: host,
-		Hub: NewHub(), Events: n.Events, Node: "node", Boot: pavdir.Boot{BootID: "boot"},
+		Notifier: NewNotifier(), Events: n.Events, Node: "node", Boot: pavdir.Boot{BootID: "boot"},
 	})
 	n.stager.Observe(health.NewTracker(host, func(string) {}, time.Now), func(stage string) { n.ended[stage] = true })
 	return n

@@ -25,7 +25,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 		return o, err
 	}
 	if t.stage == nil || IsTerminating(t.stage) {
-		o.going = t.stage != nil
+		o.terminating = t.stage != nil
 		return o, t.observeLeftover(ctx, &o)
 	}
 
@@ -50,7 +50,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 func (t *task) observeLedger(o *observation) {
 	status := &t.stage.Status
 	o.exists = true
-	o.held = slices.Contains(t.stage.Finalizers, pavv1.StageFinalizer)
+	o.hasFinalizer = slices.Contains(t.stage.Finalizers, pavv1.StageFinalizer)
 	o.phase = status.Phase
 	o.claimOnly = t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil
 	o.restaging = status.Restaging
@@ -167,7 +167,7 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
 		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
-		wait := restagingBackoff(&t.stage.Status, t.troubles.failures(t.stage.Name), t.clusterTime())
+		wait := restagingBackoff(&t.stage.Status, t.attempts.failures(t.stage.Name), t.clusterTime())
 		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
 		o.backoff = t.unlessAsked(backoff(&t.stage.Status, t.clusterTime()), t.stage.Status.UnstagingFailure)

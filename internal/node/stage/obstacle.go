@@ -15,9 +15,9 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// tolerance is how long something may keep a pod from starting before it is told. Kubelets and schedulers
+// reportDelay is how long something may keep a pod from starting before it is told. Kubelets and schedulers
 // mend much within seconds.
-const tolerance = 4 * time.Second
+const reportDelay = 4 * time.Second
 
 // longestObstacle is how long an unstaging pod may be kept from starting before the next attempt takes its place.
 const longestObstacle = 5 * time.Minute
@@ -25,15 +25,15 @@ const longestObstacle = 5 * time.Minute
 // maxCauses is how many causes are told of one pod. Some have a time or a count in their words.
 const maxCauses = 8
 
-// troubles remembers what is not worth a place in the ledger, by the name of the stage: an agent that
+// attempts remembers what is not worth a place in the ledger, by the name of the stage: an agent that
 // begins anew tells once more, and tries once more.
-type troubles struct {
+type attemptTracker struct {
 	mu sync.Mutex
-	of map[string]*trouble
+	of map[string]*attemptProblems
 }
 
 // problem is what a stage has met.
-type trouble struct {
+type attemptProblems struct {
 	pod   string          // the pod that is kept from starting
 	since time.Time       // since when it is known
 	told  map[string]bool // the causes that were told
@@ -45,20 +45,20 @@ type trouble struct {
 	failures int // attempts to stage the volume anew that have failed in a row
 }
 
-func newTroubles() *troubles { return &troubles{of: map[string]*trouble{}} }
+func newAttemptTracker() *attemptTracker { return &attemptTracker{of: map[string]*attemptProblems{}} }
 
 // change changes what is remembered of a stage.
-func (t *troubles) change(stage string, f func(*trouble)) {
+func (t *attemptTracker) change(stage string, f func(*attemptProblems)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of[stage] == nil {
-		t.of[stage] = &trouble{}
+		t.of[stage] = &attemptProblems{}
 	}
 	f(t.of[stage])
 }
 
 // Forget drops what is remembered of a stage.
-func (t *troubles) forget(stage string) {
+func (t *attemptTracker) forget(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, stage)
@@ -66,25 +66,25 @@ func (t *troubles) forget(stage string) {
 
 // burst drops what a stage has met, which is over. A wish that was granted stays on the stage, and granted: one
 // by a clock that is ahead of ours would count again otherwise.
-func (t *troubles) settle(stage string) {
+func (t *attemptTracker) settle(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.of[stage]; known == nil || known.granted == "" {
 		delete(t.of, stage)
 	} else {
-		t.of[stage] = &trouble{granted: known.granted}
+		t.of[stage] = &attemptProblems{granted: known.granted}
 	}
 }
 
 // isNewHolder reports whether a PavStage of another node that is in the way of one was not reported yet, and notes it.
-func (t *troubles) isNewHolder(stage string, holder types.UID) bool {
+func (t *attemptTracker) isNewHolder(stage string, holder types.UID) bool {
 	isNew := false
-	t.change(stage, func(known *trouble) { isNew, known.holder = known.holder != holder, holder })
+	t.change(stage, func(known *attemptProblems) { isNew, known.holder = known.holder != holder, holder })
 	return isNew
 }
 
 // failures returns how many attempts to stage the volume anew have failed in a row.
-func (t *troubles) failures(stage string) int {
+func (t *attemptTracker) failures(stage string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of[stage] == nil {
@@ -95,7 +95,7 @@ func (t *troubles) failures(stage string) int {
 
 // meets notes what keeps a pod from starting, which may be nothing, and returns whether that is to be told
 // now, and if not, when, if at all.
-func (t *trouble) meets(pod, cause string, now time.Time) (untold bool, in time.Duration) {
+func (t *attemptProblems) meets(pod, cause string, now time.Time) (untold bool, in time.Duration) {
 	if cause == "" {
 		t.since = time.Time{}
 		return false, 0
@@ -109,7 +109,7 @@ func (t *trouble) meets(pod, cause string, now time.Time) (untold bool, in time.
 	if t.told[cause] || len(t.told) >= maxCauses {
 		return false, 0
 	}
-	in = tolerance - now.Sub(t.since)
+	in = reportDelay - now.Sub(t.since)
 	return in <= 0, max(in, 0)
 }
 
@@ -123,15 +123,15 @@ func (t *task) observeObstacle(o *observation) {
 	if workflow.Observe(pod) == workflow.Running {
 		cause = workflow.Waiting(pod)
 	}
-	t.troubles.change(t.stage.Name, func(known *trouble) {
-		o.untold, o.tellIn = known.meets(string(pod.UID), cause, t.now())
+	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
+		o.reportDue, o.reportIn = known.meets(string(pod.UID), cause, t.now())
 		o.stuck = what == unstaging && pod == t.unstagingPod && cause != "" && t.now().Sub(known.since) >= longestObstacle
 	})
 }
 
-// tellObstacle tells everybody what keeps the pod from starting, or from being created, and the caller at once, for kubelet shows
+// reportObstacle tells everybody what keeps the pod from starting, or from being created, and the caller at once, for kubelet shows
 // that on the client pod.
-func (t *task) tellObstacle(ctx context.Context) error {
+func (t *task) reportObstacle(ctx context.Context) error {
 	what, pod := t.work()
 	cause, kind := t.full, ErrFull
 	if cause == "" {
@@ -142,7 +142,7 @@ func (t *task) tellObstacle(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.troubles.change(t.stage.Name, func(known *trouble) { known.told[cause] = true })
+	t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.told[cause] = true })
 	reason := "FailedMount"
 	if what == unstaging {
 		reason = "FailedUnmount"

@@ -73,7 +73,7 @@ func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}
 	if asked := volumeNameIn(p.Target); asked != "" && asked != record.VolumeName {
-		return s.refuseTwin(ctx, v, record.VolumeName, asked)
+		return s.rejectDuplicatePV(ctx, v, record.VolumeName, asked)
 	}
 	p.Options.ReadOnly = p.Options.ReadOnly || record.ReadOnly
 	if p.Single {

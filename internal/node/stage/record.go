@@ -124,7 +124,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	provisioner, err := t.checkVolume(ctx, rawVolume, volume)
 	if err != nil {
 		if errors.Is(err, ErrRefused) {
-			t.tellClaimOf(volume, err)
+			t.reportToClaimOf(volume, err)
 		}
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (t *task) findVolume(ctx context.Context) (apiextensionsv1.JSON, *corev1.Pe
 		return apiextensionsv1.JSON{}, nil, unknown
 	case 1:
 	default:
-		return apiextensionsv1.JSON{}, nil, t.refuseTwins(ctx, t.Volume, names)
+		return apiextensionsv1.JSON{}, nil, t.rejectDuplicatePVs(ctx, t.Volume, names)
 	}
 	raw, err := t.read(ctx, "PersistentVolume", client.ObjectKey{Name: names[0]}, volume)
 	if apierrors.IsNotFound(err) || err == nil && !isOf(volume, t.Volume) {
@@ -218,7 +218,7 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 	}
 	if size := len(raw.Raw); size > pavv1.MaxClaimCopy {
 		err := refused("claim %s/%s has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", ref.Namespace, ref.Name, size, pavv1.MaxClaimCopy)
-		t.tellClaimOf(volume, err)
+		t.reportToClaimOf(volume, err)
 		return raw, nil, err
 	}
 	return raw, claim, err

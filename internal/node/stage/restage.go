@@ -97,7 +97,7 @@ func (t *task) beginRestaging(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.troubles.grant(t.stage)
+	t.attempts.grant(t.stage)
 	t.eventf(ctx, corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
 	return nil
 }
@@ -144,14 +144,14 @@ func (t *task) fenceAll(ctx context.Context, paths []string) error {
 		case ctx.Err() != nil:
 			return err
 		default:
-			return errors.Join(t.tellUnfenced(ctx, err), err)
+			return errors.Join(t.reportUnfenced(ctx, err), err)
 		}
 	}
 	return nil
 }
 
-// tellUnfenced tells once why a volume is not staged anew.
-func (t *task) tellUnfenced(ctx context.Context, reason error) error {
+// reportUnfenced tells once why a volume is not staged anew.
+func (t *task) reportUnfenced(ctx context.Context, reason error) error {
 	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
 		t.stage.Spec.VolumeName, t.node, reason), maxMessage)
 	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
@@ -204,9 +204,9 @@ func isCovering(status *pavv1.PavStageStatus) bool {
 	return ready != nil && ready.Reason == reasonCovering
 }
 
-// cover mounts the new volume over what running clients have. Those whose containers receive mounts see
+// overMount mounts the new volume over what running clients have. Those whose containers receive mounts see
 // it at once. A device cannot be exchanged under a container.
-func (t *task) cover(ctx context.Context) error {
+func (t *task) overMount(ctx context.Context) error {
 	if !isCovering(&t.stage.Status) {
 		if attached, err := t.verify(ctx); err != nil || !attached {
 			return err
@@ -219,7 +219,7 @@ func (t *task) cover(ctx context.Context) error {
 	}
 	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeFilesystem {
 		for i := range t.published {
-			if err := t.coverTarget(ctx, &t.published[i]); err != nil {
+			if err := t.overMountTarget(ctx, &t.published[i]); err != nil {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (t *task) cover(ctx context.Context) error {
 	return t.available(ctx)
 }
 
-func (t *task) coverTarget(ctx context.Context, p *publication) error {
+func (t *task) overMountTarget(ctx context.Context, p *publication) error {
 	// One that was on record but not mounted yet is kubelet's to ask for again.
 	mounted, err := t.mounts.Mounted(ctx, p.Target)
 	if err != nil || !mounted {

@@ -80,7 +80,7 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 			task := n.ofStage(t)
 			end := task.confirm
 			if restaging {
-				end = task.cover
+				end = task.overMount
 			}
 			must(t, end(t.Context()))
 			n.wantPhase(t, pavv1.StageUnstaging, false)
@@ -100,17 +100,17 @@ func TestCover_IsOnRecordBeforeClientsHaveIt(t *testing.T) {
 	n.Publish(t, "boot")
 	mounts := n.stager.mounts
 	n.stager.mounts = noBinds{Mounter: mounts}
-	if err := n.ofStage(t).cover(t.Context()); !errors.Is(err, errNoBind) {
+	if err := n.ofStage(t).overMount(t.Context()); !errors.Is(err, errNoBind) {
 		t.Fatalf("got %v, want %v", err, errNoBind)
 	}
 	task := n.ofStage(t)
 	o := observation{attached: true, stagingPod: workflow.Failed, stagingIntended: true}
 	task.observeLedger(&o)
-	if !o.covering || decideStage(o) != stepCover {
-		t.Errorf("got covering %t and step %d, want true and %d", o.covering, decideStage(o), stepCover)
+	if !o.covering || decideStage(o) != stepOverMount {
+		t.Errorf("got covering %t and step %d, want true and %d", o.covering, decideStage(o), stepOverMount)
 	}
 	n.stager.mounts = mounts
-	must(t, task.cover(t.Context()))
+	must(t, task.overMount(t.Context()))
 	n.wantPhase(t, pavv1.StageStaged, true)
 }
 

@@ -41,14 +41,14 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 				must(t, unix.Unmount(target, 0))
 				must(t, unix.Unmount(volume, 0))
 			},
-			want: stepStrand,
+			want: stepBlockOnClients,
 		},
 		"the client's mount is left": {
 			change: func(t *testing.T, _ *testNode, volume, _ string) {
 				t.Helper()
 				must(t, unix.Unmount(volume, 0))
 			},
-			want: stepStrand,
+			want: stepBlockOnClients,
 		},
 		"nothing is gone": {
 			change: func(*testing.T, *testNode, string, string) {},

@@ -9,7 +9,7 @@ import (
 // asked returns when somebody asked for the next attempt at what has failed of a stage; the zero time where
 // nobody did, or an attempt has begun since: a wish counts once, also where the clock that wrote it is
 // ahead of ours. An agent that begins anew may heed one twice.
-func (t *troubles) asked(stage *pavv1.PavStage, now time.Time) time.Time {
+func (t *attemptTracker) asked(stage *pavv1.PavStage, now time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	value := stage.Annotations[pavv1.RetryAnnotation]
@@ -20,15 +20,15 @@ func (t *troubles) asked(stage *pavv1.PavStage, now time.Time) time.Time {
 }
 
 // grant notes that an attempt has begun.
-func (t *troubles) grant(stage *pavv1.PavStage) {
+func (t *attemptTracker) grant(stage *pavv1.PavStage) {
 	if value := stage.Annotations[pavv1.RetryAnnotation]; value != "" {
-		t.change(stage.Name, func(known *trouble) { known.granted = value })
+		t.change(stage.Name, func(known *attemptProblems) { known.granted = value })
 	}
 }
 
 // unlessAsked returns how long to wait after a failure: not at all where somebody has asked for the next attempt since.
 func (t *task) unlessAsked(wait time.Duration, last *pavv1.WorkflowFailure) time.Duration {
-	if wait > 0 && t.troubles.asked(t.stage, t.clusterTime()).After(last.Time.Time) {
+	if wait > 0 && t.attempts.asked(t.stage, t.clusterTime()).After(last.Time.Time) {
 		return 0
 	}
 	return wait

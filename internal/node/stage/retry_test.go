@@ -11,7 +11,7 @@ import (
 
 func TestRetryAsked_SkipsTheWaitOnce(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := &Stager{troubles: newTroubles(), clusterTime: func() time.Time { return now }}
+	s := &Stager{attempts: newAttemptTracker(), clusterTime: func() time.Time { return now }}
 	task := &task{Stager: s, stage: &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-1"}}}
 	failed := func(ago time.Duration) *pavv1.WorkflowFailure {
 		return &pavv1.WorkflowFailure{Time: metav1.NewTime(now.Add(-ago))}
@@ -31,19 +31,19 @@ func TestRetryAsked_SkipsTheWaitOnce(t *testing.T) {
 	wait("an attempt has failed since", failed(0), time.Minute)
 	wish(now.Add(time.Hour)) // by a clock that is ahead
 	wait("in the future", failed(time.Second), 0)
-	s.troubles.grant(task.stage)
+	s.attempts.grant(task.stage)
 	wait("an attempt has begun since", failed(time.Second), time.Minute)
-	s.troubles.change(task.stage.Name, func(known *trouble) { known.failures = 3 })
-	s.troubles.settle(task.stage.Name)
+	s.attempts.change(task.stage.Name, func(known *attemptProblems) { known.failures = 3 })
+	s.attempts.settle(task.stage.Name)
 	wait("the attempt has succeeded, and what it made has died", failed(time.Second), time.Minute)
-	if failures := s.troubles.failures(task.stage.Name); failures != 0 {
+	if failures := s.attempts.failures(task.stage.Name); failures != 0 {
 		t.Errorf("after a success: got %d failures in a row", failures)
 	}
 	wish(now.Add(2 * time.Hour))
 	wait("somebody has asked again", failed(time.Second), 0)
-	s.troubles.forget(task.stage.Name)
-	if len(s.troubles.of) > 0 {
-		t.Errorf("a stage that is gone is remembered: %v", s.troubles.of)
+	s.attempts.forget(task.stage.Name)
+	if len(s.attempts.of) > 0 {
+		t.Errorf("a stage that is gone is remembered: %v", s.attempts.of)
 	}
 	task.stage.Annotations[pavv1.RetryAnnotation] = "yes"
 	wait("with no time", failed(time.Second), time.Minute)

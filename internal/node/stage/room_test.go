@@ -63,12 +63,12 @@ func TestRoom_OneLooksAtATime_AndNobodyWaitsLongerThanItsCall(t *testing.T) {
 }
 
 func TestFullNode_IsToldOnce_AndLookedAtAgain(t *testing.T) {
-	now, trouble := time.Now(), &trouble{}
+	now, trouble := time.Now(), &attemptProblems{}
 	const full = "node n is full"
-	if told, in := trouble.meets(noPod, full, now); told || in != tolerance {
-		t.Errorf("at first: got %t, %s; want false, %s", told, in, tolerance)
+	if told, in := trouble.meets(noPod, full, now); told || in != reportDelay {
+		t.Errorf("at first: got %t, %s; want false, %s", told, in, reportDelay)
 	}
-	now = now.Add(tolerance)
+	now = now.Add(reportDelay)
 	if told, _ := trouble.meets(noPod, full, now); !told {
 		t.Error("it is not told after a while")
 	}

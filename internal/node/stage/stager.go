@@ -41,14 +41,14 @@ type Stager struct {
 	runner    *workflow.Runner
 	dirs      Directories
 	mounts    Mounter
-	hub       *Hub
+	notifier  *Notifier
 	events    EventRecorder
 	node      string
 	boot      pavdir.Boot
 	version   string
 	templates *template.Evaluator
 	inflight  *inflight
-	troubles  *troubles
+	attempts  *attemptTracker
 	settling  *settling
 	room      *room
 	workflows *metrics.Workflows
@@ -72,7 +72,7 @@ type Config struct {
 	Catalogue Catalogue
 	Dirs      Directories
 	Mounts    Mounter
-	Hub       *Hub
+	Notifier  *Notifier
 	Events    EventRecorder
 	Templates *template.Evaluator
 
@@ -98,8 +98,8 @@ func New(c Config) *Stager {
 	}
 	return &Stager{
 		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
-		hub: c.Hub, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
-		troubles: newTroubles(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now, clusterTime: c.ClusterTime,
+		notifier: c.Notifier, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
+		attempts: newAttemptTracker(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now, clusterTime: c.ClusterTime,
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 		return err
 	}
 	for _, name := range s.namesOf(of) {
-		s.troubles.forget(name)
+		s.attempts.forget(name)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (s *Stager) newTask(of Subject, mode corev1.PersistentVolumeMode) *task {
 
 // run takes steps until nothing is left to do, or ctx ends.
 func (t *task) run(ctx context.Context, decide func(observation) step) error {
-	woken, unsubscribe := t.hub.subscribe(t.namesOf(t.Subject)...)
+	woken, unsubscribe := t.notifier.subscribe(t.namesOf(t.Subject)...)
 	defer unsubscribe()
 
 	for {
@@ -234,7 +234,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			}
 			next = decide(o)
 		}
-		next = orTell(o, next)
+		next = orReport(o, next)
 		if next == stepDone {
 			return nil
 		}

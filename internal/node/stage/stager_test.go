@@ -50,15 +50,15 @@ func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T
 }
 
 func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
-	hub := NewHub()
-	woken, end := hub.subscribe("a", "b")
-	hub.Wake("c")
+	notifier := NewNotifier()
+	woken, end := notifier.subscribe("a", "b")
+	notifier.Wake("c")
 	select {
 	case <-woken:
 		t.Error("woken for another stage")
 	default:
 	}
-	for _, wake := range []func(){func() { hub.Wake("a") }, func() { hub.Wake("b") }, hub.WakeAll} {
+	for _, wake := range []func(){func() { notifier.Wake("a") }, func() { notifier.Wake("b") }, notifier.WakeAll} {
 		wake()
 		wake() // must not block
 		select {
@@ -68,10 +68,10 @@ func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
 		}
 	}
 	end()
-	if len(hub.waiters) != 0 {
-		t.Errorf("waiters are left: %v", hub.waiters)
+	if len(notifier.waiters) != 0 {
+		t.Errorf("waiters are left: %v", notifier.waiters)
 	}
-	hub.Wake("a")
+	notifier.Wake("a")
 }
 
 func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
@@ -136,7 +136,7 @@ func TestVolumeNameIn(t *testing.T) {
 }
 
 func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
-	known, now := &trouble{}, time.Now()
+	known, now := &attemptProblems{}, time.Now()
 	steps := []struct {
 		reason, pod, cause string
 		after              time.Duration
@@ -144,13 +144,13 @@ func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
 		in                 time.Duration
 	}{
 		{reason: "nothing is wrong"},
-		{reason: "it may pass", cause: "image", in: tolerance},
-		{reason: "another cause does not begin anew", cause: "back-off", after: time.Second, in: tolerance - time.Second},
-		{reason: "it does not pass", cause: "image", after: tolerance - time.Second, untold: true},
+		{reason: "it may pass", cause: "image", in: reportDelay},
+		{reason: "another cause does not begin anew", cause: "back-off", after: time.Second, in: reportDelay - time.Second},
+		{reason: "it does not pass", cause: "image", after: reportDelay - time.Second, untold: true},
 		{reason: "once is enough", cause: "image", after: time.Second},
 		{reason: "the other cause is told too", cause: "back-off", untold: true},
 		{reason: "it has passed"},
-		{reason: "another pod begins anew", pod: "next", cause: "image", in: tolerance},
+		{reason: "another pod begins anew", pod: "next", cause: "image", in: reportDelay},
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)

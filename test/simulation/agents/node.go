@@ -64,11 +64,11 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	cluster := newClock(n.Clock)
 	client := &world.Client{World: n.World, By: n.Name, Life: ctx, Hears: cluster.Heard}
 	mgr := world.NewManager(n.view, client)
-	hub := stage.NewHub()
-	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, hub.Wake)
+	notifier := stage.NewNotifier()
+	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, notifier.Wake)
 	reader := reconcile.RetryingWatcher{WithWatch: client}
 	stager := stage.New(stage.Config{
-		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Hub: hub,
+		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Notifier: notifier,
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
 		ClusterTime: cluster.Now,
 	})
@@ -77,7 +77,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), ClusterTime: cluster.Now,
 	})
 	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), logr.Discard())
-	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, hub))}
+	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier))}
 	n.serve = func(driver string) csi.NodeServer {
 		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))
 	}
@@ -87,10 +87,10 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := mgr.Add(watcher); err != nil {
 		return err
 	}
-	if err := monitor.WatchPods(ctx, mgr, hub, watcher); err != nil {
+	if err := monitor.WatchPods(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
-	if err := monitor.WatchRetries(ctx, mgr, hub, watcher); err != nil {
+	if err := monitor.WatchRetries(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -2,27 +2,27 @@ package stage
 
 import "sync"
 
-// Hub wakes the calls that wait for something about a stage: a pod's change, /pav/ready, the end of
+// Notifier wakes the calls that wait for something about a stage: a pod's change, /pav/ready, the end of
 // a mount. A wake-up says only that it is worth looking again.
-type Hub struct {
+type Notifier struct {
 	mu      sync.Mutex
 	waiters map[string]map[chan struct{}]struct{}
 }
 
-// NewHub returns a Hub that nobody waits on.
-func NewHub() *Hub {
-	return &Hub{waiters: map[string]map[chan struct{}]struct{}{}}
+// NewNotifier returns a Notifier without subscribers.
+func NewNotifier() *Notifier {
+	return &Notifier{waiters: map[string]map[chan struct{}]struct{}{}}
 }
 
 // Wake wakes whoever waits for the stage. It never blocks.
-func (h *Hub) Wake(stage string) {
+func (h *Notifier) Wake(stage string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wake(h.waiters[stage])
 }
 
 // WakeAll wakes everybody, where it cannot be told which stage has changed. It never blocks.
-func (h *Hub) WakeAll() {
+func (h *Notifier) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, waiters := range h.waiters {
@@ -41,7 +41,7 @@ func wake(waiters map[chan struct{}]struct{}) {
 
 // subscribe returns a channel that has an element when one of the stages was woken since the last
 // receive. The returned function ends that.
-func (h *Hub) subscribe(stages ...string) (<-chan struct{}, func()) {
+func (h *Notifier) subscribe(stages ...string) (<-chan struct{}, func()) {
 	waiter := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,16 +30,16 @@ func volumeNameIn(target string) string {
 	return ""
 }
 
-// refuseTwins refuses a volume that several persistent volumes stand for: what one of them promises, as
+// rejectDuplicatePVs refuses a volume that several persistent volumes stand for: what one of them promises, as
 // that one node or one pod has it, another breaks. All their claims hear of it.
-func (s *Stager) refuseTwins(ctx context.Context, v Volume, names []string) error {
+func (s *Stager) rejectDuplicatePVs(ctx context.Context, v Volume, names []string) error {
 	names = slices.Sorted(slices.Values(names))
 	refusal := fmt.Errorf("persistent volumes %q have the same driver %q and handle; a volume can have but one: delete the others", names, v.Driver)
 	for _, name := range names {
 		volume := &corev1.PersistentVolume{}
 		// This is for telling only, and must not keep anyone from the refusal.
 		if _, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume); err == nil {
-			s.tellClaimOf(volume, refusal)
+			s.reportToClaimOf(volume, refusal)
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, refusal)
@@ -48,14 +48,14 @@ func (s *Stager) refuseTwins(ctx context.Context, v Volume, names []string) erro
 // errOutlived means that a volume is staged for a persistent volume that has gone, and another one stands for it.
 var errOutlived = errors.New("it is staged for a persistent volume that is gone")
 
-// refuseTwin refuses a volume that is staged for one persistent volume, and asked for by another; with
+// rejectDuplicatePV refuses a volume that is staged for one persistent volume, and asked for by another; with
 // errOutlived where the first has gone.
-func (s *Stager) refuseTwin(ctx context.Context, v Volume, staged, asked string) error {
+func (s *Stager) rejectDuplicatePV(ctx context.Context, v Volume, staged, asked string) error {
 	there, err := s.volumeNow(ctx, v, staged)
 	if err == nil && there == nil {
 		return fmt.Errorf("%w: %w: %q, and asked for by %q", ErrBusy, errOutlived, staged, asked)
 	}
-	return s.refuseTwins(ctx, v, []string{staged, asked})
+	return s.rejectDuplicatePVs(ctx, v, []string{staged, asked})
 }
 
 // volumeNow returns a persistent volume if there is one of that name, and it has the driver and handle.
@@ -91,7 +91,7 @@ func (t *task) observeVolume(ctx context.Context, o *observation) error {
 		}
 		o.occupied = len(clients) > 0
 	}
-	o.outlived = !o.occupied || name != t.stage.Spec.VolumeName
+	o.pvReplaced = !o.occupied || name != t.stage.Spec.VolumeName
 	return nil
 }
 
@@ -123,14 +123,14 @@ func (t *task) successor(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// outlived ends the call where clients have a volume of a persistent volume that has gone.
-func (t *task) outlived(context.Context) error {
+// pvReplaced ends the call where clients have a volume of a persistent volume that has gone.
+func (t *task) pvReplaced(context.Context) error {
 	return fmt.Errorf("%w: %w: %q, of which pods of this node still have it; delete them first", ErrBusy, errOutlived, t.stage.Spec.VolumeName)
 }
 
-// tellClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged, unless that
+// reportToClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged, unless that
 // was told a short time ago: kubelet repeats its call.
-func (s *Stager) tellClaimOf(volume *corev1.PersistentVolume, reason error) {
+func (s *Stager) reportToClaimOf(volume *corev1.PersistentVolume, reason error) {
 	ref := volume.Spec.ClaimRef
 	if ref == nil {
 		return

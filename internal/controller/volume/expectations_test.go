@@ -3,7 +3,7 @@ package volume
 import "testing"
 
 func TestWritten(t *testing.T) {
-	w := &written{}
+	w := &expectations{}
 	if w.isOld("a", "1") {
 		t.Error("a version that nobody replaced is old")
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observed is all that the decision about a volume depends on.
-type observed struct {
+// snapshot is all that the decision about a volume depends on.
+type snapshot struct {
 	volume *pavv1.PavVolume
 
 	// now is when it was observed.
@@ -96,23 +96,23 @@ func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claim
 }
 
 // pending says whether the volume is in the making: no PersistentVolume was ever seen.
-func (o observed) pending() bool {
+func (o snapshot) pending() bool {
 	phase := o.volume.Status.Phase
 	return phase == "" || phase == pavv1.VolumePending
 }
 
 // deleting says whether somebody asked for the PavVolume to be deleted.
-func (o observed) deleting() bool { return o.volume.DeletionTimestamp != nil }
+func (o snapshot) deleting() bool { return o.volume.DeletionTimestamp != nil }
 
 // unwanted says whether nobody waits for a volume in the making any more, or nobody can make it.
-func (o observed) unwanted() bool {
+func (o snapshot) unwanted() bool {
 	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
 		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
 }
 
 // ownPV returns the PersistentVolume if it is the volume's, or nil. A claim of another name may be
 // bound to it by now, but driver and handle never change.
-func (o observed) ownPV() *corev1.PersistentVolume {
+func (o snapshot) ownPV() *corev1.PersistentVolume {
 	if o.pv == nil || o.pv.Spec.CSI == nil || o.pv.Spec.CSI.Driver != o.volume.Spec.Provisioner {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (o observed) ownPV() *corev1.PersistentVolume {
 // wrote says whether a PersistentVolume of the name of a volume in the making is the one that PaV wrote. It
 // need not be the claim's any more: a volume populator gives it to another claim, whose data it has from then
 // on, whether or not its writing is on record by then.
-func (o observed) wrote(pv *corev1.PersistentVolume) bool {
+func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
 	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == o.volume.Spec.ClaimRef.UID {
 		return true
 	}
@@ -139,7 +139,7 @@ func (o observed) wrote(pv *corev1.PersistentVolume) bool {
 //
 // Protocol: "External deleters MUST watch for PV changes. When pv.Status.Phase == Released …". One
 // that was deleted before it was bound never gets there, as nothing binds it any more.
-func (o observed) released(pv *corev1.PersistentVolume) bool {
+func (o snapshot) released(pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase == corev1.VolumeReleased {
 		return true
 	}
@@ -157,13 +157,13 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 // reclaimed says whether an administrator has asked, by the reclaim policy of the PavVolume, for a
 // retained volume to be deleted after all: while a volume is retained, the policies of both were Retain. Where the
 // PersistentVolume has the finalizer, its policy was Delete for a while, and the PavVolume's came from there.
-func (o observed) reclaimed(pv *corev1.PersistentVolume) bool {
+func (o snapshot) reclaimed(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeRetained && policyOf(pv) != corev1.PersistentVolumeReclaimDelete &&
 		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
 // retainedMeanwhile says whether the reclaim policy is not Delete any more.
-func (o observed) retainedMeanwhile() bool {
+func (o snapshot) retainedMeanwhile() bool {
 	if pv := o.ownPV(); pv != nil {
 		return policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 	}
@@ -171,7 +171,7 @@ func (o observed) retainedMeanwhile() bool {
 }
 
 // pod returns the pod of the present step, or nil.
-func (o observed) pod() *corev1.Pod {
+func (o snapshot) pod() *corev1.Pod {
 	ref := o.volume.Status.Pod
 	if ref == nil {
 		return nil
@@ -193,7 +193,7 @@ func podNamed(pods []corev1.Pod, namespace, name string) *corev1.Pod {
 }
 
 // unrecorded says whether the pod of the present step exists, and the ledger does not say so yet.
-func (o observed) unrecorded() bool {
+func (o snapshot) unrecorded() bool {
 	return o.volume.Status.Pod != nil && o.volume.Status.Pod.UID == "" && o.pod() != nil
 }
 
@@ -230,7 +230,7 @@ const (
 // reported all the same, and again when they come. What a pod that succeeded left is waited for as long as its node exists.
 const reportPatience = 5 * time.Second
 
-func (o observed) progress() progress {
+func (o snapshot) progress() progress {
 	ref, pod := o.volume.Status.Pod, o.pod()
 	switch {
 	case ref == nil:
@@ -259,23 +259,23 @@ func (o observed) progress() progress {
 }
 
 // begun reports whether the pod of the present step was created, as far as is known.
-func (o observed) begun() bool {
+func (o snapshot) begun() bool {
 	p := o.progress()
 	return p != podNone && p != podIntended
 }
 
 // mayTell says whether something that matters may come from the node of a pod that is over: what a
 // creation pod that succeeded left in /pav, or the last words of one that failed.
-func (o observed) mayTell(pod *corev1.Pod) bool {
+func (o snapshot) mayTell(pod *corev1.Pod) bool {
 	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told || !workflow.Started(pod) {
 		return false
 	}
 	return pod.Status.Phase == corev1.PodFailed || o.volume.Status.Step == pavv1.StepCreating
 }
 
-// lateWords returns a recorded failure as it is to be recorded by now: with the pod's last words, which
+// lateMessage returns a recorded failure as it is to be recorded by now: with the pod's last words, which
 // came when it was on record already. It returns nil where there is no such failure.
-func (o observed) lateWords() *pavv1.WorkflowFailure {
+func (o snapshot) lateMessage() *pavv1.WorkflowFailure {
 	for _, failure := range []*pavv1.WorkflowFailure{o.volume.Status.Failure, o.volume.Status.DeletionFailure} {
 		if failure == nil {
 			continue
@@ -284,7 +284,7 @@ func (o observed) lateWords() *pavv1.WorkflowFailure {
 		if pod == nil || workflow.Observe(pod) != workflow.Failed {
 			continue
 		}
-		without, told := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, lastWords(pod))
+		without, told := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, podErrorMessage(pod))
 		if failure.Message == without.Message && failure.Message != told.Message {
 			told.Time = failure.Time
 			return told
@@ -293,8 +293,8 @@ func (o observed) lateWords() *pavv1.WorkflowFailure {
 	return nil
 }
 
-// lastWords returns what the node has told that a pod wrote to /pav/error, or "".
-func lastWords(pod *corev1.Pod) string {
+// podErrorMessage returns what the node has told that a pod wrote to /pav/error, or "".
+func podErrorMessage(pod *corev1.Pod) string {
 	if result, err := workflow.ResultOf(pod); err == nil && result != nil {
 		return result.Error
 	}
@@ -323,12 +323,12 @@ func endOf(pod *corev1.Pod) time.Time {
 
 // nothingToDelete says whether the definition has nothing to do about a volume that is to be deleted,
 // and no node has it staged.
-func (o observed) nothingToDelete() bool {
+func (o snapshot) nothingToDelete() bool {
 	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
 }
 
 // irrevocable says whether a deletion pod may have begun to delete the storage.
-func (o observed) irrevocable() bool {
+func (o snapshot) irrevocable() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepDeleted:
 		return true

@@ -26,8 +26,8 @@ func TestObserve_FindsAnotherPersistentVolumeInThePlaceOfTheStages(t *testing.T)
 		"none":                               {want: stepDone},
 		"a twin":                             {volumes: []string{"pv", "twin"}, want: stepDone},
 		"another one":                        {volumes: []string{"new"}, want: stepRevert},
-		"another one, and a client":          {volumes: []string{"new"}, published: true, want: stepOutlived},
-		"another one, and a client's stage":  {volumes: []string{"new"}, claimOnly: true, want: stepOutlived},
+		"another one, and a client":          {volumes: []string{"new"}, published: true, want: stepPVReplaced},
+		"another one, and a client's stage":  {volumes: []string{"new"}, claimOnly: true, want: stepPVReplaced},
 		"another one, but nobody asks":       {volumes: []string{"new"}, unasked: true, want: stepDone},
 		"another one of the name":            {volumes: []string{"pv"}, change: renew, want: stepRevert},
 		"another of the name, and a client":  {volumes: []string{"pv"}, change: renew, published: true, want: stepDone},
@@ -70,11 +70,11 @@ func TestRefuseTwin_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	a := n.withVolumes(v, "pv", "new")
-	if err := n.stager.refuseTwin(t.Context(), v, "pv", "new"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `["new" "pv"]`) {
+	if err := n.stager.rejectDuplicatePV(t.Context(), v, "pv", "new"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `["new" "pv"]`) {
 		t.Errorf("both are there: got %v, want ErrRefused", err)
 	}
 	delete(a.volumes, "pv")
-	if err := n.stager.refuseTwin(t.Context(), v, "pv", "new"); !errors.Is(err, ErrBusy) || !errors.Is(err, errOutlived) || strings.Contains(err.Error(), "delete") {
+	if err := n.stager.rejectDuplicatePV(t.Context(), v, "pv", "new"); !errors.Is(err, ErrBusy) || !errors.Is(err, errOutlived) || strings.Contains(err.Error(), "delete") {
 		t.Errorf("the first has gone: got %v, want ErrBusy", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
 	a := n.withVolumes(v, "pv", "new")
 	a.volumes["pv"].Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "claim-uid"}
 	for range 30 {
-		if err := n.stager.refuseTwins(t.Context(), v, []string{"pv", "new"}); !errors.Is(err, ErrRefused) {
+		if err := n.stager.rejectDuplicatePVs(t.Context(), v, []string{"pv", "new"}); !errors.Is(err, ErrRefused) {
 			t.Fatalf("got %v, want ErrRefused", err)
 		}
 	}

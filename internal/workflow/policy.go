@@ -34,8 +34,8 @@ const (
 	daemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 )
 
-// Fence is what PaV decides about a workflow pod, whatever its template says.
-type Fence struct {
+// PodPolicy is what PaV decides about a workflow pod, whatever its template says.
+type PodPolicy struct {
 	// Workflow is the value of pavv1.WorkflowLabel.
 	Workflow string
 
@@ -59,12 +59,12 @@ type Fence struct {
 	Avoid []string
 }
 
-// maxTerms is how many alternatives a template's node affinity and Fence.Within may make together.
+// maxTerms is how many alternatives a template's node affinity and PodPolicy.Within may make together.
 const maxTerms = 100
 
-// Build returns the pod for an evaluated pod template, inside its fence. Field is the template's
+// Build returns the pod for an evaluated pod template, with its PodPolicy. Field is the template's
 // path, which errors begin with.
-func Build(field string, rendered map[string]any, fence Fence) (*corev1.Pod, error) {
+func Build(field string, rendered map[string]any, fence PodPolicy) (*corev1.Pod, error) {
 	template, err := decodeTemplate(field, rendered)
 	if err != nil {
 		return nil, err

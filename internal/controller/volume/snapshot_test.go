@@ -47,7 +47,7 @@ func TestLateWords(t *testing.T) {
 	after := func(step pavv1.VolumeStep, before []func(*corev1.Pod), changes ...func(*corev1.Pod)) *state {
 		s := at(step).pod(9, append([]func(*corev1.Pod){ended(failed, 6)}, before...)...)
 		pod := &s.o.pods[0]
-		failure := failureOf(workflows[step], pod, lastWords(pod))
+		failure := failureOf(workflows[step], pod, podErrorMessage(pod))
 		failure.Time = ago(1)
 		if step == pavv1.StepReverting {
 			s.o.volume.Status.DeletionFailure = failure
@@ -76,13 +76,13 @@ func TestLateWords(t *testing.T) {
 		"as many words as there may be":   {state: after(pavv1.StepCreating, nil, says(`{"error": "`+strings.Repeat("x", 9000)+`"}`)), want: "xxx"},
 		"another pod":                     {state: after(pavv1.StepCreating, nil, full, func(pod *corev1.Pod) { pod.Name = "next" })},
 		"a pod that succeeded":            {state: after(pavv1.StepCreating, nil, full, ended(corev1.PodSucceeded, 6))},
-		"a failure that is not the pod's": {state: after(pavv1.StepCreating, nil, full).with(func(o *observed) { o.volume.Status.Failure.Message = "/pav/handle is empty" })},
+		"a failure that is not the pod's": {state: after(pavv1.StepCreating, nil, full).with(func(o *snapshot) { o.volume.Status.Failure.Message = "/pav/handle is empty" })},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := test.state.o.lateWords()
+			got := test.state.o.lateMessage()
 			if got == nil {
-				if test.want != "" || decide(test.state.o).step == stepRecordWords {
+				if test.want != "" || decide(test.state.o).step == stepRecordLateMessage {
 					t.Errorf("got nothing, want %q", test.want)
 				}
 				return
@@ -90,7 +90,7 @@ func TestLateWords(t *testing.T) {
 			if test.want == "" || !strings.Contains(got.Message, test.want) || !got.Time.Equal(new(ago(1))) {
 				t.Errorf("got %+v, want %q", got, test.want)
 			}
-			if next := decide(test.state.o).step; next != stepRecordWords {
+			if next := decide(test.state.o).step; next != stepRecordLateMessage {
 				t.Errorf("got step %s", next)
 			}
 			// Once recorded, they are no news.
@@ -99,7 +99,7 @@ func TestLateWords(t *testing.T) {
 			} else {
 				status.DeletionFailure = got
 			}
-			if again := test.state.o.lateWords(); again != nil {
+			if again := test.state.o.lateMessage(); again != nil {
 				t.Errorf("recorded, they are late again: %+v", again)
 			}
 		})

@@ -111,8 +111,8 @@ func storedVolume(plain, claim map[string]any) {
 	set(plain, string(corev1.VolumeBound), "status", "phase")
 }
 
-// madeUpNode returns a node of that name.
-func madeUpNode(name string) map[string]any {
+// placeholderNode returns a node of that name.
+func placeholderNode(name string) map[string]any {
 	node := map[string]any{
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{"name": name, "labels": map[string]any{
@@ -174,11 +174,11 @@ func madeUpVolume(p *pavv1.PavProvisioner, claim map[string]any, handle string) 
 	}
 }
 
-// wishes are what a made-up claim asks for.
-type wishes struct{ volumeMode, accessMode, capacity string }
+// requestedVolume are what a made-up claim asks for.
+type requestedVolume struct{ volumeMode, accessMode, capacity string }
 
-func wish(p *pavv1.PavProvisioner) wishes {
-	w := wishes{string(corev1.PersistentVolumeFilesystem), string(corev1.ReadWriteOnce), "1Gi"}
+func wish(p *pavv1.PavProvisioner) requestedVolume {
+	w := requestedVolume{string(corev1.PersistentVolumeFilesystem), string(corev1.ReadWriteOnce), "1Gi"}
 	v := p.Spec.VolumeValidation
 	if v == nil {
 		return w

@@ -2,15 +2,15 @@ package volume
 
 import "sync"
 
-// written keeps, of each volume, the resource versions that this agent's own writes have replaced and
+// expectations keeps, of each volume, the resource versions that this agent's own writes have replaced and
 // that the cache may still show: a decision on one of them has been made before.
-type written struct {
+type expectations struct {
 	mu       sync.Mutex
 	replaced map[string]map[string]bool // by volume and version
 }
 
 // replace notes that a write has replaced a version by the next; the two are one where it changed nothing.
-func (w *written) replace(volume, version, next string) {
+func (w *expectations) replace(volume, version, next string) {
 	if version == next {
 		return
 	}
@@ -26,7 +26,7 @@ func (w *written) replace(volume, version, next string) {
 }
 
 // isOld says whether a version that the cache shows was replaced. If not, the cache has caught up.
-func (w *written) isOld(volume, version string) bool {
+func (w *expectations) isOld(volume, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.replaced[volume][version] {
@@ -37,7 +37,7 @@ func (w *written) isOld(volume, version string) bool {
 }
 
 // forget forgets a volume that is gone.
-func (w *written) forget(volume string) {
+func (w *expectations) forget(volume string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.replaced, volume)
