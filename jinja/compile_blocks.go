@@ -188,7 +188,7 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 	}, nil
 }
 
-// selectsNothing says whether an include chooses of an empty list.
+// selectsNothing reports whether an include chooses of an empty list.
 func selectsNothing(r *run, name py.Value) (bool, error) {
 	if _, ok := py.TextOf(name); ok || isUndefined(name) {
 		return false, nil

@@ -22,7 +22,7 @@ func (c *compiler) expression(node syntax.Expr, f *frame) (expr, error) {
 	return compiled, err
 }
 
-// isComputed says whether Jinja tries to evaluate the expression, with all in it, before a render.
+// isComputed reports whether Jinja tries to evaluate the expression, with all in it, before a render.
 func isComputed(node syntax.Expr) bool {
 	switch node.(type) {
 	case *syntax.Const, *syntax.Name, *syntax.Tuple, *syntax.List, *syntax.Dict, *syntax.Slice:

@@ -41,7 +41,7 @@ func (c *compiler) binary(e *syntax.Binary, f *frame) (expr, error) {
 	}}, nil
 }
 
-// isNegative says whether an expression is written into Jinja's code as a number with a minus.
+// isNegative reports whether an expression is written into Jinja's code as a number with a minus.
 func (c *compiler) isNegative(e expr) bool {
 	if c.volatile || !e.replayed() {
 		return false

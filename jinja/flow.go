@@ -76,7 +76,7 @@ func trace(tree *syntax.Template, n *notes, absent *absence, q Question) ([]Path
 	return t.results()
 }
 
-// readsAny says whether the template reads what is to be traced.
+// readsAny reports whether the template reads what is to be traced.
 func (n *notes) readsAny(q Question) bool {
 	for _, read := range n.reads {
 		if q.Objects[read.Name] || q.Functions[read.Name] {

@@ -36,10 +36,10 @@ func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), eval
 	return expr{constant: value, eval: replay(value, evaluate)}
 }
 
-// replayed says whether Jinja writes the value into its code instead of the expression.
+// replayed reports whether Jinja writes the value into its code instead of the expression.
 func (e expr) replayed() bool { return e.constant != nil && isLiteral(e.constant) }
 
-// isLiteral says whether Python's repr of value is code that makes it again.
+// isLiteral reports whether Python's repr of value is code that makes it again.
 func isLiteral(value py.Value) bool {
 	switch v := value.(type) {
 	case py.None, py.Bool, py.Int, py.Float, py.Str, py.Markup, *py.Range:
@@ -61,7 +61,7 @@ func isLiteral(value py.Value) bool {
 
 func isNoLiteral(value py.Value) bool { return !isLiteral(value) }
 
-// isSmall says whether a constant is worth keeping: a template in the cache holds its constants.
+// isSmall reports whether a constant is worth keeping: a template in the cache holds its constants.
 func isSmall(value py.Value) bool {
 	const bytes = 16 << 10
 	return weigh(value, bytes) >= 0
@@ -124,7 +124,7 @@ func replay(value py.Value, evaluate eval) eval {
 	return func(*run) (py.Value, error) { return value, nil }
 }
 
-// isFinite says whether Jinja can write the literal into its code: infinity and NaN are names there, of nothing.
+// isFinite reports whether Jinja can write the literal into its code: infinity and NaN are names there, of nothing.
 func isFinite(value py.Value) bool {
 	switch v := value.(type) {
 	case py.Float:

@@ -86,7 +86,7 @@ func (a *absence) asks(test syntax.Node) condition {
 	return found
 }
 
-// mayLack says whether another template in the same place may have no such name, or this one.
+// mayLack reports whether another template in the same place may have no such name, or this one.
 func (a *absence) mayLack(name *syntax.Name) bool {
 	return a.question.Objects[name.Name] || a.unknown[name]
 }

@@ -45,7 +45,7 @@ func lastSet(name string, body []syntax.Stmt) (wrong []*Error, sets bool) {
 	return wrong, sets
 }
 
-// setOf says whether a statement sets a variable, where, and whether that is to something that is never a boolean.
+// setOf reports whether a statement sets a variable, where, and whether that is to something that is never a boolean.
 func setOf(name string, statement syntax.Stmt) (pos syntax.Pos, wrong, sets bool) {
 	switch s := statement.(type) {
 	case *syntax.Assign:

@@ -13,7 +13,7 @@ func main() {
 	}
 }
 
-// run writes the page about the CRDs in a folder, and about what is compiled into this program.
+// run writes the page about the CRDs in a directory, and about what is compiled into this program.
 func run(crds, page string) error {
 	var text bytes.Buffer
 	text.WriteString(head)

@@ -118,12 +118,12 @@ func parse(text []byte) *x509.Certificate {
 	return certificate
 }
 
-// trusts says whether a bundle of PEM texts has a certificate, which is one of them.
+// trusts reports whether a bundle of PEM texts has a certificate, which is one of them.
 func trusts(bundle, certificate []byte) bool {
 	return len(certificate) > 0 && bytes.Contains(bundle, bytes.TrimSpace(certificate))
 }
 
-// expired says whether a certificate's time is over, or cannot be told.
+// expired reports whether a certificate's time is over, or cannot be told.
 func expired(text []byte, now time.Time) bool {
 	certificate := parse(text)
 	return certificate == nil || now.After(certificate.NotAfter)

@@ -81,7 +81,7 @@ func decode(raw []byte) (map[string]any, error) {
 	return object, err
 }
 
-// passes says whether a request is none to judge. The webhook's configuration says the same, so that these do
+// passes reports whether a request is none to judge. The webhook's configuration says the same, so that these do
 // not even need an agent that runs; but it can be edited.
 func passes(operation admissionv1.Operation, object, old map[string]any) bool {
 	switch operation {
@@ -95,7 +95,7 @@ func passes(operation admissionv1.Operation, object, old map[string]any) bool {
 	}
 }
 
-// name says whether a driver that is not PaV's has the name of a new provisioner.
+// name reports whether a driver that is not PaV's has the name of a new provisioner.
 func (h *Handler) name(ctx context.Context, object map[string]any) []definition.Finding {
 	name := (&unstructured.Unstructured{Object: object}).GetName()
 	if name == "" {

@@ -123,12 +123,12 @@ func (i *issuer) decideAuthority(s snapshot) plan {
 	return plan{step: useAuthority}
 }
 
-// hasAuthority says whether the Secret has an authority that need not be replaced yet.
+// hasAuthority reports whether the Secret has an authority that need not be replaced yet.
 func (i *issuer) hasAuthority(s snapshot) bool {
 	return i.isGood(s.secret, keyCA, keyCAKey, s.now.Add(i.lifetimes.Ahead))
 }
 
-// isGood says whether the Secret has a certificate of its authority that will still be good at a time.
+// isGood reports whether the Secret has a certificate of its authority that will still be good at a time.
 func (i *issuer) isGood(secret keys, certificate, key string, at time.Time) bool {
 	name, usages := i.rotator.DNSName, i.rotator.ExtKeyUsages
 	if certificate == keyCA {

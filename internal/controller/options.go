@@ -20,7 +20,7 @@ type Options struct {
 	// Namespace is the agent's own; the leader's Lease is in it.
 	Namespace string
 
-	// LeaderElect says whether to wait for leadership before reconciling. Without it, nobody else may run.
+	// LeaderElect reports whether to wait for leadership before reconciling. Without it, nobody else may run.
 	LeaderElect bool
 
 	// LeaseDuration is how long a leader that is not heard of any more stays one. The others follow from it.
@@ -121,7 +121,7 @@ func (o *Options) Validate() error {
 	return errors.Join(append(problems, observability.ValidateProfiling(o.ProfilingAddress), o.Templates.Validate())...)
 }
 
-// serves says whether the agent serves the webhook.
+// serves reports whether the agent serves the webhook.
 func (o *Options) serves() bool {
 	return o.WebhookAddress != "0"
 }

@@ -97,7 +97,7 @@ func (c *check) add(f Finding) {
 	}
 }
 
-// over says whether nothing more is to be looked at, which it tells of if that is for lack of time.
+// over reports whether nothing more is to be looked at, which it tells of if that is for lack of time.
 func (c *check) over(field string) bool {
 	if !c.late && !c.full() && time.Now().After(c.deadline) {
 		c.giveUp(field)
@@ -105,7 +105,7 @@ func (c *check) over(field string) bool {
 	return c.late || c.full()
 }
 
-// full says whether there are more errors than are told.
+// full reports whether there are more errors than are told.
 func (c *check) full() bool { return c.said[Error] > maxFindings }
 
 // giveUp tells that not all from a field on was looked at. There is always room for that.

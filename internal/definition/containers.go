@@ -67,7 +67,7 @@ func (p *pod) image(image node) {
 	}
 }
 
-// isPinned says whether an image has a tag that is not "latest", or a digest.
+// isPinned reports whether an image has a tag that is not "latest", or a digest.
 func isPinned(image string) bool {
 	if strings.Contains(image, "@") {
 		return true

@@ -49,7 +49,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: line %d, column %d: %s", f.Field, f.Line, f.Column, f.Message)
 }
 
-// Late says whether there was no time to look at all of a definition.
+// Late reports whether there was no time to look at all of a definition.
 func Late(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Late })
 }

@@ -35,19 +35,19 @@ func (n node) text() (string, bool) {
 	return text, ok && !hasTemplate(text)
 }
 
-// isMapping says whether there is a mapping.
+// isMapping reports whether there is a mapping.
 func (n node) isMapping() bool {
 	_, ok := n.value.(map[string]any)
 	return ok
 }
 
-// isThere says whether there surely is a value: a template may yield null, or an empty text.
+// isThere reports whether there surely is a value: a template may yield null, or an empty text.
 func (n node) isThere() bool {
 	text, isText := n.value.(string)
 	return n.value != nil && (!isText || !hasTemplate(text))
 }
 
-// isKnownList says whether items are all of a list, or there is nothing; but not a template that may become one.
+// isKnownList reports whether items are all of a list, or there is nothing; but not a template that may become one.
 func (n node) isKnownList() bool {
 	list, ok := n.value.([]any)
 	return ok && len(list) <= maxItems || n.value == nil

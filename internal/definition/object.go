@@ -102,7 +102,7 @@ func (c *check) modes(spec map[string]any) {
 	}
 }
 
-// created says whether volumes that are provisioned dynamically can get a capacity.
+// created reports whether volumes that are provisioned dynamically can get a capacity.
 func (c *check) created(spec map[string]any) {
 	creation, isMapping := spec["volumeCreation"].(map[string]any)
 	if !isMapping && spec["volumeCreation"] != nil || creation["capacity"] != nil || creation["podTemplate"] != nil {
@@ -172,7 +172,7 @@ func mayBePrivileged(spec node) bool {
 	return false
 }
 
-// isPrivileged says whether a container of a pod template is surely privileged.
+// isPrivileged reports whether a container of a pod template is surely privileged.
 func isPrivileged(pod any) bool {
 	spec := node{value: pod}.key("spec")
 	for _, list := range []string{"containers", "initContainers"} {

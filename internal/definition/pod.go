@@ -99,7 +99,7 @@ func (p *pod) placement() {
 	p.labels(p.spec.key("nodeSelector"))
 }
 
-// quiet says whether the pod runs in the claim's own namespace, so that what it names there is the tenant's anyway.
+// quiet reports whether the pod runs in the claim's own namespace, so that what it names there is the tenant's anyway.
 func (p *pod) quiet() bool {
 	text, _ := p.template.key("metadata").key("namespace").value.(string)
 	return strings.Join(strings.Fields(text), "") == "{{pvc.metadata.namespace}}"

@@ -54,7 +54,7 @@ func texts[T ~string](values ...T) []string {
 	return list
 }
 
-// isScalar says whether values of a type are single ones, whatever Go makes of them.
+// isScalar reports whether values of a type are single ones, whatever Go makes of them.
 func isScalar(typ reflect.Type) bool {
 	switch typ {
 	case quantityType, portType, timeType:
@@ -72,7 +72,7 @@ func isScalar(typ reflect.Type) bool {
 	}
 }
 
-// takesText says whether a text is a value of the type.
+// takesText reports whether a text is a value of the type.
 func takesText(typ reflect.Type) bool {
 	switch {
 	case typ == quantityType, typ == portType, typ == timeType, typ == templateType:
@@ -119,7 +119,7 @@ func (w *walker) notOneOf(field, text string, known []string) {
 	w.check.errorf(field, "%s is none of %s%s", quote(text), strings.Join(known, ", "), hint)
 }
 
-// fits says whether a value is of the kind that a type is of.
+// fits reports whether a value is of the kind that a type is of.
 func fits(typ reflect.Type, value any) bool {
 	_, isText := value.(string)
 	_, isInteger := integer(value)
@@ -174,7 +174,7 @@ func inRange(typ reflect.Type, value any) bool {
 // hugeExponent is what makes arithmetics of a quantity take forever.
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
-// quantity says whether a text or a number is a quantity.
+// quantity reports whether a text or a number is a quantity.
 func (w *walker) quantity(field string, value any) bool {
 	text := fmt.Sprint(value)
 	const longest = 64

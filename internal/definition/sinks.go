@@ -57,7 +57,7 @@ func (p *pod) reached(field string, s sink, flows []template.Flow) {
 	}
 }
 
-// mayChoose says whether a tenant can choose something by a value. Names that tenants give their claims, and
+// mayChoose reports whether a tenant can choose something by a value. Names that tenants give their claims, and
 // names of objects in claims, are safe for shells but choose among the names of other objects.
 func mayChoose(s sink, flow template.Flow) bool {
 	if !flow.Safe {

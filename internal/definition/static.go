@@ -98,7 +98,7 @@ func evaluated(value any) any {
 	}
 }
 
-// hasTemplate says whether Jinja evaluates anything in the text. Line breaks, of which [evaluated] tells,
+// hasTemplate reports whether Jinja evaluates anything in the text. Line breaks, of which [evaluated] tells,
 // do not count.
 func hasTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")

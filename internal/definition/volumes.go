@@ -25,7 +25,7 @@ func (p *pod) volumes() {
 	}
 }
 
-// source says whether a volume is one thing.
+// source reports whether a volume is one thing.
 func (p *pod) source(volume node) {
 	var sources []string
 	for key := range volume.value.(map[string]any) {

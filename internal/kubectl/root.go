@@ -79,7 +79,7 @@ func strict(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// unanswered says whether an error, which has no exit status of its own yet, is that the cluster has not
+// unanswered reports whether an error, which has no exit status of its own yet, is that the cluster has not
 // answered: it cannot be reached, does not know the user, or has none of PaV's kinds.
 func unanswered(err error) bool {
 	if err == nil {

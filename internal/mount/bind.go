@@ -123,7 +123,7 @@ func bindTree(from, to *os.File, wanted node, options BindOptions) error {
 	return copied.attach(to)
 }
 
-// mustBeBound says whether target is what Bind would have made of it.
+// mustBeBound reports whether target is what Bind would have made of it.
 func mustBeBound(wanted, at node, target string, options BindOptions) error {
 	if err := mustBeSame(wanted, at, target); err != nil {
 		return err
@@ -205,7 +205,7 @@ func BindShared(source, target string) error {
 	return copied.attach(to)
 }
 
-// mustBePeer says whether target is what BindShared would have made of it.
+// mustBePeer reports whether target is what BindShared would have made of it.
 func mustBePeer(wanted, at node, group int, target string) error {
 	if err := mustBeSame(wanted, at, target); err != nil {
 		return err

@@ -174,7 +174,7 @@ func RemoveTarget(path string) error {
 	return nil
 }
 
-// mustBeEmptyFile says whether the location is one that RemoveTarget may unlink.
+// mustBeEmptyFile reports whether the location is one that RemoveTarget may unlink.
 func (l *location) mustBeEmptyFile() error {
 	file, err := openBeneath(l.parent, l.base, unix.O_PATH, sameMount)
 	if errors.Is(err, unix.EXDEV) {

@@ -36,7 +36,7 @@ func (d *Dir) Close() error {
 // lookOnly makes statx look at the entry itself, without effects or waiting.
 const lookOnly = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
 
-// Exists says whether the directory has an entry of that name, be it a dangling
+// Exists reports whether the directory has an entry of that name, be it a dangling
 // link. It does not look at what the entry is.
 func (d *Dir) Exists(name string) (bool, error) {
 	if err := checkName(name); err != nil {

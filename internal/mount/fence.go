@@ -56,7 +56,7 @@ func fence(path string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// isFUSE says whether a daemon serves the file system.
+// isFUSE reports whether a daemon serves the file system.
 func (m Mount) isFUSE() bool {
 	kind, _, _ := strings.Cut(m.Type, ".")
 	return kind == "fuse" || kind == "fuseblk"

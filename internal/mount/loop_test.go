@@ -16,7 +16,7 @@ import (
 type loopDevice struct {
 	number  int
 	backing string
-	// bound says whether a file is behind it.
+	// bound reports whether a file is behind it.
 	bound bool
 }
 

@@ -33,7 +33,7 @@ type Mount struct {
 	Master    int
 }
 
-// IsMountPoint says whether anything is mounted at path itself, and can be reached
+// IsMountPoint reports whether anything is mounted at path itself, and can be reached
 // by it. It does not touch what is mounted. A path that does not exist is no mount point.
 func IsMountPoint(path string) (bool, error) {
 	mounts, err := At(path)

@@ -77,7 +77,7 @@ func probeDirectory(file *os.File, found node) error {
 	return err
 }
 
-// refused says whether an error is an answer: a server that squashes root, or a
+// refused reports whether an error is an answer: a server that squashes root, or a
 // daemon that does without the call, lives.
 func refused(err error) bool {
 	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS)
@@ -123,7 +123,7 @@ func readSector(device *os.File) error {
 	return nil
 }
 
-// deviceIsGone says whether the kernel has no block device of the file's number.
+// deviceIsGone reports whether the kernel has no block device of the file's number.
 func (n node) deviceIsGone() bool {
 	if _, err := os.Stat("/sys/dev/block"); err != nil {
 		return false

@@ -186,7 +186,7 @@ func openForRemoval(dir *os.File, name string) (*os.File, error) {
 	return file, err
 }
 
-// changed says whether an entry is no longer the directory that it was.
+// changed reports whether an entry is no longer the directory that it was.
 func changed(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

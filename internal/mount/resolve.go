@@ -159,7 +159,7 @@ func inspect(file *os.File) (node, error) {
 	}, nil
 }
 
-// sameFile says whether two nodes are one file, on whichever mounts.
+// sameFile reports whether two nodes are one file, on whichever mounts.
 func (n node) sameFile(other node) bool {
 	return n.major == other.major && n.minor == other.minor && n.inode == other.inode
 }

@@ -116,7 +116,7 @@ func openTarget(path string, wanted node) (*os.File, node, error) {
 	return file, at, nil
 }
 
-// mustBeSame says whether the mount found at target is the one wanted there.
+// mustBeSame reports whether the mount found at target is the one wanted there.
 func mustBeSame(wanted, at node, target string) error {
 	if !wanted.sameFile(at) {
 		return fmt.Errorf("mounting at %q: %w", target, ErrOccupied)

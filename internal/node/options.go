@@ -17,7 +17,7 @@ type Options struct {
 	// NodeName is the name of the agent's Node.
 	NodeName string
 
-	// KubeletDir is the kubelet's folder, as a path of the host's.
+	// KubeletDir is the kubelet's directory, as a path of the host's.
 	KubeletDir string
 
 	// MountNamespace is the file that stands for the host's mount namespace.
@@ -61,7 +61,7 @@ func DefaultOptions() Options {
 // AddFlags adds the options to a flag set, with their present values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the Node that the agent runs on (default: $NODE_NAME)")
-	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's folder on the host")
+	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's directory on the host")
 	flags.StringVar(&o.MountNamespace, "mount-namespace", o.MountNamespace, "the host's mount namespace")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
 	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")

@@ -18,7 +18,7 @@ func TestOptions_SayAllThatIsWrong(t *testing.T) {
 		"no grace":               {args: []string{"--orphan-grace=0"}, words: []string{"--orphan-grace"}},
 		"a negative grace":       {args: []string{"--orphan-grace=-5m"}, words: []string{"--orphan-grace"}},
 		"no node":                {args: []string{"--node-name="}, words: []string{"--node-name", "$NODE_NAME"}},
-		"a relative folder":      {args: []string{"--kubelet-dir=var/lib/kubelet"}, words: []string{"--kubelet-dir"}},
+		"a relative directory":   {args: []string{"--kubelet-dir=var/lib/kubelet"}, words: []string{"--kubelet-dir"}},
 		"a slash at the end":     {args: []string{"--kubelet-dir=/var/lib/kubelet/"}, words: []string{"--kubelet-dir"}},
 		"no requests":            {args: []string{"--kube-api-qps=0"}, words: []string{"--kube-api-qps"}},
 		"several things at once": {args: []string{"--orphan-grace=0", "--kube-api-burst=0", "--node-name="}, words: []string{"--orphan-grace", "--kube-api-burst", "--node-name"}},

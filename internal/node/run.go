@@ -97,7 +97,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return fmt.Errorf("running the node agent: %w", err)
 	}
 	if registry.Empty() {
-		// PaV is being uninstalled. Its folder goes, unless something is left in it.
+		// PaV is being uninstalled. Its directory goes, unless something is left in it.
 		return dirs.RemoveRoot(context.WithoutCancel(ctx))
 	}
 	return nil

@@ -86,7 +86,7 @@ func (r VolumeRequest) handle(ctx context.Context, c *pavv1.VolumeCreation, vars
 	return handle, checkHandle(handleField, handle)
 }
 
-// checkHandle says whether text can be a volume handle.
+// checkHandle reports whether text can be a volume handle.
 func checkHandle(source, text string) error {
 	if err := workflow.CheckHandle(text); err != nil {
 		return refuse("%s: %w", source, err)

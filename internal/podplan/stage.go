@@ -32,7 +32,7 @@ func StageName(volume *corev1.PersistentVolume, node string) string {
 	return shared
 }
 
-// IsExclusive says whether one node may have a volume at a time. With attachRequired: false, nothing else in
+// IsExclusive reports whether one node may have a volume at a time. With attachRequired: false, nothing else in
 // Kubernetes sees to that.
 func IsExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0 && !slices.ContainsFunc(modes, func(mode corev1.PersistentVolumeAccessMode) bool {
@@ -48,7 +48,7 @@ func VolumeMode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
 	return corev1.PersistentVolumeFilesystem
 }
 
-// IsReadOnly says whether a volume is staged for reading only, whatever its client asks for.
+// IsReadOnly reports whether a volume is staged for reading only, whatever its client asks for.
 func IsReadOnly(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
 }

@@ -64,7 +64,7 @@ func ClassName(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Unbound says whether the claim waits for a volume.
+// Unbound reports whether the claim waits for a volume.
 //
 // Protocol: "The provisioner MUST check that the claim is unbound, i.e. its claim.Spec.VolumeName is empty."
 func Unbound(claim *corev1.PersistentVolumeClaim) bool {

@@ -14,7 +14,7 @@ var OnNodeGone = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return IsNodeGone(e.ObjectNew) && !IsNodeGone(e.ObjectOld) },
 }
 
-// IsNodeGone says whether a *corev1.Node is nil, as there is no such node, or an administrator vouches that nothing runs on it.
+// IsNodeGone reports whether a *corev1.Node is nil, as there is no such node, or an administrator vouches that nothing runs on it.
 func IsNodeGone(object any) bool {
 	node, ok := object.(*corev1.Node)
 	return ok && (node == nil || slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {

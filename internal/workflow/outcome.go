@@ -149,7 +149,7 @@ func Waiting(pod *corev1.Pod) string {
 	return ""
 }
 
-// obstructs says whether a container that waits for this reason waits for somebody to do something.
+// obstructs reports whether a container that waits for this reason waits for somebody to do something.
 // Other reasons are those of every pod on its way, and no reason is no news.
 func obstructs(reason string) bool {
 	return reason != "" && reason != "ContainerCreating" && reason != "PodInitializing"
@@ -167,7 +167,7 @@ func obstacle(status *corev1.ContainerStatus) string {
 	return text
 }
 
-// Started says whether any container of a pod runs or has ever run, init containers too, as far as
+// Started reports whether any container of a pod runs or has ever run, init containers too, as far as
 // the kubelet has told. It may not have told yet, so that only a pod that never had a node, or whose
 // kubelet said that it is over, has surely not started.
 func Started(pod *corev1.Pod) bool {
@@ -184,12 +184,12 @@ func Started(pod *corev1.Pod) bool {
 	return false
 }
 
-// ran says whether a container runs or has run.
+// ran reports whether a container runs or has run.
 func ran(s *corev1.ContainerStatus) bool {
 	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
 }
 
-// NeverRan says whether no container of a pod that is over has ever run, by its kubelet's word. Of a
+// NeverRan reports whether no container of a pod that is over has ever run, by its kubelet's word. Of a
 // container that was waiting, such as for the pod's volumes, the kubelet says in the end that it could not be
 // located, and knows no ID of it. Where Kubernetes' garbage collector ended the pod, the kubelet said nothing.
 func NeverRan(pod *corev1.Pod) bool {

@@ -58,7 +58,7 @@ func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.U
 	return pod, nil
 }
 
-// Belongs says whether the owner, which is read for its UID, has made a pod. The garbage collector takes the
+// Belongs reports whether the owner, which is read for its UID, has made a pod. The garbage collector takes the
 // owner off the pods of a PavStage that is deleted with --cascade=orphan, while that still works with
 // them; then the pod's name tells, which is a hash of the UID. Tenants can set owners and names, but no
 // labels of PaV's.
@@ -73,7 +73,7 @@ func Belongs(pod *corev1.Pod, owner types.UID) bool {
 	return IsOrphan(pod) && pod.Name == Name(kind, string(owner), pod.Annotations[pavv1.AttemptAnnotation])
 }
 
-// IsOrphan says whether nothing controls a pod that was made for a PavStage, so that it does not go with that.
+// IsOrphan reports whether nothing controls a pod that was made for a PavStage, so that it does not go with that.
 func IsOrphan(pod *corev1.Pod) bool {
 	return metav1.GetControllerOf(pod) == nil && pod.Labels[pavv1.StageLabel] != ""
 }
@@ -118,7 +118,7 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// isWebhookFailure says whether an admission webhook could not be asked: that is somebody's to mend,
+// isWebhookFailure reports whether an admission webhook could not be asked: that is somebody's to mend,
 // and should be told, although the API server calls it an error of its own.
 func isWebhookFailure(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")

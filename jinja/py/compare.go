@@ -21,7 +21,7 @@ const (
 
 var compareSigns = [...]string{OpEq: "==", OpNe: "!=", OpLt: "<", OpLe: "<=", OpGt: ">", OpGe: ">="}
 
-// holds says whether op holds for two values of the order.
+// holds reports whether op holds for two values of the order.
 func (op CompareOp) holds(order int) bool {
 	switch op {
 	case OpEq:

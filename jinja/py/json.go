@@ -107,7 +107,7 @@ func (r *jsonReader) object() (any, error) {
 	return object, err
 }
 
-// hasLoneSurrogate says whether an escape in JSON stands for half a character, which package json would replace.
+// hasLoneSurrogate reports whether an escape in JSON stands for half a character, which package json would replace.
 func hasLoneSurrogate(raw []byte) bool {
 	const escape = len(`\u0000`)
 	for {

@@ -90,7 +90,7 @@ func asInt(v Value) (Int, bool) {
 	return Int{}, false
 }
 
-// isNumber says whether v takes part in arithmetic.
+// isNumber reports whether v takes part in arithmetic.
 func isNumber(v Value) bool {
 	switch v.(type) {
 	case Int, Bool, Float:
@@ -116,7 +116,7 @@ func Index(v Value) (Int, error) {
 	return Int{}, typeError("'%s' object cannot be interpreted as an integer", v.TypeName())
 }
 
-// isExactFloat says whether i is a float without rounding.
+// isExactFloat reports whether i is a float without rounding.
 func (i Int) isExactFloat() bool {
 	const exact = 1 << 53
 	return i.large == nil && -exact <= i.small && i.small <= exact

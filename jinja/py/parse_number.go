@@ -157,7 +157,7 @@ func ParseFloat(text string) (Float, error) {
 	return Float(f), nil
 }
 
-// isFloatSyntax says whether text, in lower case and without sign, is digits with at most a point and an exponent,
+// isFloatSyntax reports whether text, in lower case and without sign, is digits with at most a point and an exponent,
 // and underscores only between digits.
 func isFloatSyntax(text string) bool {
 	mantissa, exponent, hasExponent := strings.Cut(text, "e")
@@ -173,7 +173,7 @@ func isFloatSyntax(text string) bool {
 	return whole+fraction != "" && (whole == "" || isDigits(whole)) && (fraction == "" || isDigits(fraction))
 }
 
-// isDigits says whether text is decimal digits with single underscores between them.
+// isDigits reports whether text is decimal digits with single underscores between them.
 func isDigits(text string) bool {
 	text, ok := withoutUnderscores(text)
 	return ok && strings.Trim(text, "0123456789") == ""

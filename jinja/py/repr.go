@@ -252,7 +252,7 @@ func textRepr(text string) string {
 	return out.String()
 }
 
-// isPlain says whether nothing in text has to be escaped.
+// isPlain reports whether nothing in text has to be escaped.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '\\' || c == '\'' {

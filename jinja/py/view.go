@@ -10,7 +10,7 @@ type DictView struct {
 // TypeName implements Value.
 func (v *DictView) TypeName() string { return v.Kind }
 
-// isSet says whether v compares as a set does.
+// isSet reports whether v compares as a set does.
 func (v *DictView) isSet() bool { return v.Kind != "dict_values" }
 
 // at returns the element at i.
@@ -57,7 +57,7 @@ func (v *DictView) isSubset(b *Budget, w *DictView) (bool, error) {
 	return true, nil
 }
 
-// contains says whether x is an element of v.
+// contains reports whether x is an element of v.
 func (v *DictView) contains(b *Budget, x Value) (bool, error) {
 	switch v.Kind {
 	case "dict_keys":

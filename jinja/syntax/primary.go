@@ -193,7 +193,7 @@ func (p *parser) arg(args *Args, open Pos) error {
 	return err
 }
 
-// allows says whether an argument that begins with a token of kind k may follow those that are there.
+// allows reports whether an argument that begins with a token of kind k may follow those that are there.
 func (a *Args) allows(k kind, named bool) bool {
 	switch {
 	case a.StarStar != nil:
@@ -265,7 +265,7 @@ func (p *parser) test(input Expr) (Expr, error) {
 	return test, nil
 }
 
-// argumentFollows says whether a test has an argument without parentheses, as in "is divisibleby 3".
+// argumentFollows reports whether a test has an argument without parentheses, as in "is divisibleby 3".
 func (p *parser) argumentFollows() bool {
 	switch t := p.current(); t.kind {
 	case kindString, kindInteger, kindFloat, "[", "{":

@@ -49,7 +49,7 @@ type token struct {
 	value py.Value
 }
 
-// is says whether t is the keyword or name.
+// is reports whether t is the keyword or name.
 func (t *token) is(name string) bool { return t.kind == kindName && t.text == name }
 
 // describe names t in an error. It never quotes literals or data, which may be secret.

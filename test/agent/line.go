@@ -141,7 +141,7 @@ func (l *Line) disturb(request *http.Request, response *http.Response) {
 
 func isWatch(request *http.Request) bool { return request.URL.Query().Get("watch") != "" }
 
-// isWrite says whether a request changes something that matters.
+// isWrite reports whether a request changes something that matters.
 func isWrite(request *http.Request) bool {
 	path := request.URL.Path
 	return request.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases")
@@ -180,7 +180,7 @@ func (l *Line) Resume() []string {
 	return slices.Clone(l.held)
 }
 
-// count says whether the line is to be cut after the request.
+// count reports whether the line is to be cut after the request.
 func (l *Line) count(request *http.Request, response *http.Response) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,14 +251,14 @@ func (l *Line) Cut() {
 	l.cancel()
 }
 
-// IsCut says whether the line has been cut.
+// IsCut reports whether the line has been cut.
 func (l *Line) IsCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isCut
 }
 
-// endsAgent says whether the line is a reason for an agent to end: it was cut, or leadership was lost.
+// endsAgent reports whether the line is a reason for an agent to end: it was cut, or leadership was lost.
 func (l *Line) endsAgent() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

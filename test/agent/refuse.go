@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fails says whether a request is to fail, before or after it takes effect. Watches do not: they
+// fails reports whether a request is to fail, before or after it takes effect. Watches do not: they
 // would only be repeated from where they were. Nor do discoveries, without which an agent ends, for
 // its Deployment to start it again.
 func (l *Line) fails(request *http.Request) (before, after bool) {
@@ -26,7 +26,7 @@ func (l *Line) fails(request *http.Request) (before, after bool) {
 	return chance == 0, chance == 1
 }
 
-// isDiscovery says whether a path is above those of resources: /api/v1 or /apis/<group>/<version>, or above.
+// isDiscovery reports whether a path is above those of resources: /api/v1 or /apis/<group>/<version>, or above.
 func isDiscovery(path string) bool {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	return segments[0] == "api" && len(segments) <= 2 || segments[0] == "apis" && len(segments) <= 3
@@ -79,7 +79,7 @@ func (l *Line) expire(watch *http.Request) {
 	l.expired[watched(watch)] = true
 }
 
-// isExpired says whether a watch cannot be resumed, once.
+// isExpired reports whether a watch cannot be resumed, once.
 func (l *Line) isExpired(watch *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

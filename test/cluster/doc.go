@@ -4,7 +4,7 @@
 //
 // # Commands
 //
-//	build [--all]                     compile the programs into the cache; print their folder
+//	build [--all]                     compile the programs into the cache; print their directory
 //	up [--nodes N]                    bring the cluster up (compiles first if need be)
 //	down                              remove it and everything that it left on the machine
 //	status [-o json]                  show it; the JSON form is a stable interface
@@ -26,23 +26,23 @@
 // Every node has the shell image and localhost/storage-tools:2, which is the shell image with the
 // machine's bindfs, blockdev, fio, losetup, mkfs.ext3, mkfs.ext4, mkfs.xfs, mount and umount, and what these need.
 //
-// # Folders
+// # Directories
 //
 // Programs and images are kept in $PAV_CLUSTER_CACHE (by default pav-cluster in the user's cache
-// folder) under a name that changes with all that goes into them. A cluster's state lies in the
-// folder that --state or $PAV_CLUSTER_STATE names, by default one per checkout in the cache. Several
+// directory) under a name that changes with all that goes into them. A cluster's state lies in the
+// directory that --state or $PAV_CLUSTER_STATE names, by default one per checkout in the cache. Several
 // clusters can run at once. The checkout is found above the working directory or the program's file.
 //
 // # Nodes
 //
 // A node is a set of mount, network, PID, UTS, IPC and cgroup namespaces, whose first process is this
 // program. It supervises the node's components, and killing it ends all that is in the node. Each
-// node has its own /var/lib, /var/log, /var/tmp, /tmp, /mnt, /media and /srv, which are folders
-// of its disk in the state folder, a /run that is empty after each start, cgroups, a machine ID, and
+// node has its own /var/lib, /var/log, /var/tmp, /tmp, /mnt, /media and /srv, which are directories
+// of its disk in the state directory, a /run that is empty after each start, cgroups, a machine ID, and
 // for each start a boot ID. The rest of the file system is the machine's. The first node, node1, also
 // runs the control plane; stopping it takes that away, too, until it is started again.
 //
-// All nodes see the folder "shared" of the cluster's state as /var/lib/shared, so that a test can have
+// All nodes see the directory "shared" of the cluster's state as /var/lib/shared, so that a test can have
 // storage that they share. It goes with the cluster, and so do loop devices on its files.
 //
 // All nodes and pods share one flat network, 10.88.0.0/16, in which node N is 10.88.0.N and the API

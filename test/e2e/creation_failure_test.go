@@ -31,7 +31,7 @@ func TestValidationPodFails(t *testing.T) {
 	must(t, l.wantEffects(claim, "create", "delete"))
 }
 
-// failedAs says whether the recorded failure is that of a pod of the kind, with the pod's words.
+// failedAs reports whether the recorded failure is that of a pod of the kind, with the pod's words.
 func failedAs(failure *pavv1.WorkflowFailure, kind string, exitCode int32, words ...string) bool {
 	return failure != nil && failure.Workflow == kind && failure.ExitCode != nil && *failure.ExitCode == exitCode &&
 		strings.HasPrefix(failure.PodName, kind+"-") && hasAll(failure.Message, words)

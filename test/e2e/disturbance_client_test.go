@@ -27,7 +27,7 @@ const (
 
 // busyPod returns a pod that writes records to its claims and reads them back, and earlier ones too,
 // for ever. It ends, with an error, at the first that fails or is not as it was written. Its counter
-// is in a folder of its own, where it can be read from the node also while no kubelet and no API
+// is in a directory of its own, where it can be read from the node also while no kubelet and no API
 // server runs.
 func busyPod(name, node, restartPolicy string, claims ...string) string {
 	var mounts, devices, volumes strings.Builder
@@ -72,7 +72,7 @@ check() {
   test "$got" = "record $1 of $HOSTNAME" || fail "record $1 is '$got'"
 }
 round=0
-for volume in /data/*; do mkdir -p "$volume/$HOSTNAME" || fail "making a folder"; done
+for volume in /data/*; do mkdir -p "$volume/$HOSTNAME" || fail "making a directory"; done
 while true; do
   round=$((round + 1))
   for volume in /data/*; do

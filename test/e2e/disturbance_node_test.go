@@ -15,7 +15,7 @@ import (
 )
 
 // marking returns a provisioner like another one, whose pods also write a line each, "stage" or
-// "unstage", to a file of its name in a folder of the node's disk.
+// "unstage", to a file of its name in a directory of the node's disk.
 func marking(name, stage, folder string) string {
 	mark := func(word string) string {
 		return "echo " + word + " >> /marks/" + name + "; sync /marks/" + name + "; "
@@ -206,7 +206,7 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	eventually(t, "nothing of the lost pod is left on its node", func(ctx context.Context) error {
 		pods, err := onNode(ctx, "node2", "ls", kubeletDir+"/pods")
 		if err == nil && strings.Contains(pods, string(lost.UID)) {
-			err = fmt.Errorf("the folder of pod %s is left", lost.UID)
+			err = fmt.Errorf("the directory of pod %s is left", lost.UID)
 		}
 		return err
 	})

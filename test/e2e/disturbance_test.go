@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/test/seed"
 )
 
-// long says whether there is time for what takes longer.
+// long reports whether there is time for what takes longer.
 func long() bool { return os.Getenv("PAV_LONG") != "" }
 
 // disturbances returns how often the agents are disturbed.

@@ -18,7 +18,7 @@ import (
 )
 
 // ledger is a provisioner with pods of all five kinds, its class, and the storage that its volumes
-// are folders of. Every node reaches the storage, as it would a file server, and so does the test:
+// are directories of. Every node reaches the storage, as it would a file server, and so does the test:
 // it tells the pods what to do, and reads what they did.
 type ledger struct {
 	// name is that of the provisioner and of its class.
@@ -27,7 +27,7 @@ type ledger struct {
 	// namespace is the test's own, for claims and their pods.
 	namespace string
 
-	// folder is where the storage is: volumes, hooks and the journal.
+	// directory is where the storage is: volumes, hooks and the journal.
 	folder string
 
 	// yaml is the provisioner.
@@ -66,7 +66,7 @@ func newLedger(t *testing.T, name string, edits ...edit) *ledger {
 // newLedgerOf is newLedger for another definition of the provisioner and its class.
 func newLedgerOf(t *testing.T, name string, definition func(*ledger) string, edits ...edit) *ledger {
 	t.Helper()
-	// The nodes share this folder, and little else.
+	// The nodes share this directory, and little else.
 	folder, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
 	must(t, err)
 	l := &ledger{name: name, folder: folder}
@@ -102,7 +102,7 @@ func newLedgerOf(t *testing.T, name string, definition func(*ledger) string, edi
 }
 
 // ledgerYAML returns the provisioner and its class. Each pod does what its hook says in the middle
-// of its work. A volume's folder has the name of its PersistentVolume.
+// of its work. A volume's directory has the name of its PersistentVolume.
 func (l *ledger) ledgerYAML() string {
 	validate := "hook validate"
 	create := `

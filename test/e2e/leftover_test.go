@@ -106,7 +106,7 @@ func leftOnNode(ctx context.Context, node string) error {
 	return nil
 }
 
-// expectedFile says whether a file below kubelet's plugin folders belongs there when no volume and
+// expectedFile reports whether a file below kubelet's plugin directories belongs there when no volume and
 // no provisioner exists.
 func expectedFile(file string) bool {
 	switch file {
@@ -115,7 +115,7 @@ func expectedFile(file string) bool {
 	case socket(pavv1.Driver), registrationSocket(pavv1.Driver):
 		return true
 	}
-	// Kubelet makes a folder for each driver, and never removes it.
+	// Kubelet makes a directory for each driver, and never removes it.
 	if path.Dir(file) == kubeletCSI {
 		return true
 	}

@@ -85,7 +85,7 @@ func (s scraped) of(provisioner string) string {
 	return strings.Join(lines, "\n")
 }
 
-// wantParts says whether there is one value of each of the parts of a workflow's pods, of the provisioner good.
+// wantParts reports whether there is one value of each of the parts of a workflow's pods, of the provisioner good.
 func (s scraped) wantParts(workflow string, parts ...string) error {
 	for _, part := range parts {
 		key := fmt.Sprintf("pav_workflow_duration_seconds{part=%q,provisioner=%q,workflow=%q}", part, good, workflow)

@@ -16,7 +16,7 @@ import (
 )
 
 // writingScript writes to its volume for ever, and for a while after it was told to end. It says in
-// the storage's folder, which is no volume, how that went.
+// the storage's directory, which is no volume, how that went.
 const writingScript = `
 fail() { echo "failed: $1" >> /storage/report; exit 1; }
 write() { echo $1 > /data/file && sync /data/file && read -r got < /data/file && test "$got" = $1 || fail "round $1"; }

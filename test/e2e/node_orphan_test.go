@@ -55,7 +55,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 			if m.mode() == corev1.PersistentVolumeBlock {
 				pod = blockPod("client", "node2")
 			}
-			// Without a token, the pod's folder has no mounts.
+			// Without a token, the pod's directory has no mounts.
 			l.pending(t, edited(pod, replacing("spec:\n  nodeSelector", "spec:\n  automountServiceAccountToken: false\n  nodeSelector")))
 			t.Cleanup(func() { forgetVolume(t, "node2", l.name, volumeName(claim)) })
 			l.runningPod(t, pavv1.WorkflowStaging, claim)

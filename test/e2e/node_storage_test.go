@@ -17,14 +17,14 @@ import (
 // toolsImage is the image of every node that has losetup, mkfs.ext4, bindfs and fio.
 const toolsImage = "localhost/storage-tools:2"
 
-// medium is a way to make a volume of what a storage folder has: what the staging and the unstaging
+// medium is a way to make a volume of what a storage directory has: what the staging and the unstaging
 // container do in the middle of their work. All can be repeated, and can follow a loss of all mounts.
 type medium struct {
 	name, stage, unstage string
 }
 
 var (
-	// folders are bound by a staging pod that completes.
+	// directories are bound by a staging pod that completes.
 	folders = medium{"folder", `
 mkdir -p "/storage/data/$volume" /pav/volume
 mount --bind "/storage/data/$volume" /pav/volume`,
@@ -104,7 +104,7 @@ spec:
 	return yaml
 }
 
-// The devices that come while a container runs are not in its own folder of devices.
+// The devices that come while a container runs are not in its own directory of devices.
 const (
 	devMount  = "- {name: dev, mountPath: /dev}"
 	devVolume = "- {name: dev, hostPath: {path: /dev}}"

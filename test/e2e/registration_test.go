@@ -162,7 +162,7 @@ func (s *sightings) last(t *testing.T, wanted []string) time.Time {
 	}
 }
 
-// socketLoop prints each socket of the folders and the time when it is first seen, until its standard
+// socketLoop prints each socket of the directories and the time when it is first seen, until its standard
 // input ends. It looks every 5 ms, in one process, so that looking takes no time from what is measured.
 const socketLoop = `
 shopt -s nullglob
@@ -176,7 +176,7 @@ while :; do
   read -rt 0.005 || (($? > 128)) || exit 0
 done`
 
-// watchSockets sees sockets in the folders where kubelet and PaV look for them, as "<node> <path>". All
+// watchSockets sees sockets in the directories where kubelet and PaV look for them, as "<node> <path>". All
 // nodes have this machine's clock.
 func watchSockets(t *testing.T) *sightings {
 	t.Helper()

@@ -36,7 +36,7 @@ func soakFor(t *testing.T) time.Duration {
 	return wanted
 }
 
-// For an hour, claims and clients of folders, FUSE and block devices come and go, dynamic and static ones. Creation
+// For an hour, claims and clients of directories, FUSE and block devices come and go, dynamic and static ones. Creation
 // and deletion pods fail, one request of the agents in five fails, agents are killed, a node is rebooted, and the
 // certificate is renewed. In the end each claim had what it asked for, and nothing is left.
 func TestSoak(t *testing.T) {
@@ -156,7 +156,7 @@ func (s *soak) reboot(t *testing.T, node string) {
 }
 
 // forgetVolumes removes what kubelet has of volumes that it forgot when its node was rebooted, once nothing is mounted
-// there: it would keep their empty folders for ever.
+// there: it would keep their empty directories for ever.
 func (s *soak) forgetVolumes(t *testing.T, node string) {
 	t.Helper()
 	eventually(t, "no volume is staged any more", func(ctx context.Context) error {

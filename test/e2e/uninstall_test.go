@@ -164,7 +164,7 @@ func wantWorksAgain(t *testing.T, namespace string) {
 }
 
 // wantUninstalled fails the test if anything of PaV is left in the cluster. Kubelet takes a second to
-// notice that a driver has gone, and PaV's folder goes when the agents have ended, so a short while is allowed.
+// notice that a driver has gone, and PaV's directory goes when the agents have ended, so a short while is allowed.
 func wantUninstalled(t *testing.T) {
 	t.Helper()
 	within(t, patience, "nothing of PaV is left", func(ctx context.Context) error {
@@ -247,7 +247,7 @@ func namedAsPav(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// pavOnNode objects to any mount, folder or socket of PaV on a node.
+// pavOnNode objects to any mount, directory or socket of PaV on a node.
 func pavOnNode(ctx context.Context, node string) error {
 	mounts, err := onNode(ctx, node, "cat", "/proc/self/mountinfo")
 	if err != nil {
@@ -261,7 +261,7 @@ func pavOnNode(ctx context.Context, node string) error {
 		return err
 	}
 	for file := range strings.Lines(files) {
-		// Kubelet makes a folder for each driver, and never removes it.
+		// Kubelet makes a directory for each driver, and never removes it.
 		if file = strings.TrimSpace(file); file != kubeletDir+"/plugins/kubernetes.io/csi/"+pavv1.Group {
 			return fmt.Errorf("on %s, %s is left", node, file)
 		}

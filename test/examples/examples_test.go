@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// folders returns the folders of the examples.
+// directories returns the directories of the examples.
 func folders(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../examples/*/provisioner.yaml")

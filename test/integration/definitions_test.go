@@ -132,7 +132,7 @@ func wantRefused(t *testing.T, refusal error, mistakes []string) {
 	}
 }
 
-// names says whether a refusal has a cause with the field, or is by the API server and mentions it.
+// names reports whether a refusal has a cause with the field, or is by the API server and mentions it.
 func names(refusal error, field string) bool {
 	var status apierrors.APIStatus
 	if errors.As(refusal, &status) && status.Status().Details != nil {

@@ -33,7 +33,7 @@ type adapter struct {
 	volumes map[string]kubelet.Volume // by handle
 }
 
-// serveSanity serves the adapter at csi.sock in a new folder until the test ends, and returns the folder.
+// serveSanity serves the adapter at csi.sock in a new directory until the test ends, and returns the directory.
 func (n *node) serveSanity(t *testing.T) string {
 	t.Helper()
 	var endpoint string

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/test/seed"
 )
 
-// long says whether tests are to take their time.
+// long reports whether tests are to take their time.
 func long() bool { return os.Getenv("PAV_LONG") != "" }
 
 // every returns that of how many possible moments of a fault one is tried: all of them where there is time.

@@ -156,7 +156,7 @@ func (n *node) oneCall(ctx context.Context, c *call) error {
 	}
 }
 
-// checkModel says whether what is mounted for clients is what the model says, and can be read.
+// checkModel reports whether what is mounted for clients is what the model says, and can be read.
 func (n *node) checkModel(models []*modelVolume, fail func(format string, args ...any)) bool {
 	mounts, err := n.Mounts()
 	if err != nil {

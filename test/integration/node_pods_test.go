@@ -96,7 +96,7 @@ const workerTemplate = `{
 	"spec": {"containers": [{"name": "main", "image": "none", "securityContext": {"privileged": true}}]}
 }`
 
-// readOnlyAnnotation says whether the volume is staged for reading only.
+// readOnlyAnnotation reports whether the volume is staged for reading only.
 const readOnlyAnnotation = "read-only"
 
 // devices are the numbers of two loop devices of 4 MiB with the same content, one of which cannot be written to.
@@ -137,7 +137,7 @@ func newDevice(t *testing.T, backing string, access int) int {
 	return 0
 }
 
-// attach says whether the loop device was still free. The kernel makes it read-only where it cannot write to the file.
+// attach reports whether the loop device was still free. The kernel makes it read-only where it cannot write to the file.
 func attach(t *testing.T, file *os.File, number, access int) bool {
 	t.Helper()
 	device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), access, 0)

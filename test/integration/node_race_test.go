@@ -79,7 +79,7 @@ func (n *node) firstAnswer(t *testing.T, call func(context.Context) error) error
 	return answer
 }
 
-// isBusy says whether a call found another operation on its volume.
+// isBusy reports whether a call found another operation on its volume.
 func isBusy(err error) bool {
 	return status.Code(err) == codes.Aborted && strings.Contains(status.Convert(err).Message(), nodestage.ErrBusy.Error())
 }

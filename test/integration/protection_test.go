@@ -18,7 +18,7 @@ func budgetIn(namespace string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pav-staging"}}
 }
 
-// protects says whether a budget keeps all staging pods of its namespace, whatever their number, but for those
+// protects reports whether a budget keeps all staging pods of its namespace, whatever their number, but for those
 // that are said to be evictable.
 func protects(b *policyv1.PodDisruptionBudget) bool {
 	if b.Spec.Selector == nil {

@@ -58,7 +58,7 @@ func sentences(markdown string) (all []string) {
 	return all
 }
 
-// sources are what the test files of folders of the repository declare, by folder and by name.
+// sources are what the test files of directories of the repository declare, by directory and by name.
 type sources map[string]map[string]ast.Node
 
 // find says what is wrong with a name of a test, or of a subtest that is named by a string in the
@@ -103,12 +103,12 @@ func collect(node ast.Node, texts map[string]bool, declarations map[string]ast.N
 	})
 }
 
-// testsIn returns the functions and variables that the test files of a folder of the repository declare.
+// testsIn returns the functions and variables that the test files of a directory of the repository declare.
 func testsIn(t *testing.T, folder string) map[string]ast.Node {
 	t.Helper()
 	paths, err := fs.Glob(repository, filepath.ToSlash(filepath.Join(folder, "*_test.go")))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("folder %s has no tests (%v)", folder, err)
+		t.Fatalf("directory %s has no tests (%v)", folder, err)
 	}
 	declarations := map[string]ast.Node{}
 	for _, path := range paths {

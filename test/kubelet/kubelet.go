@@ -20,7 +20,7 @@ type Kubelet struct {
 	// Node is the node's name.
 	Node string
 
-	// Dir is the kubelet's folder, a file system of its own.
+	// Dir is the kubelet's directory, a file system of its own.
 	Dir string
 
 	// Journal has what the pods of the node did.

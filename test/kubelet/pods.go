@@ -70,7 +70,7 @@ func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod, event watch.EventTyp
 	}
 }
 
-// Settled says whether no pod is on its way: those that are there run their scripts, or have ended and
+// Settled reports whether no pod is on its way: those that are there run their scripts, or have ended and
 // given /pav back.
 func (k *Kubelet) Settled() bool { return k.moving.Load() == 0 }
 

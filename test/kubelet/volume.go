@@ -89,7 +89,7 @@ func (k *Kubelet) Publish(ctx context.Context, v Volume, c Client) error {
 	})
 }
 
-// Unpublish calls NodeUnpublishVolume, and removes the pod's folder where that succeeds.
+// Unpublish calls NodeUnpublishVolume, and removes the pod's directory where that succeeds.
 func (k *Kubelet) Unpublish(ctx context.Context, v Volume, c Client) error {
 	target := k.Target(v, c)
 	err := k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {

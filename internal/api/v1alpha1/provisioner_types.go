@@ -318,7 +318,7 @@ func (p *PavProvisioner) Refusal() string {
 	return ""
 }
 
-// Supports says whether the provisioner supports the mode.
+// Supports reports whether the provisioner supports the mode.
 func (p *PavProvisioner) Supports(mode ProvisioningMode) bool {
 	return slices.Contains(p.Spec.ProvisioningModes, mode)
 }

@@ -153,7 +153,7 @@ type StageClient struct {
 	// UID of the pod.
 	UID types.UID `json:"uid"`
 
-	// Target is kubelet's path for the volume in the pod's folder on the node.
+	// Target is kubelet's path for the volume in the pod's directory on the node.
 	Target string `json:"target"`
 }
 

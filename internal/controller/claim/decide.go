@@ -83,7 +83,7 @@ func decide(o snapshot) decision {
 	return decision{action: create}
 }
 
-// concerns says whether the claim waits for a volume of a PavProvisioner.
+// concerns reports whether the claim waits for a volume of a PavProvisioner.
 func concerns(o snapshot) bool {
 	return protocol.Unbound(o.claim) && o.claim.DeletionTimestamp == nil && o.provisioner != nil
 }
@@ -141,7 +141,7 @@ func refuseAttributesClass(o snapshot) string {
 	return ""
 }
 
-// waitsForConsumer says whether the scheduler has yet to choose a node.
+// waitsForConsumer reports whether the scheduler has yet to choose a node.
 func waitsForConsumer(o snapshot) bool {
 	mode := o.class.VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && o.claim.Annotations[protocol.SelectedNode] == ""
@@ -159,7 +159,7 @@ func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReferenc
 	return nil
 }
 
-// isPopulators says whether a source is a volume populator's business: as for external-provisioner,
+// isPopulators reports whether a source is a volume populator's business: as for external-provisioner,
 // that is all but claims and snapshots.
 func isPopulators(source *corev1.TypedObjectReference) bool {
 	return source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"

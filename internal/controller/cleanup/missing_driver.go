@@ -63,7 +63,7 @@ func (r *MissingDriverReconciler) Reconcile(ctx context.Context, request ctrl.Re
 	return reconcile.Result(r.report(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
 }
 
-// known says whether there is anything that a driver's name can stand for: also a driver that is
+// known reports whether there is anything that a driver's name can stand for: also a driver that is
 // registered on the node without a CSIDriver.
 func (r *MissingDriverReconciler) known(ctx context.Context, driver, node string) (bool, error) {
 	for _, object := range []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}} {

@@ -87,7 +87,7 @@ func (r *BudgetReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return reconcile.Result(r.act(ctx, o, a))
 }
 
-// isUsed says whether there are staging pods in a namespace. Their clients need them, although no more
+// isUsed reports whether there are staging pods in a namespace. Their clients need them, although no more
 // are to come.
 func (r *BudgetReconciler) isUsed(ctx context.Context, namespace string) (bool, error) {
 	pods := &metav1.PartialObjectMetadataList{}

@@ -60,7 +60,7 @@ func decideBudget(o budgetSnapshot) budgetAction {
 	return updateBudget
 }
 
-// isOurs says whether PaV wrote the budget, on behalf of any CSIDriver of its own that there ever was.
+// isOurs reports whether PaV wrote the budget, on behalf of any CSIDriver of its own that there ever was.
 func isOurs(budget *policyv1.PodDisruptionBudget) bool {
 	owner := metav1.GetControllerOf(budget)
 	return owner != nil && owner.Kind == "CSIDriver" && owner.Name == pavv1.Driver

@@ -35,7 +35,7 @@ func setSpec(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) {
 	spec.SELinuxMount = new(false)
 }
 
-// upToDate says whether a CSIDriver has all that PaV relies on.
+// upToDate reports whether a CSIDriver has all that PaV relies on.
 func upToDate(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) bool {
 	return !ptr.Deref(spec.AttachRequired, true) &&
 		ptr.Deref(spec.PodInfoOnMount, false) &&

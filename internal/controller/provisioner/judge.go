@@ -46,7 +46,7 @@ func recheck(late int) time.Duration {
 	return min(wait, lastRecheck)
 }
 
-// holds says whether the judgment is one of a provisioner as it is, and is no longer to be replaced.
+// holds reports whether the judgment is one of a provisioner as it is, and is no longer to be replaced.
 func (j judgment) holds(p *pavv1.PavProvisioner, now time.Time) bool {
 	return j.isOf(p) && (j.late == 0 || now.Before(j.due))
 }

@@ -75,7 +75,7 @@ var countChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || isFailing(e.ObjectOld) != isFailing(e.ObjectNew)
 }}
 
-// isFailing says whether something of a volume or a stage has failed, and is tried again or waits for somebody.
+// isFailing reports whether something of a volume or a stage has failed, and is tried again or waits for somebody.
 func isFailing(object client.Object) bool {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:

@@ -82,7 +82,7 @@ func (m *model) within(provisioner, namespace string) tally {
 	return m.tally(func(v *modelled) bool { return v.provisioner == provisioner && v.namespace == namespace })
 }
 
-// hasRoom says whether the pods that run leave room for one of a namespace.
+// hasRoom reports whether the pods that run leave room for one of a namespace.
 func (m *model) hasRoom(provisioner, namespace string) bool {
 	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
 	free, own := m.limits.Overall-all.running, m.limits.PerProvisioner-line.running
@@ -90,12 +90,12 @@ func (m *model) hasRoom(provisioner, namespace string) bool {
 		(line.running == 0 || free > m.limits.Overall/10) && (tenant.running == 0 || own > m.limits.PerProvisioner/10)
 }
 
-// eligible says whether a volume of a namespace may have a place.
+// eligible reports whether a volume of a namespace may have a place.
 func (m *model) eligible(provisioner, namespace string) bool {
 	return m.within(provisioner, namespace).waiting > 0 && m.hasRoom(provisioner, namespace) && m.mayGrow(provisioner, namespace)
 }
 
-// mayGrow says whether the pods that cannot start allow for another one of a namespace.
+// mayGrow reports whether the pods that cannot start allow for another one of a namespace.
 func (m *model) mayGrow(provisioner, namespace string) bool {
 	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
 	return line.pods() == 0 || tenant.pods() == 0 && all.pods() < 3*m.limits.Overall ||

@@ -70,7 +70,7 @@ func unusable(p *pavv1.PavProvisioner) string {
 	return ""
 }
 
-// failedOnNode says whether the last attempt's creation pod failed, and the node that it was for is still the
+// failedOnNode reports whether the last attempt's creation pod failed, and the node that it was for is still the
 // scheduler's choice.
 func failedOnNode(o snapshot) bool {
 	status := &o.volume.Status
@@ -253,7 +253,7 @@ func (o snapshot) untouched() bool {
 		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
 }
 
-// within says whether something happened less than so long ago, by a clock that may differ from ours.
+// within reports whether something happened less than so long ago, by a clock that may differ from ours.
 func within(now, then time.Time, patience time.Duration) bool {
 	return now.Sub(then).Abs() < patience
 }

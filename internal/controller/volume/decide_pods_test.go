@@ -354,14 +354,14 @@ func TestKeeps(t *testing.T) {
 		pod    *corev1.Pod
 		want   bool
 	}{
-		"a pod that succeeded":                {pod: pod("create", "ok")},
-		"the one that failed":                 {status: pavv1.PavVolumeStatus{Failure: failure("create")}, pod: pod("create", "failed"), want: true},
-		"an earlier one":                      {status: pavv1.PavVolumeStatus{Failure: failure("create")}, pod: pod("create", "earlier")},
-		"while its effects are reverted":      {status: pavv1.PavVolumeStatus{Failure: failure("create"), Step: "Reverting", Pod: running}, pod: pod("create", "failed"), want: true},
-		"until the next attempt":              {status: pavv1.PavVolumeStatus{Failure: failure("create"), Step: "Validating", Pod: running}, pod: pod("create", "failed")},
-		"a deletion that failed":              {status: pavv1.PavVolumeStatus{DeletionFailure: failure("delete"), Step: "Deleting"}, pod: pod("delete", "failed"), want: true},
-		"until the next deletion":             {status: pavv1.PavVolumeStatus{DeletionFailure: failure("delete"), Step: "Deleting", Pod: running}, pod: pod("delete", "failed")},
-		"a pod of its name in another folder": {status: pavv1.PavVolumeStatus{Failure: &pavv1.WorkflowFailure{PodNamespace: "other", PodName: "failed"}}, pod: pod("create", "failed")},
+		"a pod that succeeded":                   {pod: pod("create", "ok")},
+		"the one that failed":                    {status: pavv1.PavVolumeStatus{Failure: failure("create")}, pod: pod("create", "failed"), want: true},
+		"an earlier one":                         {status: pavv1.PavVolumeStatus{Failure: failure("create")}, pod: pod("create", "earlier")},
+		"while its effects are reverted":         {status: pavv1.PavVolumeStatus{Failure: failure("create"), Step: "Reverting", Pod: running}, pod: pod("create", "failed"), want: true},
+		"until the next attempt":                 {status: pavv1.PavVolumeStatus{Failure: failure("create"), Step: "Validating", Pod: running}, pod: pod("create", "failed")},
+		"a deletion that failed":                 {status: pavv1.PavVolumeStatus{DeletionFailure: failure("delete"), Step: "Deleting"}, pod: pod("delete", "failed"), want: true},
+		"until the next deletion":                {status: pavv1.PavVolumeStatus{DeletionFailure: failure("delete"), Step: "Deleting", Pod: running}, pod: pod("delete", "failed")},
+		"a pod of its name in another directory": {status: pavv1.PavVolumeStatus{Failure: &pavv1.WorkflowFailure{PodNamespace: "other", PodName: "failed"}}, pod: pod("create", "failed")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (w *expectations) replace(volume, version, next string) {
 	w.replaced[volume][version] = true
 }
 
-// isOld says whether a version that the cache shows was replaced. If not, the cache has caught up.
+// isOld reports whether a version that the cache shows was replaced. If not, the cache has caught up.
 func (w *expectations) isOld(volume, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -151,7 +151,7 @@ func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, e
 	return pods.Items, nil
 }
 
-// confirm says whether the API server, too, has what a step that cannot be taken back was decided
+// confirm reports whether the API server, too, has what a step that cannot be taken back was decided
 // on. If not, the cache is behind.
 func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error {
 	live := o

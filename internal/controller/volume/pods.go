@@ -288,7 +288,7 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 	return r.releaseOrphans(ctx, o.volume.Name, o.orphans)
 }
 
-// keeps says whether a pod that is over is kept for people to look at.
+// keeps reports whether a pod that is over is kept for people to look at.
 func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 	failure := status.Failure
 	if pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion {

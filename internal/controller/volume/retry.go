@@ -46,10 +46,10 @@ func (w *retryRequests) forget(volume string) {
 	delete(w.granted, volume)
 }
 
-// keepsTurn says whether a volume whose next pod is in line stays there.
+// keepsTurn reports whether a volume whose next pod is in line stays there.
 func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMessage }
 
-// begins says whether a step is the beginning of an attempt.
+// begins reports whether a step is the beginning of an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
 
 // needsWhole reports whether a step is taken with the PavVolume as the API server has it: templates see its

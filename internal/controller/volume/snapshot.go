@@ -23,7 +23,7 @@ type snapshot struct {
 	// provisioner is the volume's; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
 
-	// registered says whether the provisioner's CSIDriver exists.
+	// registered reports whether the provisioner's CSIDriver exists.
 	registered bool
 
 	// claim is what has become of the claim that the volume is made for.
@@ -95,16 +95,16 @@ func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claim
 	}
 }
 
-// pending says whether the volume is in the making: no PersistentVolume was ever seen.
+// pending reports whether the volume is in the making: no PersistentVolume was ever seen.
 func (o snapshot) pending() bool {
 	phase := o.volume.Status.Phase
 	return phase == "" || phase == pavv1.VolumePending
 }
 
-// deleting says whether somebody asked for the PavVolume to be deleted.
+// deleting reports whether somebody asked for the PavVolume to be deleted.
 func (o snapshot) deleting() bool { return o.volume.DeletionTimestamp != nil }
 
-// unwanted says whether nobody waits for a volume in the making any more, or nobody can make it.
+// unwanted reports whether nobody waits for a volume in the making any more, or nobody can make it.
 func (o snapshot) unwanted() bool {
 	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
 		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
@@ -125,7 +125,7 @@ func (o snapshot) ownPV() *corev1.PersistentVolume {
 	return o.pv
 }
 
-// wrote says whether a PersistentVolume of the name of a volume in the making is the one that PaV wrote. It
+// wrote reports whether a PersistentVolume of the name of a volume in the making is the one that PaV wrote. It
 // need not be the claim's any more: a volume populator gives it to another claim, whose data it has from then
 // on, whether or not its writing is on record by then.
 func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
@@ -135,7 +135,7 @@ func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Handle != "" && pv.Annotations[protocol.ProvisionedBy] == o.volume.Spec.Provisioner
 }
 
-// released says whether nobody is entitled to the PersistentVolume any more.
+// released reports whether nobody is entitled to the PersistentVolume any more.
 //
 // Protocol: "External deleters MUST watch for PV changes. When pv.Status.Phase == Released …". One
 // that was deleted before it was bound never gets there, as nothing binds it any more.
@@ -154,7 +154,7 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 	return corev1.PersistentVolumeReclaimRetain
 }
 
-// reclaimed says whether an administrator has asked, by the reclaim policy of the PavVolume, for a
+// reclaimed reports whether an administrator has asked, by the reclaim policy of the PavVolume, for a
 // retained volume to be deleted after all: while a volume is retained, the policies of both were Retain. Where the
 // PersistentVolume has the finalizer, its policy was Delete for a while, and the PavVolume's came from there.
 func (o snapshot) reclaimed(pv *corev1.PersistentVolume) bool {
@@ -162,7 +162,7 @@ func (o snapshot) reclaimed(pv *corev1.PersistentVolume) bool {
 		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
-// retainedMeanwhile says whether the reclaim policy is not Delete any more.
+// retainedMeanwhile reports whether the reclaim policy is not Delete any more.
 func (o snapshot) retainedMeanwhile() bool {
 	if pv := o.ownPV(); pv != nil {
 		return policyOf(pv) != corev1.PersistentVolumeReclaimDelete
@@ -192,7 +192,7 @@ func podNamed(pods []corev1.Pod, namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// unrecorded says whether the pod of the present step exists, and the ledger does not say so yet.
+// unrecorded reports whether the pod of the present step exists, and the ledger does not say so yet.
 func (o snapshot) unrecorded() bool {
 	return o.volume.Status.Pod != nil && o.volume.Status.Pod.UID == "" && o.pod() != nil
 }
@@ -264,7 +264,7 @@ func (o snapshot) begun() bool {
 	return p != podNone && p != podIntended
 }
 
-// mayTell says whether something that matters may come from the node of a pod that is over: what a
+// mayTell reports whether something that matters may come from the node of a pod that is over: what a
 // creation pod that succeeded left in /pav, or the last words of one that failed.
 func (o snapshot) mayTell(pod *corev1.Pod) bool {
 	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told || !workflow.Started(pod) {
@@ -321,13 +321,13 @@ func endOf(pod *corev1.Pod) time.Time {
 	return end
 }
 
-// nothingToDelete says whether the definition has nothing to do about a volume that is to be deleted,
+// nothingToDelete reports whether the definition has nothing to do about a volume that is to be deleted,
 // and no node has it staged.
 func (o snapshot) nothingToDelete() bool {
 	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
 }
 
-// irrevocable says whether a deletion pod may have begun to delete the storage.
+// irrevocable reports whether a deletion pod may have begun to delete the storage.
 func (o snapshot) irrevocable() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepDeleted:
@@ -340,7 +340,7 @@ func (o snapshot) irrevocable() bool {
 	}
 }
 
-// neverBound says whether a pod that is over was never bound to a node, so that nothing of it ever ran.
+// neverBound reports whether a pod that is over was never bound to a node, so that nothing of it ever ran.
 func neverBound(pod *corev1.Pod) bool {
 	return pod != nil && pod.Spec.NodeName == "" && !workflow.Started(pod)
 }

@@ -60,7 +60,7 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 	})
 }
 
-// hasCondition says whether a condition is false already, with what the decision says about it.
+// hasCondition reports whether a condition is false already, with what the decision says about it.
 func hasCondition(volume *pavv1.PavVolume, d decision) bool {
 	c := meta.FindStatusCondition(volume.Status.Conditions, d.condition)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.reason && c.Message == d.message

@@ -28,7 +28,7 @@ type Env struct {
 	Version string
 }
 
-// Terminal says whether Out is a terminal of somebody who wants colours and progress: also NO_COLOR is
+// Terminal reports whether Out is a terminal of somebody who wants colours and progress: also NO_COLOR is
 // heeded (https://no-color.org).
 func (e *Env) Terminal() bool {
 	file, ok := e.Out.(*os.File)

@@ -30,7 +30,7 @@ func (o *Output) AddFlag(flags *pflag.FlagSet) {
 // Formats are the values of -o, for the shell's completion.
 func Formats() []string { return []string{formatJSON, formatYAML} }
 
-// Structured says whether the result is for programs: then nothing but Write writes to standard output.
+// Structured reports whether the result is for programs: then nothing but Write writes to standard output.
 func (o *Output) Structured() bool { return o.format != "" }
 
 // Write writes value, which encoding/json must be able to write, as JSON or YAML. As text there is nothing

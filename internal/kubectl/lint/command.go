@@ -33,7 +33,7 @@ func Command(env *cli.Env) *cobra.Command {
 		Use:   "lint FILE...",
 		Short: "Check PavProvisioners in files, without a cluster",
 		Long: `Check the PavProvisioners in YAML or JSON files, and say what admission would say of them, with the
-line of the file. No cluster is needed. A FILE may be a folder, or "-" for standard input. Objects of
+line of the file. No cluster is needed. A FILE may be a directory, or "-" for standard input. Objects of
 other kinds are passed over.
 
 The exit status is 0 where there are no errors, 1 where there are, and 2 where nothing could be checked.`,
@@ -51,7 +51,7 @@ The exit status is 0 where there are no errors, 1 where there are, and 2 where n
 	flags := command.Flags()
 	flags.BoolVarP(&o.strict, "strict", "W", false, "fail where there are warnings, too")
 	flags.BoolVar(&o.server, "server", false, "also ask the cluster, which knows more, for a dry run")
-	flags.BoolVarP(&o.recursive, "recursive", "R", false, "look for files in folders of folders, too")
+	flags.BoolVarP(&o.recursive, "recursive", "R", false, "look for files in subdirectories, too")
 	o.limits.AddFlags(flags)
 	o.output.AddFlag(flags)
 	return command
@@ -93,7 +93,7 @@ func (o *options) run(command *cobra.Command, env *cli.Env, names []string) erro
 	return nil
 }
 
-// expand returns the files that are named, and those of the folders that are.
+// expand returns the files that are named, and those of the directories that are.
 func expand(names []string, recursive bool) ([]string, error) {
 	var files []string
 	for _, name := range names {
@@ -114,14 +114,14 @@ func expand(names []string, recursive bool) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: there are no files in this folder that end in %s", name, strings.Join(endings, ", "))
+			return nil, fmt.Errorf("%s: there are no files in this directory that end in %s", name, strings.Join(endings, ", "))
 		}
 		files = append(files, found...)
 	}
 	return files, nil
 }
 
-// endings are those of the files in folders that are looked at, as by kubectl.
+// endings are those of the files in directories that are looked at, as by kubectl.
 var endings = []string{".yaml", ".yml", ".json"}
 
 func folder(root string, recursive bool) ([]string, error) {

@@ -44,7 +44,7 @@ func Broken(err *source.Error) Finding {
 	return Finding{File: err.File, Line: err.Line, Column: err.Column, Severity: definition.Error, Message: err.Message, text: err.Text}
 }
 
-// Is says whether the document is a PavProvisioner, or is meant to be one.
+// Is reports whether the document is a PavProvisioner, or is meant to be one.
 func Is(d source.Document) bool {
 	const kind = "PavProvisioner"
 	if strings.EqualFold(d.Kind(), kind) {

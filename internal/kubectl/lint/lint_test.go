@@ -145,7 +145,7 @@ func TestLint(t *testing.T) {
 		"a key that is twice":         {stdin: good + "kind: PavProvisioner\n", code: 1, out: []string{`<stdin>:14:1: error: the key "kind" is in this mapping already, in line 2`}},
 		"no provisioner":              {stdin: other, code: 2, err: "there is no PavProvisioner in -"},
 		"no file":                     {files: []string{"nothing.yaml"}, code: 2, err: "nothing.yaml: no such file"},
-		"an empty folder":             {files: []string{t.TempDir()}, code: 2, err: "there are no files in this folder"},
+		"an empty directory":          {files: []string{t.TempDir()}, code: 2, err: "there are no files in this directory"},
 		"a limit that is none":        {args: []string{"--template-max-steps=0"}, code: 2, err: "--template-max-steps: must be above 0"},
 		"a definition without a name": {stdin: strings.Replace(good, "  name: good\n", "", 1), code: 1, out: []string{"<stdin>:3:1: error: metadata.name: "}},
 	}

@@ -40,7 +40,7 @@ func askAll(ctx context.Context, env *cli.Env, result *Result, documents []sourc
 	return nil
 }
 
-// covers says whether one finding says what the API server says, too.
+// covers reports whether one finding says what the API server says, too.
 func covers(known, f Finding) bool {
 	if known.File != f.File || known.Provisioner != f.Provisioner || known.Severity != f.Severity {
 		return false

@@ -178,7 +178,7 @@ func (s *session) followVolume(ctx context.Context, volume string) {
 	}
 }
 
-// isOver says whether nothing more can come: nothing is left of the volume, and of what was asked about.
+// isOver reports whether nothing more can come: nothing is left of the volume, and of what was asked about.
 func (s *session) isOver(ctx context.Context, volume string) bool {
 	if names, err := status.VolumesOf(ctx, s.cluster.Objects, s.ref); s.ref.Kind != status.PV && (err == nil && slices.Contains(names, volume) || err != nil && !apierrors.IsNotFound(err)) {
 		return false

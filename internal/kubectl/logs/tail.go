@@ -61,7 +61,7 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 }
 
-// isOver says whether nothing is to come after a stream that has ended.
+// isOver reports whether nothing is to come after a stream that has ended.
 func (t *tail) isOver(err error) bool {
 	if err == nil {
 		return !t.container.runs
@@ -69,7 +69,7 @@ func (t *tail) isOver(err error) bool {
 	return apierrors.IsNotFound(err) || isFinal(err) || errors.Is(err, errWriting)
 }
 
-// goesOn says whether the run of which a stream has ended goes on. The error is one after which nothing can.
+// goesOn reports whether the run of which a stream has ended goes on. The error is one after which nothing can.
 func (t *tail) goesOn(ctx context.Context) (bool, error) {
 	c := t.container
 	pods, err := t.cluster.Kube.CoreV1().Pods(c.pod.Namespace).List(ctx, metav1.ListOptions{
@@ -139,7 +139,7 @@ func (t *tail) begin(text []byte, resumed time.Time) []byte {
 	return rest
 }
 
-// isFinal says whether an error stays, whatever is tried: the user may not, or is not known any more.
+// isFinal reports whether an error stays, whatever is tried: the user may not, or is not known any more.
 func isFinal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // maxTold is how many errors are told that do not end the command.

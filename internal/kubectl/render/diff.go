@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// The folders that are compared.
+// The directories that are compared.
 const (
 	oldFolder = "OLD"
 	newFolder = "NEW"

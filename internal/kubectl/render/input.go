@@ -73,7 +73,7 @@ func read(stdin io.Reader, files []string, flags map[string]string) (*given, err
 
 func open(stdin io.Reader, name string) ([]source.Document, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name its files", name)
+		return nil, fmt.Errorf("%s is a directory: name its files", name)
 	}
 	documents, err := source.Open(name, stdin)
 	broken, err := source.Errors(err)

@@ -118,7 +118,7 @@ func TestRender_Misuse(t *testing.T) {
 		"a handle and a volume": {[]string{provisioner, "--pv", "testdata/static.yaml", "--handle", "h"}, "--handle is of no use together with a PersistentVolume", 2},
 		"no such file":          {[]string{"nothing.yaml"}, "nothing.yaml: no such file", 2},
 		"no such node":          {[]string{provisioner, "--node", "no/node.yaml"}, "--node no/node.yaml: there is no such file", 2},
-		"a folder":              {[]string{example}, "is a folder: name its files", 2},
+		"a directory":           {[]string{example}, "is a directory: name its files", 2},
 		"diff and -o":           {[]string{provisioner, "--diff=" + provisioner, "-o", "json"}, "--diff and -o cannot be used together", 2},
 		"a claim that is none":  {[]string{provisioner, "--pvc", "testdata/broken.yaml"}, `testdata/broken.yaml:5:1: error: strict decoding error: unknown field "spec.resource"`, 2},
 		"a wrong definition":    {[]string{"../../definition/testdata/mistakes/attribute-misspelled-deep.yaml"}, `attribute-misspelled-deep.yaml:17:41: error: spec.volumeStaging`, 1},

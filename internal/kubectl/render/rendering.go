@@ -93,7 +93,7 @@ func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *object
 	return r
 }
 
-// wanted says whether a phase is to be shown.
+// wanted reports whether a phase is to be shown.
 func (r *rendering) wanted(phase string, has bool) bool {
 	if len(r.options.phases) == 0 {
 		return has

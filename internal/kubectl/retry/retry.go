@@ -251,7 +251,7 @@ func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	return nil, fmt.Sprintf("nothing has failed on node %s; the volume is %s there", node, status.Phase)
 }
 
-// isUnstaging says whether the next attempt after a failed unstaging has begun: the pod on record is its, and
+// isUnstaging reports whether the next attempt after a failed unstaging has begun: the pod on record is its, and
 // not the one that failed, which stays there.
 func isUnstaging(stage *pavv1.PavStage) bool {
 	pod := stage.Status.UnstagingPod

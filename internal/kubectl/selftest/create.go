@@ -74,7 +74,7 @@ func (r *run) post(ctx context.Context, object client.Object) error {
 	return r.client.Create(ctx, object)
 }
 
-// refused says whether an answer means that nothing was created.
+// refused reports whether an answer means that nothing was created.
 func refused(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err)
@@ -101,7 +101,7 @@ func (r *run) adopt(ctx context.Context, object client.Object, why error) error 
 	return nil
 }
 
-// mine says whether an object is marked as one of the test.
+// mine reports whether an object is marked as one of the test.
 func (r *run) mine(object client.Object) bool {
 	return object.GetLabels()[instanceLabel] == r.name || object.GetAnnotations()[instanceLabel] == r.name
 }
@@ -117,7 +117,7 @@ func (r *run) mark(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// hasCopy says whether the test made its copy of the PavProvisioner, so that volumes of that name are its own.
+// hasCopy reports whether the test made its copy of the PavProvisioner, so that volumes of that name are its own.
 func (r *run) hasCopy() bool {
 	for _, object := range r.created {
 		if kindOf(object) == "PavProvisioner" && object.GetName() == r.name {

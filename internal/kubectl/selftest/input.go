@@ -143,7 +143,7 @@ func (in *input) takeClaim(documents []source.Document) ([]source.Document, erro
 	return rest, nil
 }
 
-// usesClaim says whether an object is a pod with the claim.
+// usesClaim reports whether an object is a pod with the claim.
 func usesClaim(object map[string]any, claim string) bool {
 	if kind, _, _ := unstructured.NestedString(object, "kind"); kind != "Pod" {
 		return false

@@ -145,7 +145,7 @@ func hasDriver(node *storagev1.CSINode, name string) bool {
 	return false
 }
 
-// otherNode says whether a pod with the volume could run on another node than this one, and if not, why.
+// otherNode reports whether a pod with the volume could run on another node than this one, and if not, why.
 func (r *run) otherNode(ctx context.Context, than string, pv *corev1.PersistentVolume) (able bool, why string, err error) {
 	nodes, csi := &corev1.NodeList{}, &storagev1.CSINodeList{}
 	if err := r.client.List(ctx, nodes); err != nil {
@@ -186,7 +186,7 @@ func takesPods(node *corev1.Node) bool {
 	return false
 }
 
-// reaches says whether a volume can be used from a node. PaV's node affinities are of labels with values.
+// reaches reports whether a volume can be used from a node. PaV's node affinities are of labels with values.
 func reaches(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return true

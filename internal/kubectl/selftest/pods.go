@@ -44,7 +44,7 @@ sync "$FILE" 2>/dev/null || sync
 [ -e "$FILE" ] || say 3 "the file that was written is not there"
 [ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "the file holds something else than what was written"
 `
-	lookAtFolder = `ls -A "$VOLUME" > /dev/null || say 1 "the folder cannot be read"
+	lookAtFolder = `ls -A "$VOLUME" > /dev/null || say 1 "the directory cannot be read"
 `
 	removeFile = `rm -f "$VOLUME/$FILE" "$VOLUME/$FILE-read-only"
 `
@@ -179,7 +179,7 @@ func (e *podError) Error() string {
 	return e.message
 }
 
-// missed says whether what was written was not there any more.
+// missed reports whether what was written was not there any more.
 func missed(err error) bool {
 	var failed *podError
 	return errors.As(err, &failed) && failed.code == exitMissing
@@ -212,7 +212,7 @@ func (r *run) awaitPod(ctx context.Context, name string) (node string, err error
 	return node, err
 }
 
-// podDone says whether the script of a pod has ended, and how it failed.
+// podDone reports whether the script of a pod has ended, and how it failed.
 func podDone(pod *corev1.Pod) (bool, error) {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:

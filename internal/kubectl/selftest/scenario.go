@@ -197,7 +197,7 @@ func (s *scenario) readBeside(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// perPod says whether the volume is staged for each pod by itself.
+// perPod reports whether the volume is staged for each pod by itself.
 func (s *scenario) perPod() bool {
 	definition, err := s.input.definition()
 	return err == nil && definition.Spec.VolumeStaging.Scope == pavv1.StagingScopePod

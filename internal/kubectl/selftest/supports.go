@@ -47,12 +47,12 @@ func (v volume) claim() string {
 
 func (v volume) block() bool { return v.mode == corev1.PersistentVolumeBlock }
 
-// writes says whether the test may write to it: not to a device that somebody's data may be on.
+// writes reports whether the test may write to it: not to a device that somebody's data may be on.
 func (v volume) writes() bool {
 	return v.access != corev1.ReadOnlyMany && (v.static == "" || !v.block())
 }
 
-// shared says whether several nodes may use it at once.
+// shared reports whether several nodes may use it at once.
 func (v volume) shared() bool {
 	return v.access == corev1.ReadWriteMany || v.access == corev1.ReadOnlyMany
 }

@@ -44,7 +44,7 @@ func (s *scenario) leftFile(why string) {
 	})
 }
 
-// wroteNothing says whether the pod that writes has certainly not begun to.
+// wroteNothing reports whether the pod that writes has certainly not begun to.
 func (s *scenario) wroteNothing(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()

@@ -101,7 +101,7 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
-// cannotUnstage says whether err is that of an unstaging pod, which keeps all else from going.
+// cannotUnstage reports whether err is that of an unstaging pod, which keeps all else from going.
 func cannotUnstage(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.what.Workflow == pavv1.WorkflowUnstaging

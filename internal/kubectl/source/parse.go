@@ -165,7 +165,7 @@ func (f *file) duplicates(node *yaml.Node, seen map[*yaml.Node]bool) {
 	}
 }
 
-// isMerge says whether a key is "<<", which takes in other mappings.
+// isMerge reports whether a key is "<<", which takes in other mappings.
 func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Tag == "" || key.Tag == "!" || key.Tag == "!!merge")
 }

@@ -32,7 +32,7 @@ func diagnose(f *Facts) []Finding {
 	return found
 }
 
-// isProvisioned says whether there is a volume that pods can use.
+// isProvisioned reports whether there is a volume that pods can use.
 func isProvisioned(f *Facts) bool {
 	return f.PV != nil || len(f.Stages) > 0 || f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimBound
 }

@@ -149,7 +149,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// isRegistered says whether a node's kubelet knows the driver; also where that may not be read.
+// isRegistered reports whether a node's kubelet knows the driver; also where that may not be read.
 func isRegistered(node *Node, driver string) bool {
 	if node == nil || node.Registration == nil {
 		return true

@@ -30,7 +30,7 @@ func diagnoseVolume(f *Facts) []Finding {
 	return nil
 }
 
-// isDeleted says whether the storage is to be deleted, or was released.
+// isDeleted reports whether the storage is to be deleted, or was released.
 func isDeleted(f *Facts) bool {
 	if v := f.Volume; v != nil {
 		return v.Status.Phase == pavv1.VolumeDeleting || v.Status.Phase == pavv1.VolumeRetained || v.DeletionTimestamp != nil ||

@@ -98,7 +98,7 @@ var routine = map[string]bool{
 // foreign are warnings that have nothing to do with volumes.
 var foreign = map[string]bool{"MissingClusterDNS": true, "DNSConfigForming": true, "CheckLimitsForResolvConf": true}
 
-// isOvercome says whether a warning about a client pod has passed, as the pod has started since.
+// isOvercome reports whether a warning about a client pod has passed, as the pod has started since.
 func isOvercome(f *Facts, e *corev1.Event, at time.Time) bool {
 	for i := range f.Clients {
 		if since := began(&f.Clients[i]); f.Clients[i].UID == e.InvolvedObject.UID && !since.IsZero() && !at.After(since.Time) {
@@ -108,12 +108,12 @@ func isOvercome(f *Facts, e *corev1.Event, at time.Time) bool {
 	return false
 }
 
-// isFirstTry says whether an event but tells that the scheduler looked at a pod before its claim was bound.
+// isFirstTry reports whether an event but tells that the scheduler looked at a pod before its claim was bound.
 func isFirstTry(e *corev1.Event) bool {
 	return e.Reason == "FailedScheduling" && strings.Contains(e.Message, "unbound immediate PersistentVolumeClaims")
 }
 
-// isEcho says whether an event is kubelet's, and but repeats what PaV has told of the claim by itself.
+// isEcho reports whether an event is kubelet's, and but repeats what PaV has told of the claim by itself.
 func isEcho(f *Facts, e *corev1.Event) bool {
 	_, words, ok := strings.Cut(e.Message, " desc = ")
 	if !ok || e.InvolvedObject.Kind != "Pod" {
@@ -131,7 +131,7 @@ func isEcho(f *Facts, e *corev1.Event) bool {
 	return false
 }
 
-// isNews says whether an event tells what the timeline does not have otherwise.
+// isNews reports whether an event tells what the timeline does not have otherwise.
 func isNews(f *Facts, e *corev1.Event) bool {
 	switch {
 	case foreign[e.Reason], isFirstTry(e), isEcho(f, e):

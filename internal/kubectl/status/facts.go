@@ -78,7 +78,7 @@ type Node struct {
 	AgentMissing bool
 }
 
-// hides says whether something of this kind may not be read.
+// hides reports whether something of this kind may not be read.
 func (f *Facts) hides(what string) bool { return slices.Contains(f.Hidden, what) }
 
 // claimRef returns namespace and name of the claim, also of one that is gone.
@@ -129,7 +129,7 @@ func (f *Facts) provisionerName() string {
 	return ""
 }
 
-// isForeign says whether the volume is known to be no business of PaV's.
+// isForeign reports whether the volume is known to be no business of PaV's.
 func (f *Facts) isForeign() bool {
 	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 {
 		return false
@@ -183,7 +183,7 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isClient says whether a pod uses a claim of its namespace.
+// isClient reports whether a pod uses a claim of its namespace.
 func isClient(pod *corev1.Pod, claim string) bool {
 	return slices.Contains(ClaimsOf(pod), claim)
 }

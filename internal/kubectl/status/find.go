@@ -84,7 +84,7 @@ func VolumesOf(ctx context.Context, reader client.Reader, ref Ref) ([]string, er
 	return nil, fmt.Errorf("getting the claim: %w", err)
 }
 
-// IsGone says whether nothing is left of a volume: neither PersistentVolume nor PavVolume.
+// IsGone reports whether nothing is left of a volume: neither PersistentVolume nor PavVolume.
 func IsGone(ctx context.Context, reader client.Reader, name string) (bool, error) {
 	for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, object)

@@ -49,7 +49,7 @@ type VolumeNode struct {
 	Failures int32            `json:"failures,omitempty"`
 }
 
-// failing says whether something is wrong with the volume on the node.
+// failing reports whether something is wrong with the volume on the node.
 func (n *VolumeNode) failing() bool {
 	return n.Degraded != "" || n.Failures > 0 || n.Phase == pavv1.StageFailed
 }

@@ -56,9 +56,9 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 
 // Unpublish tells on the pod what it left in its /pav, and takes that away. It must be called after
 // the end of the pod's containers, and again until it returns no error, wherever it was interrupted:
-//  1. The record in the folder says whose /pav it is.
+//  1. The record in the directory says whose /pav it is.
 //  2. The result is read and told, unless the pod is gone, or has been told of already.
-//  3. The target is unmounted, what the pod left mounted is, and the folder goes, with the record.
+//  3. The target is unmounted, what the pod left mounted is, and the directory goes, with the record.
 //
 // It returns false, and has done nothing, where the volume is none of a pod that was published here.
 func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (bool, error) {

@@ -223,7 +223,7 @@ func TestUnpublish_IsRepeatedUntilItIsTold(t *testing.T) {
 	}
 }
 
-// Kubelet's next call, or its first to the next agent, finds the target unmounted and the folder still there.
+// Kubelet's next call, or its first to the next agent, finds the target unmounted and the directory still there.
 func TestUnpublish_TellsAfterTheTargetWasUnmounted(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)

@@ -42,7 +42,7 @@ type node struct {
 	pod     *corev1.Pod // as the API server has it; nil where it is gone
 	results []string    // that were written
 
-	// fail says whether the how many-th call of the API server, from 1, has its effect, and what its answer is.
+	// fail reports whether the how many-th call of the API server, from 1, has its effect, and what its answer is.
 	fail  func(call int) (effect bool, err error)
 	calls int
 }

@@ -121,7 +121,7 @@ func (s *pavNode) checkVolume(ctx context.Context, pod *corev1.Pod, owner *metav
 	return nil
 }
 
-// isRecorded says whether the reference is to the pod. It may have been written before the pod was
+// isRecorded reports whether the reference is to the pod. It may have been written before the pod was
 // created, and so before its UID was known.
 func isRecorded(ref *pavv1.PodReference, pod *corev1.Pod) bool {
 	return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name && (ref.UID == "" || ref.UID == pod.UID)

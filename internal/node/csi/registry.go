@@ -42,7 +42,7 @@ type driver struct {
 	told       atomic.Int32 // what kubelet has said of it
 }
 
-// NewRegistry returns a Registry without drivers, for the kubelet with the folder kubeletDir.
+// NewRegistry returns a Registry without drivers, for the kubelet with the directory kubeletDir.
 func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 	r := &Registry{
 		log:         log,
@@ -51,12 +51,12 @@ func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 		drivers:     map[string]*driver{},
 	}
 	if err := os.MkdirAll(r.socketDir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder for CSI sockets: %w", err)
+		return nil, fmt.Errorf("making the directory for CSI sockets: %w", err)
 	}
 	const longest = 107 // bytes of a socket's path, by unix(7)
 	for _, path := range []string{r.socket("x"), r.registration("x")} {
 		if n := len(temporaryPath(path)); n > longest {
-			return nil, fmt.Errorf("the kubelet folder %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
+			return nil, fmt.Errorf("the kubelet directory %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
 		}
 	}
 	return r, nil
@@ -270,7 +270,7 @@ func (r *Registry) Names() []string {
 	return slices.Collect(maps.Keys(r.drivers))
 }
 
-// Empty says whether no driver is registered.
+// Empty reports whether no driver is registered.
 func (r *Registry) Empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,10 +29,10 @@ func (r *Registry) Alive(*http.Request) error {
 	return nil
 }
 
-// Readiness says whether the drivers of all provisioners that were there when the agent began are served.
+// Readiness reports whether the drivers of all provisioners that were there when the agent began are served.
 // From then on it is ready, whatever becomes of later ones, and whether kubelet has called yet or not.
 type Readiness struct {
-	// Filled says whether the caches have filled.
+	// Filled reports whether the caches have filled.
 	Filled func(*http.Request) error
 
 	// Reader reads from the cache.

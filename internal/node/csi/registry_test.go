@@ -23,8 +23,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// kubelet makes a kubelet folder, and the working directory of the test: paths of sockets must be
-// short, and a test's folder has the test's name.
+// kubelet makes a kubelet directory, and the working directory of the test: paths of sockets must be
+// short, and a test's directory has the test's name.
 func kubelet(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -80,7 +80,7 @@ func wantVersion(t *testing.T, path, want string) {
 	}
 }
 
-// files returns what is in the folders of sockets.
+// files returns what is in the directories of sockets.
 func files(t *testing.T, r *Registry) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -233,7 +233,7 @@ func TestAnAgentThatWasKilledWhileItRegistered_IsNoObstacle(t *testing.T) {
 func TestADriverThatCannotBeServedLeavesNothing(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	// A folder that is not empty gives way to no socket.
+	// A directory that is not empty gives way to no socket.
 	must(t, os.MkdirAll(filepath.Join(r.registration("driver"), "file"), 0o755))
 	if err := r.Register("driver", services("driver", "1")); err == nil || !strings.Contains(err.Error(), `"driver"`) {
 		t.Errorf("got error %v", err)

@@ -31,7 +31,7 @@ func checkRequest(volumeID string, paths ...requestPath) error {
 	return nil
 }
 
-// isTarget says whether a path is absolute and in its shortest form.
+// isTarget reports whether a path is absolute and in its shortest form.
 func isTarget(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
 
 // modeOf checks a capability and returns the volume mode that it asks for. Access modes are the

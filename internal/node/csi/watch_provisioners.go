@@ -97,7 +97,7 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
 }
 
-// isServable says whether the controller agent has looked at a provisioner, and let it have its name.
+// isServable reports whether the controller agent has looked at a provisioner, and let it have its name.
 func isServable(p *pavv1.PavProvisioner) bool {
 	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
 }

@@ -167,7 +167,7 @@ func TestADriverThatCouldNotBeServedAnew_IsTriedAgain(t *testing.T) {
 		return services(name, strings.Join(keys, "+"))
 	}}
 	must(t, p.register("driver", nil))
-	// A folder that is not empty gives way to no socket.
+	// A directory that is not empty gives way to no socket.
 	must(t, os.MkdirAll(temporaryPath(r.socket("driver"))+"/file", 0o755))
 	if err := p.register("driver", []string{"zone"}); err == nil {
 		t.Error("a driver that is not served counts as registered")

@@ -80,7 +80,7 @@ func decide(o snapshot) decision {
 	return v
 }
 
-// mayRestage says whether it is time to stage a dead volume anew.
+// mayRestage reports whether it is time to stage a dead volume anew.
 func mayRestage(o snapshot) bool {
 	switch {
 	case o.shutdown:

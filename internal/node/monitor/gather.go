@@ -113,7 +113,7 @@ func (m *Monitor) probe(ctx context.Context, stage string) (is answer, told stri
 	return silent, err.Error(), nil
 }
 
-// confirmed says whether a volume has been dead for a while, and sees to it that it is looked at again.
+// confirmed reports whether a volume has been dead for a while, and sees to it that it is looked at again.
 func (m *Monitor) confirmed(stage string, volume answer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +133,7 @@ func (m *Monitor) confirmed(stage string, volume answer) bool {
 	return left <= 0
 }
 
-// early says whether a dead volume was staged anew too short a while ago for another time, and sees to it
+// early reports whether a dead volume was staged anew too short a while ago for another time, and sees to it
 // that it is looked at again: a daemon that dies as soon as it is used must not cost mounts and pods all day long.
 func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	left := m.untilRestaging(stage)
@@ -170,7 +170,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	return max(ready.LastTransitionTime.Add(staging.PauseAfter(int(deaths))).Sub(m.clusterTime()), 0)
 }
 
-// restageable says whether the provisioner, as it is now, wants volumes to be staged anew.
+// restageable reports whether the provisioner, as it is now, wants volumes to be staged anew.
 func (m *Monitor) restageable(ctx context.Context, name string) (bool, error) {
 	provisioner, err := m.catalogue.Provisioner(ctx, name)
 	return provisioner != nil && provisioner.Spec.VolumeStaging.Recovery != pavv1.StagingRecoveryNone, err

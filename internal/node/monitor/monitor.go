@@ -196,7 +196,7 @@ func (m *Monitor) handle(ctx context.Context, stage string) {
 	}
 }
 
-// findAll begins to look after all stages of the node: those with a folder, and those that the API server
+// findAll begins to look after all stages of the node: those with a directory, and those that the API server
 // has, as where the node's disk was wiped.
 func (m *Monitor) findAll(ctx context.Context) error {
 	names, err := m.dirs.Stages(ctx)
@@ -250,7 +250,7 @@ func (m *Monitor) check(ctx context.Context, name string) error {
 	return m.act(ctx, stage, is, pod)
 }
 
-// isUnknown says whether there is no such stage. A folder is made before anything else is done for a stage,
+// isUnknown reports whether there is no such stage. A directory is made before anything else is done for a stage,
 // so the API server need not be asked about a name without one, as a call has several that may be a stage's.
 func (m *Monitor) isUnknown(ctx context.Context, name string) (bool, error) {
 	m.mu.Lock()

@@ -23,7 +23,7 @@ type stageUse struct {
 }
 
 // endOrphan unstages a stage that kubelet has forgotten, as it does where it was killed while it staged a
-// volume and the pod's folder has gone since. Stage is nil where there is no PavStage, but may be a folder.
+// volume and the pod's directory has gone since. Stage is nil where there is no PavStage, but may be a directory.
 // It returns true where the stage is an orphan, or nothing of it is left.
 func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage) (bool, error) {
 	if err := m.stager.RestoreRecord(ctx, stage); err != nil {
@@ -60,7 +60,7 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 	return true, nil
 }
 
-// useOf returns what tells whether a stage is used: by its PavStage, or else by the record in its folder; nil where
+// useOf returns what tells whether a stage is used: by its PavStage, or else by the record in its directory; nil where
 // neither is, or the record cannot be read.
 func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage) (*stageUse, error) {
 	if stage != nil {
@@ -84,7 +84,7 @@ func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage)
 	}, nil
 }
 
-// RemoveUnknown removes the folder of a stage that is neither in the ledger nor on record: what an interrupted
+// RemoveUnknown removes the directory of a stage that is neither in the ledger nor on record: what an interrupted
 // removal has left. It waits for the grace, so that it meets no call that has just made it.
 func (m *Monitor) sweepFolder(ctx context.Context, name string) error {
 	exists, err := m.dirs.Exists(ctx, name)
@@ -114,7 +114,7 @@ func (m *Monitor) graceLeft(name string) time.Duration {
 	return last.Add(m.grace).Sub(m.now())
 }
 
-// isUsed says whether a pod of the node uses the volume, by the API server or by kubelet's own folders.
+// isUsed reports whether a pod of the node uses the volume, by the API server or by kubelet's own directories.
 func (m *Monitor) isUsed(ctx context.Context, use *stageUse) (bool, error) {
 	uids, err := m.dirs.KubeletHas(ctx, use.volumeName)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Monitor) isUsed(ctx context.Context, use *stageUse) (bool, error) {
 	return slices.ContainsFunc(pods, use.has), err
 }
 
-// has says whether a pod uses the stage.
+// has reports whether a pod uses the stage.
 func (u *stageUse) has(pod corev1.Pod) bool {
 	if u.client != nil {
 		return pod.UID == u.client.UID
@@ -170,7 +170,7 @@ func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.P
 	})
 }
 
-// isIdle says whether nobody has the volume, nor is about to.
+// isIdle reports whether nobody has the volume, nor is about to.
 func (m *Monitor) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
 	published, err := m.stager.IsPublished(ctx, name)
 	if err != nil || published {

@@ -86,7 +86,7 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly})
 }
 
-// check says whether a volume is what is to be attached.
+// check reports whether a volume is what is to be attached.
 func check(volume *mount.Volume, a Attachment) error {
 	if volume.Mode != a.Mode {
 		if a.Mode == mount.Block {
@@ -115,7 +115,7 @@ func check(volume *mount.Volume, a Attachment) error {
 	}
 }
 
-// Attached says whether a volume is attached for clients of the stage.
+// Attached reports whether a volume is attached for clients of the stage.
 func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// directory is one /pav of a node, be it a stage's or a pod's own: a folder that no pod sees, and in
+// directory is one /pav of a node, be it a stage's or a pod's own: a directory that no pod sees, and in
 // it the directory that pods see as /pav. Its methods act in the mount namespace of their thread.
 type directory struct {
 	folder string
@@ -22,7 +22,7 @@ func (p directory) pav() string { return filepath.Join(p.folder, "pav") }
 
 func (p directory) exists() (bool, error) { return exists(p.folder) }
 
-// exists says whether there is anything at a path, be it a link to nothing.
+// exists reports whether there is anything at a path, be it a link to nothing.
 func exists(path string) (bool, error) {
 	err := unix.Faccessat(unix.AT_FDCWD, path, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -33,7 +33,7 @@ func exists(path string) (bool, error) {
 
 // create makes a directory, and a mount of it, where they are missing.
 func (d *Directories) create(of directory) error {
-	// Any user may run in a workflow pod; the folder above, which is root's, keeps everybody else out.
+	// Any user may run in a workflow pod; the directory above, which is root's, keeps everybody else out.
 	if err := d.makeDir(of.pav(), 0o777); err != nil {
 		return err
 	}

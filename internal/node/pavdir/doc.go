@@ -4,7 +4,7 @@
 // server is away, or has forgotten them. It knows directories and mounts, and nothing of the API server;
 // it never trusts a byte that a pod wrote, and never removes anything across a mount.
 //
-// Below kubelet's plugins folder, the one with the name of PaV's driver has
+// Below kubelet's plugins directory, the one with the name of PaV's driver has
 //
 //	stages/NAME/pav                  /pav of the stage's pods
 //	stages/NAME/client               where the volume is attached, and clients' binds come from

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// kubeletFolders are those of a pod's folder in which kubelet keeps something for each of its CSI volumes,
-// under the name of the persistent volume: a folder, or a link to a block device. What is mounted is below
+// kubeletFolders are those of a pod's directory in which kubelet keeps something for each of its CSI volumes,
+// under the name of the persistent volume: a directory, or a link to a block device. What is mounted is below
 // that, so that it can be looked at whatever has become of the volume.
 var kubeletFolders = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
 
@@ -29,7 +29,7 @@ func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 	})
 }
 
-// KubeletHas returns the UIDs of the pods that, by kubelet's own folders, still have the persistent volume
+// KubeletHas returns the UIDs of the pods that, by kubelet's own directories, still have the persistent volume
 // of that name, sorted. The API server may have forgotten them.
 func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
 	if volumeName == "." || volumeName != filepath.Base(volumeName) || !filepath.IsLocal(volumeName) {
@@ -48,7 +48,7 @@ func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]stri
 		for _, entry := range entries {
 			has, err := podHas(filepath.Join(pods, entry.Name()), volumeName)
 			if err != nil {
-				return nil, fmt.Errorf("looking into kubelet's folder of pod %q: %w", entry.Name(), err)
+				return nil, fmt.Errorf("looking into kubelet's directory of pod %q: %w", entry.Name(), err)
 			}
 			if has {
 				uids = append(uids, entry.Name())

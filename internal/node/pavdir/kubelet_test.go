@@ -46,7 +46,7 @@ func TestKubeletHas_IsWhatItsFoldersSay(t *testing.T) {
 	end()
 	must(t, unix.Unmount(pods+"filesystem/volumes/kubernetes.io~csi/pv/mount", 0))
 
-	// The mount goes first, then vol_data.json, and the folder last.
+	// The mount goes first, then vol_data.json, and the directory last.
 	must(t, os.Remove(pods+"filesystem/volumes/kubernetes.io~csi/pv/mount"))
 	want("pv", "block", "filesystem")
 	must(t, os.Remove(pods+"filesystem/volumes/kubernetes.io~csi/pv"))

@@ -13,21 +13,21 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// layouts are nodes on which what is mounted below kubelet's folder is in the mount table more than once.
-// Each returns another place where that folder can be seen, if there is one.
+// layouts are nodes on which what is mounted below kubelet's directory is in the mount table more than once.
+// Each returns another place where that directory can be seen, if there is one.
 func layouts() map[string]func(t *testing.T, h *host) (elsewhere string) {
 	return map[string]func(t *testing.T, h *host) string{
-		"kubelet's folder is bound on itself": func(t *testing.T, h *host) string {
+		"kubelet's directory is bound on itself": func(t *testing.T, h *host) string {
 			t.Helper()
 			must(t, unix.Mount(h.kubelet, h.kubelet, "", unix.MS_BIND, ""))
 			t.Cleanup(func() { must(t, unix.Unmount(h.kubelet, 0)) })
 			return h.kubelet
 		},
-		"kubelet's folder is bound elsewhere": func(t *testing.T, h *host) string {
+		"kubelet's directory is bound elsewhere": func(t *testing.T, h *host) string {
 			t.Helper()
 			return h.boundFrom(t, h.kubelet)
 		},
-		"a folder above it is bound elsewhere": func(t *testing.T, h *host) string {
+		"a directory above it is bound elsewhere": func(t *testing.T, h *host) string {
 			t.Helper()
 			return h.boundFrom(t, filepath.Dir(h.kubelet)) + "/" + filepath.Base(h.kubelet)
 		},

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
-// host is a node: a kubelet folder, which is shared as on a real one, and PaV's directories below it.
+// host is a node: a kubelet directory, which is shared as on a real one, and PaV's directories below it.
 type host struct {
 	*Directories
 	kubelet string

@@ -21,16 +21,16 @@ const (
 	errorName  = "error"
 )
 
-// Names of the folders that hold those of stages and of pods.
+// Names of the directories that hold those of stages and of pods.
 const (
 	stagesName = "stages"
 	podsName   = "pods"
 )
 
-// givenName is the file of a stage's folder that says that a pod was given its directory.
+// givenName is the file of a stage's directory that says that a pod was given its directory.
 const givenName = "given"
 
-// clientName is the directory of a stage's folder where clients' binds come from.
+// clientName is the directory of a stage's directory where clients' binds come from.
 const clientName = "client"
 
 // maxError is the greatest size of /pav/error, in bytes.
@@ -43,7 +43,7 @@ type Directories struct {
 	watcher *watcher
 }
 
-// New returns the directories below the kubelet folder, which is a path of the host's. Woken is
+// New returns the directories below the kubelet directory, which is a path of the host's. Woken is
 // called with a stage's name when its /pav/ready appears. Close ends the watching.
 func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*Directories, error) {
 	w, err := newWatcher(woken)
@@ -61,14 +61,14 @@ func (d *Directories) root() string {
 	return filepath.Join(d.kubelet, "plugins", pavv1.Driver)
 }
 
-// stages is where the folders of all stages are.
+// stages is where the directories of all stages are.
 func (d *Directories) stages() string { return filepath.Join(d.root(), stagesName) }
 
 func (d *Directories) ofStage(stage string) directory {
 	return directory{folder: filepath.Join(d.stages(), stage)}
 }
 
-// folder is the private folder of a stage; no pod sees it.
+// directory is the private directory of a stage; no pod sees it.
 func (d *Directories) folder(stage string) string { return d.ofStage(stage).folder }
 
 // pav is the directory that the stage's pods see as /pav.
@@ -84,12 +84,12 @@ func (d *Directories) Prepare(ctx context.Context, stage string) error {
 	return d.host.Do(ctx, func() error { return d.create(d.ofStage(stage)) })
 }
 
-// Exists says whether anything of a stage is on the node.
+// Exists reports whether anything of a stage is on the node.
 func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, d.ofStage(stage).exists)
 }
 
-// Ready says whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
+// Ready reports whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
 func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 	ready, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (bool, error) {
 		// Before the look, so that a file that appears between the two is not missed.
@@ -125,7 +125,7 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 	}
 }
 
-// RemoveRoot removes PaV's folder, where nothing is in it any more.
+// RemoveRoot removes PaV's directory, where nothing is in it any more.
 func (d *Directories) RemoveRoot(ctx context.Context) error {
 	return d.host.Do(ctx, func() error {
 		for _, dir := range []string{d.stages(), d.pods(), filepath.Join(d.root(), "csi"), d.root()} {

@@ -258,6 +258,6 @@ func TestRemoveRoot_RemovesPavsFolder_UnlessSomethingIsLeftInIt(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 	must(t, h.RemoveRoot(ctx))
 	if _, err := os.Lstat(h.root()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is left: %v", err)
+		t.Errorf("the directory is left: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ var ErrVolumeID = errors.New("the volume ID is not one of an inline volume")
 // volumeID is the form of kubelet's IDs of inline volumes: a hash of the pod's UID and the volume's name.
 var volumeID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
 
-// Pod is whose own directory it is. As JSON it is the record in the directory's folder, by which the
+// Pod is whose own directory it is. As JSON it is the record in the directory's directory, by which the
 // next agent knows the pod.
 type Pod struct {
 	Namespace string    `json:"namespace"`
@@ -50,7 +50,7 @@ func (d *Directories) recordPod(of directory, pod Pod) error {
 	return d.keepRecord(filepath.Join(of.folder, podRecord), pod)
 }
 
-// pods is where the folders of pods are that have a directory of their own.
+// pods is where the directories of pods are that have a directory of their own.
 func (d *Directories) pods() string { return filepath.Join(d.root(), podsName) }
 
 func (d *Directories) ofPod(id string) (directory, error) {
@@ -82,7 +82,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 	})
 }
 
-// Pod says whether the volume has a directory of a pod's own, and whose it is: nil where an earlier
+// Pod reports whether the volume has a directory of a pod's own, and whose it is: nil where an earlier
 // call or agent was interrupted before the pod was on record, or after it had to be.
 func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool, err error) {
 	of, err := d.ofPod(id)

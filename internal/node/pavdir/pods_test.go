@@ -20,7 +20,7 @@ var (
 	pod    = Pod{Namespace: "ns", Name: "create-1", UID: "uid"}
 )
 
-// own returns the folder of a pod.
+// own returns the directory of a pod.
 func (h *host) own(t *testing.T, id string) directory {
 	t.Helper()
 	of, err := h.ofPod(id)
@@ -78,7 +78,7 @@ func TestPublishPod_GivesAPodANewDirectoryOfItsOwn_WhichStays(t *testing.T) {
 	h.wantMounts(t, h.kubelet)
 	must(t, h.RemoveRoot(ctx))
 	if _, err := os.Lstat(h.root()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("PaV's folder is left: %v", err)
+		t.Errorf("PaV's directory is left: %v", err)
 	}
 }
 

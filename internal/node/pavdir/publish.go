@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Publish makes the stage's directory available at target, a path in a workflow pod's folder, so
+// Publish makes the stage's directory available at target, a path in a workflow pod's directory, so
 // that mounts made below either appear below the other. It may be repeated.
 func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 	return d.host.Do(ctx, func() error { return d.publish(ctx, d.ofStage(stage), target, true) })
@@ -41,7 +41,7 @@ func (d *Directories) Users(ctx context.Context, stage string) ([]string, error)
 	return mount.In(ctx, d.host, func() ([]string, error) { return d.usersOf(d.ofStage(stage)) })
 }
 
-// InUse says whether any pod, also one that the API server has forgotten, still has the stage's directory.
+// InUse reports whether any pod, also one that the API server has forgotten, still has the stage's directory.
 func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return d.inUse(d.ofStage(stage)) })
 }
@@ -174,8 +174,8 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 	return directory{}, mount.Mount{}, nil
 }
 
-// users returns, for each place outside PaV's folder that a directory is mounted on, the mounts there.
-// There are several where a directory above is mounted at several points, as kubelet's folder may be.
+// users returns, for each place outside PaV's directory that a directory is mounted on, the mounts there.
+// There are several where a directory above is mounted at several points, as kubelet's directory may be.
 func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, error) {
 	ours, err := mount.Mounts(d.root())
 	if err != nil {

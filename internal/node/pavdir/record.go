@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Names of the records in the folder of a directory. A temporary file has a dot before its name.
+// Names of the records in the directory of a directory. A temporary file has a dot before its name.
 const (
 	podRecord   = "pod.json"
 	stageRecord = "stage.json"
@@ -37,7 +37,7 @@ func readRecord[T any](path string) (*T, error) {
 	return record, nil
 }
 
-// keepRecord writes a record for good, in a folder that exists: whenever the machine stops, the file
+// keepRecord writes a record for good, in a directory that exists: whenever the machine stops, the file
 // has the old content or the new one, and once the call has returned, the new one.
 func (d *Directories) keepRecord(path string, record any) error {
 	raw, err := json.Marshal(record)
@@ -49,7 +49,7 @@ func (d *Directories) keepRecord(path string, record any) error {
 			return fmt.Errorf("writing a record: %w", err)
 		}
 	}
-	// Also where it was there: an agent that was killed may have renamed it, and no more. The folders
+	// Also where it was there: an agent that was killed may have renamed it, and no more. The directories
 	// are synced up to one of kubelet's, as any of them may be new.
 	plugins := filepath.Join(d.kubelet, "plugins")
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {

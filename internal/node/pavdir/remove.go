@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// records are what is removed from a folder last, in this order, so that an interrupted removal can be
+// records are what is removed from a directory last, in this order, so that an interrupted removal can be
 // told from a new directory.
 var records = []string{targetsName, stageRecord, podRecord}
 
@@ -43,8 +43,8 @@ func (d *Directories) Reset(ctx context.Context, stage string) error {
 	})
 }
 
-// remove takes down whatever is mounted below the folder, the directory's own mounts and what pods
-// left, and then removes the folder.
+// remove takes down whatever is mounted below the directory, the directory's own mounts and what pods
+// left, and then removes the directory.
 func (p directory) remove(ctx context.Context) error {
 	if err := p.empty(ctx); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p directory) remove(ctx context.Context) error {
 	return mount.RemoveTree(ctx, p.folder)
 }
 
-// empty takes down whatever is mounted below the folder, and removes all that is in it but the records.
+// empty takes down whatever is mounted below the directory, and removes all that is in it but the records.
 func (p directory) empty(ctx context.Context) error {
 	if err := mount.Unmount(ctx, p.folder); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (p directory) empty(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("listing the folder of a stage or pod: %w", err)
+		return fmt.Errorf("listing the directory of a stage or pod: %w", err)
 	}
 	for _, entry := range entries {
 		if slices.Contains(records, entry.Name()) {
@@ -80,7 +80,7 @@ func (p directory) empty(ctx context.Context) error {
 	return nil
 }
 
-// discard removes an entry of a folder, whatever it is, unless something is mounted there.
+// discard removes an entry of a directory, whatever it is, unless something is mounted there.
 func discard(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Stage is what a stage is of. As JSON it is the record in the stage's folder, which is written before
+// Stage is what a stage is of. As JSON it is the record in the stage's directory, which is written before
 // anything is done for the stage, and by which the next agent knows it.
 type Stage struct {
 	// Driver and Handle name the volume as kubelet does, and VolumeName is that of the persistent volume.
@@ -51,7 +51,7 @@ type Client struct {
 }
 
 // Record puts a stage on record for good, in place of what was on record of it, and makes the stage's
-// folder if there is none.
+// directory if there is none.
 func (d *Directories) Record(ctx context.Context, stage string, s Stage) error {
 	return d.host.Do(ctx, func() error {
 		// What is written late, Remove may have removed.

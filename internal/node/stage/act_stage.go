@@ -181,7 +181,7 @@ func (t *task) liveProvisioner(ctx context.Context) (*pavv1.PavProvisioner, erro
 	return provisioner, nil
 }
 
-// isDefinition says whether err is for the author of a definition to mend, so that trying again alone does not help.
+// isDefinition reports whether err is for the author of a definition to mend, so that trying again alone does not help.
 func isDefinition(err error) bool {
 	var templateError *template.Error
 	return errors.As(err, &templateError) || errors.Is(err, workflow.ErrRefused) || errors.Is(err, ErrRefused)
@@ -208,7 +208,7 @@ func (t *task) attachVolume(ctx context.Context) error {
 	})
 }
 
-// verify says whether what is attached is still what is at /pav/volume. If not, the staging pod has taken
+// verify reports whether what is attached is still what is at /pav/volume. If not, the staging pod has taken
 // it away meanwhile, as a daemon does that ends, or put another in its place: that is a failure of the pod.
 func (t *task) verify(ctx context.Context) (bool, error) {
 	err := t.attachVolume(ctx) // Attaching what is attached does nothing.

@@ -82,7 +82,7 @@ func (s *Stager) clientRecords(ctx context.Context, v Volume) (targets []string,
 	return targets, torn, nil
 }
 
-// holdsNothing says whether a PavStage is but the record of a failure, or on its way out.
+// holdsNothing reports whether a PavStage is but the record of a failure, or on its way out.
 func holdsNothing(stage *pavv1.PavStage) bool { return IsTerminating(stage) || IsRecord(stage) }
 
 // unstageClients unstages the volume for each client pod that is left.

@@ -11,7 +11,7 @@ import (
 type observation struct {
 	exists       bool             // there is a PavStage
 	terminating  bool             // there is one, but it is on its way out and holds nothing
-	leftover     bool             // there is none, but the node has a folder of one
+	leftover     bool             // there is none, but the node has a directory of one
 	hasFinalizer bool             // it has its finalizer
 	phase        pavv1.StagePhase // how far it is
 	thisBoot     bool             // its mounts, if any, were made since the node's last start
@@ -109,7 +109,7 @@ func orReport(o observation, next step) step {
 	return next
 }
 
-// settled says whether nothing of a stage is left but, maybe, the record of a failure.
+// settled reports whether nothing of a stage is left but, maybe, the record of a failure.
 func (o observation) settled() bool {
 	return !o.exists || o.phase == pavv1.StageFailed && !o.hasFinalizer
 }
@@ -189,7 +189,7 @@ func decideValidation(o observation) step {
 	return ifRoom(o, stepRunValidation)
 }
 
-// createsPod says whether a step makes use of a pod slot that the volume has not got yet.
+// createsPod reports whether a step makes use of a pod slot that the volume has not got yet.
 func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
 
 // ifRoom returns a step that creates a pod, where the node has a slot for it.
@@ -221,7 +221,7 @@ func decideStaging(o observation) step {
 	return decideStagingPod(o)
 }
 
-// stands says whether the staging pod is as it is to be while its volume is attached. One that has ended
+// stands reports whether the staging pod is as it is to be while its volume is attached. One that has ended
 // otherwise may have taken the volume away with it, and then what is attached is a directory of the node's disk.
 func (o observation) stands() bool {
 	return o.stagingPod == workflow.Running || o.stagingPod == workflow.Succeeded

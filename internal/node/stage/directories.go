@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// Directories are the node's folders of stages: what pods share as /pav, where volumes are attached for
+// Directories are the node's directories of stages: what pods share as /pav, where volumes are attached for
 // clients, and what the next agent must know. *pavdir.Directories implements it, and says more of each method.
 // All but Volume may be repeated.
 type Directories interface {
@@ -20,15 +20,15 @@ type Directories interface {
 	Traces
 }
 
-// Folders make the folders of stages, and remove them.
+// Directories make the directories of stages, and remove them.
 type Folders interface {
-	// Exists says whether anything of a stage is on the node.
+	// Exists reports whether anything of a stage is on the node.
 	Exists(ctx context.Context, stage string) (bool, error)
 
 	// Prepare makes the stage's directory, the /pav of its pods, if there is none.
 	Prepare(ctx context.Context, stage string) error
 
-	// Remove takes down whatever is mounted below the stage's folder, and removes it, the records last.
+	// Remove takes down whatever is mounted below the stage's directory, and removes it, the records last.
 	Remove(ctx context.Context, stage string) error
 
 	// Renew is Remove, but for what is on record of the stage and its targets.
@@ -65,7 +65,7 @@ type Clients interface {
 	// Publications returns the targets on record, sorted, those of earlier boots among them.
 	Publications(ctx context.Context, stage string) ([]pavdir.Publication, error)
 
-	// KubeletHas returns the UIDs of the pods that, by kubelet's own folders, still have the persistent volume
+	// KubeletHas returns the UIDs of the pods that, by kubelet's own directories, still have the persistent volume
 	// of that name, sorted.
 	KubeletHas(ctx context.Context, volumeName string) ([]string, error)
 }
@@ -80,7 +80,7 @@ type Attachments interface {
 	// waits for the volume to answer, the error is mount.ErrHangs.
 	Attach(ctx context.Context, stage string, a pavdir.Attachment) error
 
-	// Attached says whether a volume is attached for clients of the stage.
+	// Attached reports whether a volume is attached for clients of the stage.
 	Attached(ctx context.Context, stage string) (bool, error)
 
 	// Detach takes the volume away from clients of the stage.
@@ -101,7 +101,7 @@ type Origins interface {
 
 // Traces are what the pods of a stage leave, and what is left of them.
 type Traces interface {
-	// Ready says whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
+	// Ready reports whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
 	Ready(ctx context.Context, stage string) (bool, error)
 
 	// PodError returns what the pod that began at the time wrote to /pav/error, or nothing. It must be called
@@ -111,7 +111,7 @@ type Traces interface {
 	// Users returns where pods, also those that the API server has forgotten, still have the stage's /pav, sorted.
 	Users(ctx context.Context, stage string) ([]string, error)
 
-	// InUse says whether any pod, also one that the API server has forgotten, still has the stage's /pav.
+	// InUse reports whether any pod, also one that the API server has forgotten, still has the stage's /pav.
 	InUse(ctx context.Context, stage string) (bool, error)
 
 	// Runs reports whether a container of the pod runs on the node, whatever the API server and kubelet say of it.

@@ -11,7 +11,7 @@ import (
 
 // Mounter does the mounts of client pods, in the node's mount namespace.
 type Mounter interface {
-	// Mounted says whether something is mounted at path.
+	// Mounted reports whether something is mounted at path.
 	Mounted(ctx context.Context, path string) (bool, error)
 
 	// Bind makes a volume available to a client pod. While an earlier call for the target, given up or

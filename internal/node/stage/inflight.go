@@ -77,7 +77,7 @@ func (f *inflight) lockStages(names ...string) (func(), error) {
 	}, nil
 }
 
-// first says whether no call works on another target of the volume that was there before the target's, so
+// first reports whether no call works on another target of the volume that was there before the target's, so
 // that of several calls for a volume that may have one target only, one goes on.
 func (f *inflight) first(volume, target string) bool {
 	f.mu.Lock()

@@ -164,11 +164,11 @@ func TestKeeper_FolderWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
 	must(t, n.stager.unpublish(t.Context(), v, p.Target))
 	must(t, n.stager.RemoveUnknown(t.Context(), stage))
 	if exists, err := n.Dirs.Exists(t.Context(), stage); err != nil || exists {
-		t.Errorf("the folder exists: %t, %v", exists, err)
+		t.Errorf("the directory exists: %t, %v", exists, err)
 	}
 }
 
-// Between the monitor's look at a folder that nobody knows and its removal, kubelet may ask for the volume.
+// Between the monitor's look at a directory that nobody knows and its removal, kubelet may ask for the volume.
 func TestSweepFolder_OfAStageThatACallHasMade_LeavesIt(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
@@ -201,6 +201,6 @@ func (n *testNode) mustExist(t *testing.T, stage string, want bool) {
 	exists, err := n.Dirs.Exists(t.Context(), stage)
 	must(t, err)
 	if exists != want {
-		t.Errorf("the folder of %s exists: %t", stage, exists)
+		t.Errorf("the directory of %s exists: %t", stage, exists)
 	}
 }

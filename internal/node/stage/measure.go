@@ -34,7 +34,7 @@ func (t *task) measure(before *pavv1.PavStageStatus) {
 	}
 }
 
-// isNew says whether a failure was not recorded before.
+// isNew reports whether a failure was not recorded before.
 func isNew(before, after *pavv1.WorkflowFailure) bool {
 	return after != nil && !equality.Semantic.DeepEqual(before, after)
 }

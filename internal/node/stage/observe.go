@@ -74,7 +74,7 @@ func (s *Stager) noteBoot(status *pavv1.PavStageStatus) {
 	status.BootID, status.NodeStart = s.boot.BootID, s.boot.NodeStart
 }
 
-// matches says whether the stage is what is asked for.
+// matches reports whether the stage is what is asked for.
 func (t *task) matches() bool {
 	spec := &t.stage.Spec
 	return (t.mode == "" || spec.VolumeMode == t.mode) && (!t.ofClient() || t.ending || spec.ReadOnly || !t.readOnly)
@@ -138,7 +138,7 @@ func (s *Stager) anyHeld(ctx context.Context, publications []publication) (bool,
 	return false, nil
 }
 
-// observeLeftover gathers whether the node has a folder for one of the names, as where a PavStage was forced
+// observeLeftover gathers whether the node has a directory for one of the names, as where a PavStage was forced
 // away; nothing of the record of a failure is to have one either.
 func (t *task) observeLeftover(ctx context.Context, o *observation) error {
 	for _, name := range t.namesOf(t.Subject) {
@@ -176,13 +176,13 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	return err
 }
 
-// IsTerminating says whether a PavStage is being deleted and holds nothing any more: only somebody else's
+// IsTerminating reports whether a PavStage is being deleted and holds nothing any more: only somebody else's
 // finalizer keeps it.
 func IsTerminating(stage *pavv1.PavStage) bool {
 	return stage.DeletionTimestamp != nil && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// IsRecord says whether a PavStage is but the record of a failed attempt, which holds nothing.
+// IsRecord reports whether a PavStage is but the record of a failed attempt, which holds nothing.
 func IsRecord(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase == pavv1.StageFailed && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
@@ -251,7 +251,7 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// unstagingWanted says whether the provisioner, as it is now, has an unstaging pod.
+// unstagingWanted reports whether the provisioner, as it is now, has an unstaging pod.
 func (t *task) unstagingWanted(ctx context.Context) (bool, error) {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// checkOthers says whether a volume that is to be one node's is staged on another, under the name that it had
+// checkOthers reports whether a volume that is to be one node's is staged on another, under the name that it had
 // when any node might have it: the access modes of a persistent volume can be changed.
 func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool, err error) {
 	if !want.Spec.Exclusive || t.ofClient() {
@@ -117,7 +117,7 @@ func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 		}
 		return nil
 	}
-	// There was no folder of this name before this call.
+	// There was no directory of this name before this call.
 	if err := t.dirs.Remove(ctx, want.Name); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// waitsForUsers says whether a wait is for nothing but that kubelet takes /pav from pods that have it: no pod of the
+// waitsForUsers reports whether a wait is for nothing but that kubelet takes /pav from pods that have it: no pod of the
 // stage runs.
 func waitsForUsers(o observation) bool {
 	return o.pavInUse && !slices.ContainsFunc([]workflow.State{o.validationPod, o.stagingPod, o.unstagingPod}, func(pod workflow.State) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Kubelet does not take /pav from a pod whose folder it has lost; an administrator has to know where it is.
+// Kubelet does not take /pav from a pod whose directory it has lost; an administrator has to know where it is.
 func TestUnstage_ThatWaitsForPav_NamesWhereItIsMounted(t *testing.T) {
 	n := newNode(t)
 	volume := Volume{Driver: "driver", Handle: "handle"}

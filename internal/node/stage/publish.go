@@ -15,7 +15,7 @@ import (
 
 // Publication is what a client pod is to see of a staged volume.
 type Publication struct {
-	// Target is the path in the client pod's folder.
+	// Target is the path in the client pod's directory.
 	Target string
 
 	// Options are what the pod's view is restricted to; the kernel enforces them.
@@ -121,10 +121,10 @@ func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.
 	return "", nil, fmt.Errorf("%w: PavStage %q: %w", ErrBusy, name, err)
 }
 
-// errNoRecord means that a stage's folder has no record of it.
+// errNoRecord means that a stage's directory has no record of it.
 var errNoRecord = errors.New("the node has no record of it")
 
-// folderOf returns the name under which the node has a folder of the volume's stage, or nothing.
+// folderOf returns the name under which the node has a directory of the volume's stage, or nothing.
 func (s *Stager) folderOf(ctx context.Context, v Volume) (string, error) {
 	shared, exclusive := s.names(v)
 	for _, name := range []string{exclusive, shared} {
@@ -185,7 +185,7 @@ func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 	return s.mounts.Bind(ctx, Binding{Source: s.dirs.Volume(stage), Target: p.Target, Mode: p.Mode, Options: p.Options})
 }
 
-// isPublished says whether a target is published already as is asked for. The error is ErrMismatch where it
+// isPublished reports whether a target is published already as is asked for. The error is ErrMismatch where it
 // is in another way: a view that can be written to must not stand in for a read-only one.
 func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (bool, error) {
 	all, err := s.Publications(ctx, stage)
@@ -210,7 +210,7 @@ func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (
 	return false, nil
 }
 
-// checkSingle says whether a volume that may have one target only has another one.
+// checkSingle reports whether a volume that may have one target only has another one.
 func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string) error {
 	if !s.inflight.first(v.key(), target) {
 		return fmt.Errorf("%w: it is being published to another pod, or taken from it", ErrBusy)
@@ -275,7 +275,7 @@ func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
 	return s.mounts.Remove(ctx, target)
 }
 
-// mayBeStagedFor says whether the volume may have a stage of its own for a client pod. The client's folder
+// mayBeStagedFor reports whether the volume may have a stage of its own for a client pod. The client's directory
 // tells, or, where that may be lost, the API server has to be asked: the scope on record says so, as does a
 // record that is lost itself.
 func (s *Stager) mayBeStagedFor(ctx context.Context, v Volume, target string) (bool, error) {

@@ -167,6 +167,6 @@ func TestUnstage_OfWhatIsLeft_TakesItFromClientsFirst(t *testing.T) {
 	n.mustBeMounted(t, staging, false)
 	name, _ := n.stager.names(v)
 	if exists, err := n.Dirs.Exists(t.Context(), name); err != nil || exists {
-		t.Errorf("the folder exists: %t, %v", exists, err)
+		t.Errorf("the directory exists: %t, %v", exists, err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Stager) mendRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	return s.keepRecord(ctx, stage)
 }
 
-// hasRecord says whether the node has a stage on record, and can read that.
+// hasRecord reports whether the node has a stage on record, and can read that.
 func (s *Stager) hasRecord(ctx context.Context, stage string) (bool, error) {
 	record, err := s.dirs.Recorded(ctx, stage)
 	if errors.Is(err, pavdir.ErrTorn) {
@@ -195,7 +195,7 @@ func (t *task) findVolume(ctx context.Context) (apiextensionsv1.JSON, *corev1.Pe
 	return raw, volume, err
 }
 
-// isOf says whether a persistent volume has the driver and handle.
+// isOf reports whether a persistent volume has the driver and handle.
 func isOf(volume *corev1.PersistentVolume, v Volume) bool {
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == v.Driver && volume.Spec.CSI.VolumeHandle == v.Handle
 }

@@ -184,7 +184,7 @@ func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
 
 	must(t, n.stager.Restage(t.Context(), name))
 	if exists, err := n.Dirs.Exists(t.Context(), name); err != nil || !exists || len(n.API.Stages) > 0 {
-		t.Errorf("got folder %t, stages %v, %v, want the folder left as it is, and no stage", exists, n.API.Stages, err)
+		t.Errorf("got directory %t, stages %v, %v, want the directory left as it is, and no stage", exists, n.API.Stages, err)
 	}
 }
 

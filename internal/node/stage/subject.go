@@ -21,11 +21,11 @@ func (v Volume) key() string { return workflow.Hash(v.Driver, v.Handle) }
 type Subject struct {
 	Volume
 
-	// Target is kubelet's path in the client pod's folder; empty where the stage is the volume's.
+	// Target is kubelet's path in the client pod's directory; empty where the stage is the volume's.
 	Target string
 }
 
-// ofClient says whether the stage is for one client pod.
+// ofClient reports whether the stage is for one client pod.
 func (s Subject) ofClient() bool { return s.Target != "" }
 
 // names returns the names that the PavStage of a volume on this node can have, as stageplan.Names does.
@@ -47,7 +47,7 @@ func (s *Stager) namesOf(of Subject) []string {
 	return []string{shared, exclusive}
 }
 
-// Lock keeps other calls away from what a call about the subject works on, and the monitor from the folders
+// Lock keeps other calls away from what a call about the subject works on, and the monitor from the directories
 // that are known by the names of stages alone. The returned function gives it back.
 func (s *Stager) Lock(of Subject) (func(), error) {
 	release, err := s.lockVolume(of)

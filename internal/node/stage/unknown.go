@@ -10,7 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// RemoveUnknown removes the folder of a stage that nobody knows. Whether that is so is asked once more while no
+// RemoveUnknown removes the directory of a stage that nobody knows. Whether that is so is asked once more while no
 // call that could make it one of a stage can come in between, and nobody may have anything of it.
 func (s *Stager) RemoveUnknown(ctx context.Context, name string) error {
 	release, err := s.inflight.lockStages(name)
@@ -35,7 +35,7 @@ func (s *Stager) RemoveUnknown(ctx context.Context, name string) error {
 	return s.dirs.Remove(ctx, name)
 }
 
-// isKnown says whether a stage is on the node's record or in the ledger.
+// isKnown reports whether a stage is on the node's record or in the ledger.
 func (s *Stager) isKnown(ctx context.Context, name string) (bool, error) {
 	if has, err := s.hasRecord(ctx, name); err != nil || has {
 		return has, err
@@ -50,7 +50,7 @@ func (s *Stager) isKnown(ctx context.Context, name string) (bool, error) {
 	return stage.Spec.NodeName == s.node && !IsTerminating(stage), nil
 }
 
-// IsPublished says whether the stage's volume is mounted for a client. A record alone says little:
+// IsPublished reports whether the stage's volume is mounted for a client. A record alone says little:
 // the agent may have ended between it and the mount.
 func (s *Stager) IsPublished(ctx context.Context, name string) (bool, error) {
 	publications, err := s.Publications(ctx, name)
@@ -60,7 +60,7 @@ func (s *Stager) IsPublished(ctx context.Context, name string) (bool, error) {
 	return s.anyMounted(ctx, publications)
 }
 
-// anyMounted says whether something is mounted at one of the targets.
+// anyMounted reports whether something is mounted at one of the targets.
 func (s *Stager) anyMounted(ctx context.Context, publications []publication) (bool, error) {
 	for i := range publications {
 		mounted, err := s.mounts.Mounted(ctx, publications[i].Target)

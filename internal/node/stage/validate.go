@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// checkVolume says whether the volume may be staged, and returns its provisioner. One that was provisioned
+// checkVolume reports whether the volume may be staged, and returns its provisioner. One that was provisioned
 // dynamically was validated then.
 func (t *task) checkVolume(ctx context.Context, raw apiextensionsv1.JSON, volume *corev1.PersistentVolume) (*pavv1.PavProvisioner, error) {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.Driver)
@@ -50,7 +50,7 @@ func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisione
 	return err
 }
 
-// needsValidation says whether the volume was not validated before it came to this node.
+// needsValidation reports whether the volume was not validated before it came to this node.
 func needsValidation(stage *pavv1.PavStage) bool {
 	if stage.Spec.Client != nil {
 		return false // The stage that claims the volume was written, and validated, first.

@@ -25,7 +25,7 @@ type Gauges struct {
 	// Pods returns how many workflow pods each provisioner has in each state: PodsWaiting, PodsRunning, PodsBlocked.
 	Pods func() map[string]map[string]int
 
-	// Leads says whether this replica is the leader: if not, it exports nothing, as the leader does.
+	// Leads reports whether this replica is the leader: if not, it exports nothing, as the leader does.
 	Leads func() bool
 
 	// Now tells the cluster's time; time.Now where it is nil.

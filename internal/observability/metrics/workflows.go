@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Exists says whether there is a PavProvisioner of the name. It must answer from memory.
+// Exists reports whether there is a PavProvisioner of the name. It must answer from memory.
 type Exists func(provisioner string) bool
 
 // In returns whether a cache of PavProvisioners has one.

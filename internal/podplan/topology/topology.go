@@ -25,7 +25,7 @@ func NodeAffinity(topology []pavv1.TopologyLabels) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 }
 
-// Matches says whether a node with these labels is in the topology.
+// Matches reports whether a node with these labels is in the topology.
 func Matches(topology []pavv1.TopologyLabels, node map[string]string) bool {
 	has := func(labels pavv1.TopologyLabels) bool {
 		for key, value := range labels {
@@ -38,7 +38,7 @@ func Matches(topology []pavv1.TopologyLabels, node map[string]string) bool {
 	return len(topology) == 0 || slices.ContainsFunc(topology, has)
 }
 
-// Overlaps says whether some node could be both in the topology and among those that the
+// Overlaps reports whether some node could be both in the topology and among those that the
 // allowedTopologies of a StorageClass stand for. A label that only one of the two speaks of does not
 // part them, as a node may have both labels.
 func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm) bool {
@@ -53,7 +53,7 @@ func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelector
 	return false
 }
 
-// Allows says whether a node with these labels is among those that the allowedTopologies of a
+// Allows reports whether a node with these labels is among those that the allowedTopologies of a
 // StorageClass stand for. None stand for all nodes; a term without expressions stands for none.
 func Allows(allowed []corev1.TopologySelectorTerm, node map[string]string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(term corev1.TopologySelectorTerm) bool {

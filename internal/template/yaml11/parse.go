@@ -119,7 +119,7 @@ func (p *parser) accept(k kind) (bool, error) {
 	return true, err
 }
 
-// is says whether the next token is of one of the kinds.
+// is reports whether the next token is of one of the kinds.
 func (p *parser) is(kinds ...kind) (bool, error) {
 	t, err := p.peek()
 	return err == nil && slices.Contains(kinds, t.kind), err

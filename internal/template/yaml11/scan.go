@@ -99,7 +99,7 @@ func (s *scanner) lineBreak() string {
 	}
 }
 
-// separator says whether a line's beginning is '---' or '...'.
+// separator reports whether a line's beginning is '---' or '...'.
 func (s *scanner) separator() bool {
 	r := s.at(0)
 	return (r == '-' || r == '.') && s.at(1) == r && s.at(2) == r && isBlankOrEnd(s.at(3))
@@ -126,7 +126,7 @@ func (s *scanner) next() (token, error) {
 	return t, nil
 }
 
-// needsMore says whether the next token is unknown: none is scanned, or a key may have to go before it.
+// needsMore reports whether the next token is unknown: none is scanned, or a key may have to go before it.
 func (s *scanner) needsMore() bool {
 	if s.done {
 		return false
@@ -279,7 +279,7 @@ var fetchers = map[rune]func(*scanner) error{
 	'>':  (*scanner).fetchBlockScalar,
 }
 
-// isIndicator says whether a '-', '?' or ':' is more than a character of a plain scalar.
+// isIndicator reports whether a '-', '?' or ':' is more than a character of a plain scalar.
 func (s *scanner) isIndicator(r rune) bool {
 	switch r {
 	case '?', ':':

@@ -32,7 +32,7 @@ func (s *scanner) plainScalar() (token, error) {
 	return t, nil
 }
 
-// endsPlain says whether the character at an offset is none of a plain scalar.
+// endsPlain reports whether the character at an offset is none of a plain scalar.
 func (s *scanner) endsPlain(offset int) bool {
 	r := s.at(offset)
 	switch {

@@ -79,7 +79,7 @@ func isSpaceOrEnd(r rune) bool { return r == ' ' || isBreakOrEnd(r) }
 
 func isBlankOrEnd(r rune) bool { return r == '\t' || isSpaceOrEnd(r) }
 
-// isWord says whether a character can be in the name of an anchor, a directive or a tag's handle.
+// isWord reports whether a character can be in the name of an anchor, a directive or a tag's handle.
 func isWord(r rune) bool {
 	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || r == '-' || r == '_'
 }

@@ -21,7 +21,7 @@ type Timestamp struct {
 	Date                              Date
 	Hour, Minute, Second, Microsecond int
 
-	// Zoned says whether there is a time zone, which is Offset minutes east of UTC.
+	// Zoned reports whether there is a time zone, which is Offset minutes east of UTC.
 	Zoned  bool
 	Offset int
 }

@@ -14,7 +14,7 @@ import (
 // toolsImage has fio and losetup. All nodes of the test cluster have it.
 const toolsImage = "localhost/storage-tools:2"
 
-// storage are a folder and a device of the node, and provisioners whose volumes are just these.
+// storage are a directory and a device of the node, and provisioners whose volumes are just these.
 const storage = `
 apiVersion: pav.albertofaria.github.io/v1alpha1
 kind: PavProvisioner
@@ -92,7 +92,7 @@ var ioMedia = []struct{ name, pav, plain string }{
 	{"block device", "/dev/pav-device", "/dev/plain-device"},
 }
 
-// measureData measures I/O of one container that has a folder and a device of the node both as they are
+// measureData measures I/O of one container that has a directory and a device of the node both as they are
 // and as PaV volumes.
 func measureData(ctx context.Context, w *world, s settings, out io.Writer) error {
 	device, err := makeStorage(ctx, w, s.size)
@@ -126,7 +126,7 @@ func measureData(ctx context.Context, w *world, s settings, out io.Writer) error
 	return table.end()
 }
 
-// makeStorage makes the folder and the device on the node, which go with the world, and returns the device.
+// makeStorage makes the directory and the device on the node, which go with the world, and returns the device.
 func makeStorage(ctx context.Context, w *world, size string) (string, error) {
 	host := w.privileged("host")
 	if _, err := w.running(ctx, host, time.Now()); err != nil {
@@ -144,7 +144,7 @@ func makeStorage(ctx context.Context, w *world, size string) (string, error) {
 	return device, nil
 }
 
-// privileged returns a pod with the node's storage folder and devices.
+// privileged returns a pod with the node's storage directory and devices.
 func (w *world) privileged(name string) *corev1.Pod {
 	pod := w.client(name)
 	pod.Spec.Containers[0].Image = toolsImage

@@ -17,7 +17,7 @@ suites:
   subPath: {passed: 1, skipped: 1}
 `
 
-// world goes to a folder with a driver, two reports that are good and one with a failure.
+// world goes to a directory with a driver, two reports that are good and one with a failure.
 func world(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()

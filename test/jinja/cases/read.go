@@ -174,7 +174,7 @@ func (r *Reader) All() iter.Seq2[Case, error] {
 	}
 }
 
-// Passes says whether got is one of the outcomes that are expected.
+// Passes reports whether got is one of the outcomes that are expected.
 func (c Case) Passes(got Outcome) bool { return c.Verdict(got) == Same }
 
 // Verdict is the best of those on the outcomes that are expected.

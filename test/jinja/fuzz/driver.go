@@ -147,12 +147,12 @@ func evaluate(ctx context.Context, question oracle.Question) cases.Outcome {
 	return cases.Evaluate(ctx, question.Template, variables)
 }
 
-// differs says whether got is not what real Jinja2 gives, and there is no explanation.
+// differs reports whether got is not what real Jinja2 gives, and there is no explanation.
 func differs(question oracle.Question, want, got cases.Outcome) bool {
 	return isComparable(want) && cases.Judge(want, got) != cases.Same && explain(question, want, got) == ""
 }
 
-// isComparable says whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
+// isComparable reports whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
 // shows where in memory an object was.
 func isComparable(want cases.Outcome) bool {
 	return want.Class != cases.ClassLimit && !strings.Contains(want.Text, " at 0x")

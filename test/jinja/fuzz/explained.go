@@ -88,14 +88,14 @@ var explanations = []struct {
 // usesType finds an attribute or item of dict, the type.
 var usesType = regexp.MustCompile(`\bdict\s*[.\[]`)
 
-// meetsLimit says whether a message is that of one of the engine's limits.
+// meetsLimit reports whether a message is that of one of the engine's limits.
 func meetsLimit(message string) bool {
 	return slices.ContainsFunc([]string{"it makes", "it uses more than", "it takes more than", "it nests deeper than"}, func(limit string) bool {
 		return strings.Contains(message, limit)
 	})
 }
 
-// assignsTwice says whether a statement of the template assigns twice to one name.
+// assignsTwice reports whether a statement of the template assigns twice to one name.
 func assignsTwice(source string) bool {
 	template, err := syntax.Parse(source)
 	if err != nil {

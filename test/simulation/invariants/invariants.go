@@ -26,7 +26,7 @@ type Invariants struct {
 	// Pass returns the pass of the request that takes effect; empty where it belongs to none.
 	Pass func() string
 
-	// IsAgent says whether a writer is one of PaV's controller agents, and Leads whether it is the leader.
+	// IsAgent reports whether a writer is one of PaV's controller agents, and Leads whether it is the leader.
 	IsAgent, Leads func(by string) bool
 
 	failed  error

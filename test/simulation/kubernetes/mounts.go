@@ -60,7 +60,7 @@ type operation struct {
 	pause   time.Duration
 	due     time.Time
 
-	// found says that kubelet has started since, and found the volume in its folders. Until a call succeeds, it takes
+	// found says that kubelet has started since, and found the volume in its directories. Until a call succeeds, it takes
 	// no final error as proof that the volume is not mounted.
 	found bool
 }
@@ -98,7 +98,7 @@ func (t *target) path() string {
 	return fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~csi/%s/mount", KubeletDir, t.uid, t.pv)
 }
 
-// KubeletDir is kubelet's folder on the nodes.
+// KubeletDir is kubelet's directory on the nodes.
 const KubeletDir = "/var/lib/kubelet"
 
 func (d *device) path() string {

@@ -84,7 +84,7 @@ func (p *directory) offered() (*content, error) {
 	return p.plain, nil
 }
 
-// check says whether it is what is to be attached.
+// check reports whether it is what is to be attached.
 func (c *content) check(a pavdir.Attachment) error {
 	isBlock := c.volume.Mode == mount.Block
 	switch {

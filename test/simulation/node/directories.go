@@ -33,7 +33,7 @@ var (
 	_ csi.Directories     = (*Directories)(nil)
 )
 
-// makeFolder returns a stage's folder, or a pod's, after making it if it is missing.
+// makeFolder returns a stage's directory, or a pod's, after making it if it is missing.
 func makeFolder(all map[string]*folder, id string) *folder {
 	if all[id] == nil {
 		all[id] = &folder{}
@@ -41,7 +41,7 @@ func makeFolder(all map[string]*folder, id string) *folder {
 	return all[id]
 }
 
-// create makes a folder's /pav, and the mount of it, where they are missing.
+// create makes a directory's /pav, and the mount of it, where they are missing.
 func (f *folder) create() {
 	if f.pav == nil {
 		f.pav = newDirectory()
@@ -49,7 +49,7 @@ func (f *folder) create() {
 	f.pav.mounted = true
 }
 
-// empty removes all of a stage's folder but the records.
+// empty removes all of a stage's directory but the records.
 func (n *Node) empty(stage string) {
 	f := n.stages[stage]
 	if f == nil {
@@ -90,7 +90,7 @@ func (d *Directories) prepare(stage string) func() error {
 	}
 }
 
-// emptying ends the watch of a stage's /pav, and empties its folder.
+// emptying ends the watch of a stage's /pav, and empties its directory.
 func (d *Directories) emptying(stage string) func() error {
 	return func() error {
 		delete(d.agent.watched, stage)
@@ -238,7 +238,7 @@ func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 	return ask(ctx, d.agent, "Runs "+string(uid), func() (bool, error) { return d.agent.node.runs[uid], nil })
 }
 
-// isName says whether a text can be the name of a file.
+// isName reports whether a text can be the name of a file.
 func isName(text string) bool {
 	return text != "." && text == filepath.Base(text) && filepath.IsLocal(text)
 }
@@ -246,7 +246,7 @@ func isName(text string) bool {
 // errCovered says that /pav is not what can be seen at its place.
 var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
 
-// open returns the /pav of a folder, which may be nil, as far as it can be looked into.
+// open returns the /pav of a directory, which may be nil, as far as it can be looked into.
 func (f *folder) open() (*directory, error) {
 	if f == nil || f.pav == nil {
 		return nil, fmt.Errorf("opening /pav: %w", fs.ErrNotExist)

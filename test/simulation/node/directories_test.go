@@ -62,10 +62,10 @@ var fileSystem = pavdir.Attachment{Mode: mount.Filesystem}
 func TestFoldersAndRecords(t *testing.T) {
 	onBoth(t, func(s *side) {
 		s.look()
-		s.do("RecordPublication without a folder", s.RecordPublication(s.ctx, "s", pavdir.Publication{Target: "/a"}))
-		s.do("ForgetPublication without a folder", s.ForgetPublication(s.ctx, "s", "/a"))
-		s.do("Renew without a folder", s.Renew(s.ctx, "s"))
-		s.do("Remove without a folder", s.Remove(s.ctx, "s"))
+		s.do("RecordPublication without a directory", s.RecordPublication(s.ctx, "s", pavdir.Publication{Target: "/a"}))
+		s.do("ForgetPublication without a directory", s.ForgetPublication(s.ctx, "s", "/a"))
+		s.do("Renew without a directory", s.Renew(s.ctx, "s"))
+		s.do("Remove without a directory", s.Remove(s.ctx, "s"))
 		s.look()
 		boot := pavdir.Boot{BootID: "boot"}
 		s.do("Record", s.Record(s.ctx, "s", pavdir.Stage{Driver: "driver", Handle: "handle", Client: &pavdir.Client{Name: "pod"}, Boot: boot}))
@@ -122,7 +122,7 @@ func TestPublish(t *testing.T) {
 			s.say("Unpublish", stage, err)
 			s.look()
 		}
-		s.do("Publish", s.Publish(s.ctx, "s", one)) // It makes the folder, too.
+		s.do("Publish", s.Publish(s.ctx, "s", one)) // It makes the directory, too.
 		s.do("Publish again", s.Publish(s.ctx, "s", one))
 		s.look()
 		s.do("Publish to another pod", s.Publish(s.ctx, "s", two))

@@ -1,4 +1,4 @@
-// Package node is one node of the simulation, in memory: kubelet's folder with PaV's in it, the mount table as far
+// Package node is one node of the simulation, in memory: kubelet's directory with PaV's in it, the mount table as far
 // as the node agent's interfaces show it, the records, and what the pods of workflows leave below /pav. It stands in
 // for packages pavdir and mount, and answers as they do; its tests run the same calls on both. It never touches a
 // file or a mount of the machine that it runs on, starts no goroutine, and knows nothing of API servers.
@@ -17,9 +17,9 @@
 //   - A call that was given up has no effect afterwards, and only Probe waits for a volume that hangs: the Gate
 //     may hold up the others.
 //   - Where a client was given a directory in which nothing was attached, a volume that is attached later reaches it, as
-//     it really does; but that client's mounts do not keep the folder from being removed.
-//   - Agents see only one mount namespace. Nobody but pods mounts anything below PaV's folder.
+//     it really does; but that client's mounts do not keep the directory from being removed.
+//   - Agents see only one mount namespace. Nobody but pods mounts anything below PaV's directory.
 //   - Memory and disk never run out, and every file has reached the disk unless LoseUnsynced says otherwise. Of
 //     records, all or nothing is there, unless Tear says otherwise.
-//   - PaV's own folder is not removed with the last of what is in it.
+//   - PaV's own directory is not removed with the last of what is in it.
 package node

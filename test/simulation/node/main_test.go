@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
-// directories is what an agent has of a node's folders.
+// directories is what an agent has of a node's directories.
 type directories interface {
 	stage.Directories
 	collect.Directories
@@ -118,7 +118,7 @@ func (s *side) mount(pav string, v Volume) (becomes func(Health)) {
 	return becomes
 }
 
-// target returns where kubelet asks for a volume of a pod, whose folder it makes.
+// target returns where kubelet asks for a volume of a pod, whose directory it makes.
 func (s *side) target(pod string) string {
 	path := filepath.Join(s.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
 	s.must(os.MkdirAll(path, 0o750))

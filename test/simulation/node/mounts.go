@@ -56,7 +56,7 @@ func (n *Node) makePlace(path string, isFile, client bool) error {
 	}
 }
 
-// isFileNow says whether what is seen at a place is a file.
+// isFileNow reports whether what is seen at a place is a file.
 func (p *place) isFileNow() bool {
 	if found := top(p.layers); found != nil {
 		return found.content.isFile()
@@ -204,7 +204,7 @@ func (m *Mounts) wait(path string, volume *content) (mount.Usage, error) {
 	}
 }
 
-// diesForGood says whether the kernel's answer proves the death of a volume.
+// diesForGood reports whether the kernel's answer proves the death of a volume.
 func (c *content) diesForGood() bool { return c.volume.Daemon || c.volume.Mode == mount.Block }
 
 // Fence implements stage.Fencer.

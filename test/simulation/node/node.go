@@ -34,7 +34,7 @@ type Node struct {
 	changed chan struct{} // closed when a volume's health changes
 }
 
-// New returns a node that is new, with the path of kubelet's folder on it.
+// New returns a node that is new, with the path of kubelet's directory on it.
 func New(name, kubeletDir string) *Node {
 	return &Node{
 		name: name, kubelet: kubeletDir, boots: 1, starts: 1, stages: map[string]*folder{}, pods: map[string]*folder{}, places: map[string]*place{},
@@ -42,7 +42,7 @@ func New(name, kubeletDir string) *Node {
 	}
 }
 
-// folder is that of a stage, or of a pod that has a /pav of its own.
+// directory is that of a stage, or of a pod that has a /pav of its own.
 type folder struct {
 	pav     *directory        // nil where there is none
 	record  []byte            // nil where there is none
@@ -50,9 +50,9 @@ type folder struct {
 	given   bool              // a pod was given pav
 }
 
-// directory is what pods see as /pav. The mount table may have it where the folder that it was in has gone.
+// directory is what pods see as /pav. The mount table may have it where the directory that it was in has gone.
 type directory struct {
-	mounted bool // in its folder
+	mounted bool // in its directory
 	removed bool
 	covers  int // mounts over all of it
 	files   map[string]file
@@ -94,7 +94,7 @@ type content struct {
 	in     *directory // the /pav of which it is a directory; nil where it is none
 }
 
-// isFile says whether it is mounted on a file, and not on a directory.
+// isFile reports whether it is mounted on a file, and not on a directory.
 func (c *content) isFile() bool { return c.volume.Mode == mount.Block }
 
 // top returns the uppermost layer, or nil.
@@ -112,7 +112,7 @@ func (n *Node) Boot() pavdir.Boot {
 	return pavdir.Boot{BootID: n.name + "-boot-" + strconv.Itoa(n.boots), NodeStart: strconv.Itoa(n.starts)}
 }
 
-// Reboot starts the node anew: what is mounted or runs is gone, and with it the agents; folders and files stay, but
+// Reboot starts the node anew: what is mounted or runs is gone, and with it the agents; directories and files stay, but
 // for those in memory, which are those of pods that have a /pav of their own. With the same boot ID, the node is a
 // container that was started anew.
 func (n *Node) Reboot(sameBootID bool) {
@@ -142,7 +142,7 @@ func (n *Node) Reboot(sameBootID bool) {
 	n.wakeProbes()
 }
 
-// unmount takes away what is mounted below a folder.
+// unmount takes away what is mounted below a directory.
 func (f *folder) unmount() {
 	if f.pav != nil {
 		f.pav.mounted, f.pav.covers, f.pav.volume = false, 0, nil
@@ -183,7 +183,7 @@ func (n *Node) Runs(uid types.UID, runs bool) {
 	}
 }
 
-// KubeletKeeps has kubelet keep its folder of a persistent volume for a pod, or remove it.
+// KubeletKeeps has kubelet keep its directory of a persistent volume for a pod, or remove it.
 func (n *Node) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,7 +216,7 @@ func (n *Node) wakeProbes() {
 	n.changed = make(chan struct{})
 }
 
-// folderOf is where the folder of a stage is.
+// folderOf is where the directory of a stage is.
 func (n *Node) folderOf(stage string) string {
 	return filepath.Join(n.kubelet, "plugins", pavv1.Driver, "stages", stage)
 }

@@ -72,10 +72,10 @@ func TestGate_DecidesWhatBecomesOfACall(t *testing.T) {
 				}
 			}
 			if exists := slices.Contains(n.Left(), "stage s"); exists != test.exists {
-				t.Errorf("the folder is there: %t", exists)
+				t.Errorf("the directory is there: %t", exists)
 			}
 			if empty := !slices.Contains(n.Left(), "stage s: /pav is mounted"); empty != test.empty {
-				t.Errorf("the folder is empty: %t", empty)
+				t.Errorf("the directory is empty: %t", empty)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func (m *Mount) Becomes(health Health) {
 }
 
 // pavOf returns the /pav that is meant by a name: that of a stage, the ID of an inline volume, or the target at which
-// the pod has it, as a pod may have one whose folder has gone.
+// the pod has it, as a pod may have one whose directory has gone.
 func (n *Node) pavOf(name string) (*directory, error) {
 	if strings.HasPrefix(name, "/") {
 		if at := n.places[name]; at != nil {
@@ -195,7 +195,7 @@ func (n *Node) PodMounts(pav string, v Volume) (*Mount, error) {
 	defer n.mu.Unlock()
 	p, err := n.writable(pav)
 	if err == nil && !p.mounted {
-		err = fmt.Errorf("%w in the folder of %q", errUnmounted, pav)
+		err = fmt.Errorf("%w in the directory of %q", errUnmounted, pav)
 	}
 	if err != nil {
 		return nil, err

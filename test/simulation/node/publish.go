@@ -18,7 +18,7 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 	return d.agent.do(ctx, "Publish "+stage+" "+target, d.publish(d.agent.node.stages, stage, target)...)
 }
 
-// publish returns the steps that give a pod at target the /pav of a folder.
+// publish returns the steps that give a pod at target the /pav of a directory.
 func (d *Directories) publish(all map[string]*folder, id, target string) []func() error {
 	n, done := d.agent.node, false
 	return []func() error{
@@ -102,7 +102,7 @@ func (d *Directories) unpublish(target string) []func() error {
 	}
 }
 
-// users returns where pods have the /pav of a folder, sorted.
+// users returns where pods have the /pav of a directory, sorted.
 func (n *Node) users(f *folder) []string {
 	if f == nil || f.pav == nil || !f.pav.mounted {
 		return nil
@@ -226,7 +226,7 @@ func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error
 	return d.agent.do(ctx, "UnpublishPod "+id+" "+target, append(d.unpublish(target), d.removePod(id)...)...)
 }
 
-// removePod returns the steps that remove the folder of a pod.
+// removePod returns the steps that remove the directory of a pod.
 func (d *Directories) removePod(id string) []func() error {
 	pods := d.agent.node.pods
 	return []func() error{

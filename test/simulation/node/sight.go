@@ -52,7 +52,7 @@ func (n *Node) Targets() []Target {
 	return all
 }
 
-// Left describes all that PaV and its pods have left on the node, in no words that an agent may rely on: folders with
+// Left describes all that PaV and its pods have left on the node, in no words that an agent may rely on: directories with
 // what is in them, places where something is or was mounted, and mounts. Of a node that was left as it was found, it returns nothing.
 func (n *Node) Left() []string {
 	n.mu.Lock()

@@ -13,7 +13,7 @@ const Root = "/sys/fs/cgroup"
 
 // Hierarchy is a mounted cgroup file system.
 type Hierarchy struct {
-	// Mountpoint is Root itself or a folder in it.
+	// Mountpoint is Root itself or a directory in it.
 	Mountpoint string
 	// Unified is cgroup version 2.
 	Unified bool

@@ -23,7 +23,7 @@ func newBuild() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "build",
-		Short: "Compile the programs of a cluster into the cache, and print their folder",
+		Short: "Compile the programs of a cluster into the cache, and print their directory",
 		Args:  cobra.NoArgs,
 		RunE: func(called *cobra.Command, _ []string) error {
 			ctx, cancel := interruptible(called)
@@ -55,7 +55,7 @@ func newPackages() *cobra.Command {
 	}
 }
 
-// build returns the folder of programs and the archives of the images that each node gets.
+// build returns the directory of programs and the archives of the images that each node gets.
 func build(ctx context.Context, selected compile.Selection, progress io.Writer) (string, []string, error) {
 	checkout, err := paths.Checkout()
 	if err != nil {

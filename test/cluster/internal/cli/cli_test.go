@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
 )
 
-// call runs the program with folders that have nothing in them.
+// call runs the program with directories that have nothing in them.
 func call(t *testing.T, arguments ...string) error {
 	t.Helper()
 	t.Setenv(paths.CacheVariable, filepath.Join(t.TempDir(), "cache"))

@@ -102,7 +102,7 @@ func printStatus(output io.Writer, status cluster.Status) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "phase\t%s\nstate\t%s\n", status.Phase, status.State)
 	if status.Phase != "none" {
-		fmt.Fprintf(&text, "kubeconfig\t%s\nserver\t%s\nSSH key\t%s\nshared folder\t%s\nprograms\t%s\n",
+		fmt.Fprintf(&text, "kubeconfig\t%s\nserver\t%s\nSSH key\t%s\nshared directory\t%s\nprograms\t%s\n",
 			status.Kubeconfig, status.Server, status.SSHKey, status.Shared, status.Bin)
 	}
 	for _, node := range status.Nodes {

@@ -20,7 +20,7 @@ func newExec(options *global) *cobra.Command {
 		Use:   "exec [--node NAME] [--network-only] -- COMMAND...",
 		Short: "Run a command on a node, with KUBECONFIG and PATH set",
 		Long: "Run a command on a node, with KUBECONFIG and PATH set, and end with its exit code.\n\n" +
-			"The command sees the node's processes and folders; /tmp, for one, is not the caller's. With " +
+			"The command sees the node's processes and directories; /tmp, for one, is not the caller's. With " +
 			"--network-only, it shares nothing but the network of node1 (or the node given) and stays " +
 			"otherwise where the caller is.",
 		Args: cobra.MinimumNArgs(1),

@@ -48,11 +48,11 @@ func newRoot() *cobra.Command {
 		Short: "A Kubernetes cluster on this machine, from source and without a container engine",
 		Long: "A Kubernetes cluster on this machine, from source and without a container engine.\n\n" +
 			"Environment: " + paths.CacheVariable + " moves the cache of programs and images, " +
-			paths.StateVariable + " the state folder.",
+			paths.StateVariable + " the state directory.",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.PersistentFlags().StringVar(&options.state, "state", "", "state folder of the cluster (default: one per checkout)")
+	root.PersistentFlags().StringVar(&options.state, "state", "", "state directory of the cluster (default: one per checkout)")
 	root.AddCommand(
 		newBuild(), newPackages(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
 		newLoad(&options), newImage(), newNode(&options), newSSHD(), newSystemctl(control.Socket),

@@ -35,7 +35,7 @@ func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity
 	files := node.Files()
 	for _, folder := range []string{files.Disk(), filepath.Dir(files.Log("init")), c.State.Shared()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return process.Identity{}, fmt.Errorf("making the folders of %s: %w", node.Name(), err)
+			return process.Identity{}, fmt.Errorf("making the directories of %s: %w", node.Name(), err)
 		}
 	}
 	if err := node.Write(); err != nil {

@@ -20,7 +20,7 @@ import (
 // Cluster is a cluster that exists or may come to exist.
 type Cluster struct {
 	State paths.State
-	// Cache is the folder that all clusters share.
+	// Cache is the directory that all clusters share.
 	Cache string
 	// Progress receives a line for each step.
 	Progress io.Writer
@@ -34,18 +34,18 @@ const (
 	running  phase = "running"
 )
 
-// record is what is noted in the state folder.
+// record is what is noted in the state directory.
 type record struct {
 	Phase phase `json:"phase"`
 	// Nodes is the number of nodes.
 	Nodes int `json:"nodes"`
-	// Bin is the folder of programs that the cluster was started with.
+	// Bin is the directory of programs that the cluster was started with.
 	Bin     string    `json:"bin"`
 	Started time.Time `json:"started"`
 }
 
 var (
-	// ErrNone means that there is no cluster in the state folder.
+	// ErrNone means that there is no cluster in the state directory.
 	ErrNone = errors.New("no cluster is up (start one with the command up)")
 	// ErrNodeDown means that the node exists but does not run.
 	ErrNodeDown = errors.New("node is not running")
@@ -77,12 +77,12 @@ func (c Cluster) load() (record, error) {
 	return read, nil
 }
 
-// remains says whether the state folder is that of a cluster. Usually the record tells; but somebody
+// remains reports whether the state directory is that of a cluster. Usually the record tells; but somebody
 // may have removed it along with only a part of the rest, which running nodes even write anew.
 func (c Cluster) remains() (bool, error) {
 	entries, err := os.ReadDir(c.State.Folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, fmt.Errorf("looking at the state folder: %w", err)
+		return false, fmt.Errorf("looking at the state directory: %w", err)
 	}
 	unknown := false
 	for _, entry := range entries {

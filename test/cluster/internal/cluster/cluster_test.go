@@ -23,13 +23,13 @@ func TestStateFolderIsClaimedOnlyIfItIsOurs(t *testing.T) {
 		refused bool
 		remains bool
 	}{
-		"no folder":                          {},
+		"no directory":                       {},
 		"a record":                           {files: []string{"cluster.json", "other"}, remains: true},
 		"what nodes wrote after its removal": {files: []string{"nodes/node1/disk/var-lib/file"}, remains: true},
 		"shared files without a node":        {files: []string{"shared/file"}, refused: true},
 		"shared files of its nodes":          {files: []string{"nodes/node1/disk/file", "shared/file"}, remains: true},
 		"files of somebody else":             {files: []string{"letter.txt"}, refused: true},
-		"somebody's folder of that name":     {files: []string{"nodes/list.txt"}, refused: true},
+		"somebody's directory of that name":  {files: []string{"nodes/list.txt"}, refused: true},
 		"ours among somebody else's":         {files: []string{"nodes/node1/disk/file", "letter.txt"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func (c Cluster) Down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The folders are what counts, as the record of a half-made cluster may be wrong.
+	// The directories are what counts, as the record of a half-made cluster may be wrong.
 	folders, err := filepath.Glob(c.State.Node("*").Folder)
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
@@ -36,7 +36,7 @@ func (c Cluster) Down(ctx context.Context) error {
 			}
 		}
 	}
-	// Processes are found by the cluster's cgroups even if the state folder was lost.
+	// Processes are found by the cluster's cgroups even if the state directory was lost.
 	if err := cgroup.Remove(ctx, c.cgroupPath("")); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	if err := os.RemoveAll(c.State.Folder); err != nil {
-		return fmt.Errorf("removing the state folder: %w", err)
+		return fmt.Errorf("removing the state directory: %w", err)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
 	return loop.Detach(ctx, owned)
 }
 
-// detachShared detaches the loop devices that a node attached to files of the shared folder before it
+// detachShared detaches the loop devices that a node attached to files of the shared directory before it
 // ended; those of other nodes stay.
 func (c Cluster) detachShared(ctx context.Context, before []loop.Device) error {
 	after, err := loop.Devices()

@@ -100,7 +100,7 @@ func (c Cluster) SetConnected(ctx context.Context, name string, connected bool) 
 	return ip(ctx, first, "link", "set", cable(node), state)
 }
 
-// isolated says whether a node's link was taken away, as far as that can be told.
+// isolated reports whether a node's link was taken away, as far as that can be told.
 func isolated(first process.Identity, node config.Node) bool {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/sys/class/net/%s/flags", first.PID, cable(node)))
 	if err != nil {
@@ -127,7 +127,7 @@ func ip(ctx context.Context, where process.Identity, arguments ...string) error 
 	return nil
 }
 
-// connectable says whether something listens on a unix socket within a node.
+// connectable reports whether something listens on a unix socket within a node.
 func connectable(ctx context.Context, pid int, socket string) bool {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", pid, socket))
 	if err != nil {

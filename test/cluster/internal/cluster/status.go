@@ -22,7 +22,7 @@ type Status struct {
 	Server     string `json:"server"`
 	// SSHKey is the private key with which root gets into all nodes, at port 22 of their addresses.
 	SSHKey string `json:"sshKey"`
-	// Shared is the folder that all nodes see as /var/lib/shared.
+	// Shared is the directory that all nodes see as /var/lib/shared.
 	Shared string       `json:"shared"`
 	Bin    string       `json:"bin,omitempty"`
 	Nodes  []NodeStatus `json:"nodes"`
@@ -38,9 +38,9 @@ type NodeStatus struct {
 	PID      int    `json:"pid,omitempty"`
 	BootID   string `json:"bootID,omitempty"`
 	Isolated bool   `json:"isolated"`
-	// Disk has what the node sees as /var/lib (in the folder var-lib), /tmp and so on.
+	// Disk has what the node sees as /var/lib (in the directory var-lib), /tmp and so on.
 	Disk string `json:"disk"`
-	// Logs is the folder of the logs: one file per component, and init.log.
+	// Logs is the directory of the logs: one file per component, and init.log.
 	Logs       string            `json:"logs"`
 	Components []ComponentStatus `json:"components"`
 }

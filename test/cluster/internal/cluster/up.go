@@ -19,7 +19,7 @@ import (
 // Options says what cluster is wanted.
 type Options struct {
 	Nodes int
-	// Bin is the folder of programs.
+	// Bin is the directory of programs.
 	Bin string
 	// Images are loaded into all nodes before anything else is started on them.
 	Images []string
@@ -63,7 +63,7 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 	return nil
 }
 
-// complete says whether all of a cluster runs.
+// complete reports whether all of a cluster runs.
 func (c Cluster) complete(r record) bool {
 	if r.Phase != running {
 		return false
@@ -76,7 +76,7 @@ func (c Cluster) complete(r record) bool {
 	return true
 }
 
-// claim makes sure that the state folder is ours to fill and, later, to remove.
+// claim makes sure that the state directory is ours to fill and, later, to remove.
 func (c Cluster) claim() error {
 	remains, err := c.remains()
 	if err != nil || remains {
@@ -84,10 +84,10 @@ func (c Cluster) claim() error {
 	}
 	entries, err := os.ReadDir(c.State.Folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("looking at the state folder: %w", err)
+		return fmt.Errorf("looking at the state directory: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("the state folder %q has files that are not of a cluster", c.State.Folder)
+		return fmt.Errorf("the state directory %q has files that are not of a cluster", c.State.Folder)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (c Cluster) bringUp(ctx context.Context, options Options) error {
 	}
 	r := record{Phase: starting, Nodes: options.Nodes, Bin: options.Bin, Started: time.Now()}
 	if err := os.MkdirAll(c.State.Folder, 0o755); err != nil {
-		return fmt.Errorf("making the state folder: %w", err)
+		return fmt.Errorf("making the state directory: %w", err)
 	}
 	if err := c.save(r); err != nil {
 		return err

@@ -18,15 +18,15 @@ import (
 
 // Builder compiles programs.
 type Builder struct {
-	// Source is the folder of the test/cluster module in the checkout.
+	// Source is the directory of the test/cluster module in the checkout.
 	Source string
-	// Cache is the folder that all clusters share.
+	// Cache is the directory that all clusters share.
 	Cache string
 	// Progress receives one line or two per program.
 	Progress io.Writer
 }
 
-// Folder returns the folder that the programs are compiled into. Its name changes with everything
+// Directory returns the directory that the programs are compiled into. Its name changes with everything
 // that determines them: the pinned modules, the recipes, the pause program and the Go version.
 func (b Builder) Folder(ctx context.Context) (string, error) {
 	sum := sha256.New()
@@ -53,7 +53,7 @@ func (b Builder) Folder(ctx context.Context) (string, error) {
 	return filepath.Join(b.Cache, "bin", KubernetesVersion+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
 }
 
-// Build compiles what is missing of the selected programs and returns the folder that they are in.
+// Build compiles what is missing of the selected programs and returns the directory that they are in.
 // Two builds at once wait for each other, and an interrupted one leaves no half-written program.
 func (b Builder) Build(ctx context.Context, selected Selection) (string, error) {
 	folder, err := b.Folder(ctx)
@@ -73,7 +73,7 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 		return folder, nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", fmt.Errorf("making the folder of programs: %w", err)
+		return "", fmt.Errorf("making the directory of programs: %w", err)
 	}
 	for i, program := range missing {
 		b.tellf("[%2d/%d] compiling %s", i+1, len(missing), program.Name)
@@ -91,7 +91,7 @@ func (b Builder) tellf(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(b.Progress, format+"\n", arguments...)
 }
 
-// Missing returns those of the programs that a folder does not have.
+// Missing returns those of the programs that a directory does not have.
 func Missing(folder string, programs []Program) []Program {
 	var missing []Program
 	for _, program := range programs {
@@ -120,7 +120,7 @@ func (b Builder) compile(ctx context.Context, folder string, program Program) er
 	return nil
 }
 
-// HasKubectl says whether the machine brings kubectl.
+// HasKubectl reports whether the machine brings kubectl.
 func HasKubectl() bool {
 	_, err := exec.LookPath("kubectl")
 	return !errors.Is(err, exec.ErrNotFound)

@@ -1,3 +1,3 @@
 // Package compile builds the programs that a cluster consists of from their Go modules, into a
-// folder that is named after everything that goes into them. It never changes the modules.
+// directory that is named after everything that goes into them. It never changes the modules.
 package compile

@@ -18,7 +18,7 @@ const (
 type Program struct {
 	// Name is that of the resulting file.
 	Name string
-	// Module is the folder of the module to compile in, below test/cluster.
+	// Module is the directory of the module to compile in, below test/cluster.
 	Module  string
 	Package string
 	// Variables are set by the linker.

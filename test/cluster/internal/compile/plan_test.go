@@ -103,7 +103,7 @@ func TestFolderChangesWithTheModules(t *testing.T) {
 	write(containerdModule+"/go.sum", "changed")
 	changed, err := builder.Folder(t.Context())
 	if err != nil || changed == first {
-		t.Errorf("got %q, %v; want another folder", changed, err)
+		t.Errorf("got %q, %v; want another directory", changed, err)
 	}
 }
 

@@ -54,7 +54,7 @@ func (n Node) Write() error {
 	for name, content := range files {
 		path := n.file(name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("making a folder of configuration: %w", err)
+			return fmt.Errorf("making a directory of configuration: %w", err)
 		}
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			return fmt.Errorf("writing configuration: %w", err)
@@ -131,7 +131,7 @@ func (n Node) kubeletConfig() object {
 		"kubeAPIBurst":        200,
 		"resolvConf":          n.file(replacement(resolver)),
 		"clusterDomain":       "cluster.local",
-		// The default lies in a folder that the node shares with the machine.
+		// The default lies in a directory that the node shares with the machine.
 		"volumePluginDir": filepath.Join(KubeletRoot, "volume-plugins"),
 	}
 }

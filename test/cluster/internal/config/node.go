@@ -23,7 +23,7 @@ const (
 // MaxNodes is the largest number of nodes.
 const MaxNodes = 3
 
-// Sockets and folders within a node.
+// Sockets and directories within a node.
 const (
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	KubeletRoot      = "/var/lib/kubelet"
@@ -33,7 +33,7 @@ const (
 type Node struct {
 	// Index counts from 1. The first node runs the control plane.
 	Index int
-	// Bin is the folder of programs.
+	// Bin is the directory of programs.
 	Bin   string
 	State paths.State
 }
@@ -44,7 +44,7 @@ func (n Node) Name() string { return fmt.Sprintf("node%d", n.Index) }
 // Address is the node's address on its bridge.
 func (n Node) Address() net.IP { return net.IPv4(10, 88, 0, byte(n.Index)) }
 
-// ControlPlane says whether the node runs it.
+// ControlPlane reports whether the node runs it.
 func (n Node) ControlPlane() bool { return n.Index == 1 }
 
 // Files names the node's files.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Socket is the socket's path within a node. The folder is new at each start of a node, so no
+// Socket is the socket's path within a node. The directory is new at each start of a node, so no
 // socket of an earlier start can be taken for the current one.
 const Socket = "/run/pav-cluster.sock"
 
@@ -72,7 +72,7 @@ type Answer struct {
 // Call asks the first process of a node, by its number as the caller sees it.
 func Call(ctx context.Context, pid int, request Request) ([]State, error) {
 	// The way through /proc is short enough for a socket's address, however long the path of the
-	// state folder is, and it leads to exactly this process's node.
+	// state directory is, and it leads to exactly this process's node.
 	return CallSocket(ctx, fmt.Sprintf("/proc/%d/root%s", pid, Socket), request)
 }
 

@@ -13,7 +13,7 @@ import (
 // need is a package, and the file that shows that the machine has it.
 type need struct {
 	pkg string
-	// program is searched in the folders of programs, file is a path or empty.
+	// program is searched in the directories of programs, file is a path or empty.
 	program string
 	file    string
 }
@@ -45,7 +45,7 @@ var testNeeds = []need{
 	{pkg: "shellcheck", program: "shellcheck"},
 }
 
-// folders hold programs also where the caller's PATH leaves out those of the administrator.
+// directories hold programs also where the caller's PATH leaves out those of the administrator.
 var folders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
 func exists(path string) bool {
@@ -99,7 +99,7 @@ func EnsurePackages(ctx context.Context, progress io.Writer, packages []string) 
 	return ensure(ctx, progress, missing)
 }
 
-// Files returns the files and folders of a package that the machine has.
+// Files returns the files and directories of a package that the machine has.
 func Files(ctx context.Context, name string) ([]string, error) {
 	listed, err := exec.CommandContext(ctx, "dpkg-query", "--listfiles", name).Output()
 	if err != nil {

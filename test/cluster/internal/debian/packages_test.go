@@ -11,14 +11,14 @@ func TestMissing(t *testing.T) {
 		want   []string
 	}{
 		"everything is there": {exists: func(string) bool { return true }},
-		"a program that only the administrator's folders have is there": {
+		"a program that only the administrator's directories have is there": {
 			exists: func(path string) bool { return path != "/usr/bin/iptables" && path != "/bin/iptables" },
 		},
 		"a header file is missing": {
 			exists: func(path string) bool { return path != "/usr/include/seccomp.h" },
 			want:   []string{"libseccomp-dev"},
 		},
-		"a program is in no folder": {
+		"a program is in no directory": {
 			exists: func(path string) bool { return path[max(0, len(path)-9):] != "conntrack" },
 			want:   []string{"conntrack"},
 		},

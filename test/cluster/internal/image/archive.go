@@ -24,7 +24,7 @@ import (
 // nameAnnotation is what containerd names an imported image after, as it is.
 const nameAnnotation = "io.containerd.image.name"
 
-// Entry is a file, symbolic link or folder of an image.
+// Entry is a file, symbolic link or directory of an image.
 type Entry struct {
 	Path string
 	Mode fs.FileMode
@@ -54,7 +54,7 @@ func (i Image) Write(output string, names []string) error {
 	}
 	folder, err := os.MkdirTemp("", "pav-cluster-image-")
 	if err != nil {
-		return fmt.Errorf("making a temporary folder: %w", err)
+		return fmt.Errorf("making a temporary directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // its content has been used or is of no use
 	index, err := layout.Write(folder, empty.Index)

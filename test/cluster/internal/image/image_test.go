@@ -112,7 +112,7 @@ func TestShellImageHasCommandsUsersAndAFolderForTemporaryFiles(t *testing.T) {
 		t.Errorf("no user nonroot in %q", files["etc/passwd"])
 	}
 	if header := headers["home/nonroot/"]; header.Uid != Nonroot || header.Typeflag != tar.TypeDir {
-		t.Errorf("the home folder is %+v", header)
+		t.Errorf("the home directory is %+v", header)
 	}
 }
 

@@ -24,7 +24,7 @@ func Tools(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	// This folder comes first in the PATH of the image, before the commands of busybox.
+	// This directory comes first in the PATH of the image, before the commands of busybox.
 	entries := []Entry{{Path: "usr/local", Mode: folderMode}, {Path: "usr/local/bin", Mode: folderMode}}
 	var libraries []string
 	for _, tool := range tools {
@@ -57,7 +57,7 @@ func paths(listed string) []string {
 	return files
 }
 
-// withFiles adds files of the machine, at the same paths, and the folders that they are in, each once.
+// withFiles adds files of the machine, at the same paths, and the directories that they are in, each once.
 func withFiles(entries []Entry, files []string) []Entry {
 	have := map[string]bool{".": true}
 	for _, entry := range entries {

@@ -57,13 +57,13 @@ func New(folder, server string, pid int) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Ready says whether the server calls itself ready.
+// Ready reports whether the server calls itself ready.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.get(ctx, "/readyz")
 	return err
 }
 
-// HasServiceAccount says whether the service account exists that pods of the default namespace get.
+// HasServiceAccount reports whether the service account exists that pods of the default namespace get.
 func (c *Client) HasServiceAccount(ctx context.Context) error {
 	_, err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 	return err

@@ -15,7 +15,7 @@ import (
 
 // Place is what belongs to a node or cluster, for deciding whose a loop device is.
 type Place struct {
-	// Folder is searched for backing files.
+	// Directory is searched for backing files.
 	Folder string
 	// Filesystems are those that exist in the node only, such as memory-backed ones of its pods.
 	Filesystems []uint64
@@ -67,7 +67,7 @@ func owned(devices []Device, direct func(Device) bool) []Device {
 
 // Vanished returns those devices with a deleted backing file whose mount went away between two looks
 // at the devices. No search can find such a file; but the kernel tells its path from the root of the
-// namespace as long as it is mounted there, and from the root of the mount afterwards. So the folder
+// namespace as long as it is mounted there, and from the root of the mount afterwards. So the directory
 // that it was mounted at is missing from the second path.
 func Vanished(before, after []Device, folders []string) []Device {
 	var vanished []Device
@@ -103,12 +103,12 @@ func Moved(before, after []Device) []Device {
 // deleted is what the kernel appends to the path of a file that has no name any more.
 const deleted = " (deleted)"
 
-// below says whether the kernel's text for a backing file names one in the folder.
+// below reports whether the kernel's text for a backing file names one in the directory.
 func below(path, folder string) bool {
 	return folder != "" && strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// search returns those of the wanted files that lie in the folder.
+// search returns those of the wanted files that lie in the directory.
 func search(folder string, wanted map[file]bool) (map[file]bool, error) {
 	found := map[file]bool{}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

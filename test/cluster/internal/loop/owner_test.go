@@ -70,7 +70,7 @@ func TestBelow(t *testing.T) {
 		}
 	}
 	if below("/anything", "") {
-		t.Error("everything counts as below no folder")
+		t.Error("everything counts as below no directory")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestVanishedFindsDeletedFilesWhoseMountWentAway(t *testing.T) {
 		{Number: 1, Inode: 11, Path: "/var/lib/volume (deleted)"},
 		// Not deleted, so it is found by a search.
 		{Number: 2, Inode: 12, Path: "/volume"},
-		// In a mount that is none of a node's folders.
+		// In a mount that is none of a node's directories.
 		{Number: 3, Inode: 13, Path: "/volume (deleted)"},
 		// Attached to something else in the meantime.
 		{Number: 4, Inode: 99, Path: "/volume (deleted)"},

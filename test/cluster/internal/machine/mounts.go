@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
 )
 
-// own are the folders that each node has its own of, with their permissions: those that Kubernetes
+// own are the directories that each node has its own of, with their permissions: those that Kubernetes
 // and the container runtime keep state in, and those that host paths of pods are likely to use.
 var own = []struct {
 	path string
@@ -26,7 +26,7 @@ var own = []struct {
 	{"/srv", 0o755},
 }
 
-// Folders returns the folders that each node has its own of on its disk.
+// Directories returns the directories that each node has its own of on its disk.
 func Folders() []string {
 	paths := make([]string, len(own))
 	for i, folder := range own {
@@ -35,7 +35,7 @@ func Folders() []string {
 	return paths
 }
 
-// SharedFolder is where a node sees the folder that it shares with the other nodes.
+// SharedFolder is where a node sees the directory that it shares with the other nodes.
 const SharedFolder = "/var/lib/shared"
 
 // mountAll turns the copy of the machine's mounts that a new namespace starts with into the node's.
@@ -87,7 +87,7 @@ func mountFolders(spec Spec) error {
 	return mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
 }
 
-// mountOwn mounts the node's own folders, which are on its disk, over the machine's.
+// mountOwn mounts the node's own directories, which are on its disk, over the machine's.
 func mountOwn(disk string) error {
 	for _, folder := range own {
 		if info, err := os.Lstat(folder.path); err != nil || !info.IsDir() {
@@ -104,7 +104,7 @@ func mountOwn(disk string) error {
 	return nil
 }
 
-// mountShared comes after all that could hide the shared folder's own path.
+// mountShared comes after all that could hide the shared directory's own path.
 func mountShared(spec Spec) error {
 	if err := makeFolder(SharedFolder, 0o755); err != nil {
 		return err
@@ -112,7 +112,7 @@ func mountShared(spec Spec) error {
 	return mount(spec.Shared, SharedFolder, "", unix.MS_BIND, "")
 }
 
-// hidden says whether a path lies in a folder that the node has its own of.
+// hidden reports whether a path lies in a directory that the node has its own of.
 func hidden(path string) bool {
 	for _, folder := range own {
 		if strings.HasPrefix(path, folder.path+"/") {
@@ -124,11 +124,11 @@ func hidden(path string) bool {
 
 func makeFolder(path string, mode os.FileMode) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return fmt.Errorf("making a folder of the node: %w", err)
+		return fmt.Errorf("making a directory of the node: %w", err)
 	}
 	// The permissions that MkdirAll gives depend on the caller's umask.
 	if err := os.Chmod(path, mode); err != nil {
-		return fmt.Errorf("making a folder of the node: %w", err)
+		return fmt.Errorf("making a directory of the node: %w", err)
 	}
 	return nil
 }

@@ -30,11 +30,11 @@ type Spec struct {
 	// Cgroup is the node's directory, relative to the root of each hierarchy.
 	Cgroup      string             `json:"cgroup"`
 	Hierarchies []cgroup.Hierarchy `json:"hierarchies"`
-	// Disk is the folder that has the node's own /var/lib and so on.
+	// Disk is the directory that has the node's own /var/lib and so on.
 	Disk string `json:"disk"`
-	// Keep are folders that stay visible although a folder above them becomes the node's own.
+	// Keep are directories that stay visible although a directory above them becomes the node's own.
 	Keep []string `json:"keep"`
-	// Shared is the folder that all nodes see as SharedFolder. It lies in one of those kept.
+	// Shared is the directory that all nodes see as SharedFolder. It lies in one of those kept.
 	Shared string `json:"shared"`
 	// Files are files that the node sees in the place of others, by the others' paths.
 	Files map[string]string `json:"files"`

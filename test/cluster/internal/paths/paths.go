@@ -14,7 +14,7 @@ import (
 const (
 	// CacheVariable names the environment variable that moves the cache.
 	CacheVariable = "PAV_CLUSTER_CACHE"
-	// StateVariable names the environment variable that moves the state folder of the cluster.
+	// StateVariable names the environment variable that moves the state directory of the cluster.
 	StateVariable = "PAV_CLUSTER_STATE"
 
 	rootModule    = "github.com/albertofaria/pav"
@@ -24,14 +24,14 @@ const (
 // ErrNoCheckout means that neither the working directory nor the program lies within a checkout.
 var ErrNoCheckout = errors.New("no checkout of " + rootModule + " above the working directory or the program")
 
-// Cache returns the folder for compiled programs, images and the clusters' default state folders.
+// Cache returns the directory for compiled programs, images and the clusters' default state directories.
 func Cache() (string, error) {
 	if folder := os.Getenv(CacheVariable); folder != "" {
 		return absolute(folder)
 	}
 	folder, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the cache folder (set %s): %w", CacheVariable, err)
+		return "", fmt.Errorf("finding the cache directory (set %s): %w", CacheVariable, err)
 	}
 	return absolute(filepath.Join(folder, "pav-cluster"))
 }
@@ -83,7 +83,7 @@ func moduleOf(path string) string {
 	return ""
 }
 
-// FindState returns the state folder of the cluster to work on: the one asked for, else the one that
+// FindState returns the state directory of the cluster to work on: the one asked for, else the one that
 // the environment names, else one that belongs to the checkout.
 func FindState(asked string) (State, error) {
 	if asked == "" {
@@ -99,12 +99,12 @@ func FindState(asked string) (State, error) {
 	}
 	checkout, err := Checkout()
 	if err != nil {
-		return State{}, fmt.Errorf("choosing a state folder (or give one with --state): %w", err)
+		return State{}, fmt.Errorf("choosing a state directory (or give one with --state): %w", err)
 	}
 	return State{Folder: filepath.Join(cache, "clusters", digest(checkout))}, nil
 }
 
-// absolute also resolves symbolic links as far as the path exists, so that one folder has one name.
+// absolute also resolves symbolic links as far as the path exists, so that one directory has one name.
 func absolute(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

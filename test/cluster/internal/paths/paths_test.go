@@ -50,12 +50,12 @@ func TestCheckoutsHaveDifferentStateFoldersInTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(state.Folder, filepath.Join(cache, "clusters")+"/") {
-			t.Errorf("state folder %q is not in the cache %q", state.Folder, cache)
+			t.Errorf("state directory %q is not in the cache %q", state.Folder, cache)
 		}
 		states = append(states, state)
 	}
 	if states[0] == states[1] || states[0].ID() == states[1].ID() {
-		t.Errorf("two checkouts share the state folder %q", states[0].Folder)
+		t.Errorf("two checkouts share the state directory %q", states[0].Folder)
 	}
 }
 

@@ -4,21 +4,21 @@ import "path/filepath"
 
 // State names the files of one cluster.
 type State struct {
-	// Folder is the absolute path of the state folder.
+	// Directory is the absolute path of the state directory.
 	Folder string
 }
 
 // ID is a short name of the cluster that is unique on the machine, for what cannot lie in the
-// state folder: cgroup directories and locks.
+// state directory: cgroup directories and locks.
 func (s State) ID() string { return digest(s.Folder) }
 
 // Record is the file that says what was started.
 func (s State) Record() string { return filepath.Join(s.Folder, "cluster.json") }
 
-// PKI is the folder of keys and certificates.
+// PKI is the directory of keys and certificates.
 func (s State) PKI() string { return filepath.Join(s.Folder, "pki") }
 
-// Shared is the folder that all nodes see.
+// Shared is the directory that all nodes see.
 func (s State) Shared() string { return filepath.Join(s.Folder, "shared") }
 
 // AdminKubeconfig is for whoever uses the cluster.
@@ -40,10 +40,10 @@ type Node struct {
 	Name   string
 }
 
-// Disk is what survives a reboot: the folders that the node sees as /var/lib, /tmp and so on.
+// Disk is what survives a reboot: the directories that the node sees as /var/lib, /tmp and so on.
 func (n Node) Disk() string { return filepath.Join(n.Folder, "disk") }
 
-// Config is the folder of generated configuration files.
+// Config is the directory of generated configuration files.
 func (n Node) Config() string { return filepath.Join(n.Folder, "config") }
 
 // Log is the log file of a component.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Names of files in the folder that Write fills; those of pairs end in .crt and .key.
+// Names of files in the directory that Write fills; those of pairs end in .crt and .key.
 const (
 	AuthorityFile     = "ca.crt"
 	SigningKeyFile    = "service-account.key"
@@ -63,11 +63,11 @@ func (c Cluster) subjects() map[string]Subject {
 	return subjects
 }
 
-// Write makes everything anew in a folder: for each subject a pair and a kubeconfig, the key of service
+// Write makes everything anew in a directory: for each subject a pair and a kubeconfig, the key of service
 // account tokens and that of the SSH servers.
 func (c Cluster) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("making the folder of certificates: %w", err)
+		return fmt.Errorf("making the directory of certificates: %w", err)
 	}
 	authority, err := NewAuthority("pav-cluster")
 	if err != nil {

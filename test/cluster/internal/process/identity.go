@@ -63,7 +63,7 @@ func parseStat(stat string) (string, uint64, error) {
 	return fields[state], ticks, nil
 }
 
-// Running says whether exactly this process still runs.
+// Running reports whether exactly this process still runs.
 func (i Identity) Running() bool {
 	current, err := Identify(i.PID)
 	return err == nil && current == i

@@ -18,7 +18,7 @@ const retryLock = 200 * time.Millisecond
 // of the process however it comes, releases it. Waiting is called once if the lock is not free.
 func Lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder of locks: %w", err)
+		return nil, fmt.Errorf("making the directory of locks: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Subcommand is the hidden command of this program that the server is.
 const Subcommand = "sshd"
 
-// Program is this program's file as a node sees it even if the folder that it lies in is hidden
+// Program is this program's file as a node sees it even if the directory that it lies in is hidden
 // there: that of the node's first process.
 const Program = "/proc/1/exe"
 

@@ -198,7 +198,7 @@ func TestEndOfTheConnectionEndsTheCommandAndWhatItStarted(t *testing.T) {
 	}
 }
 
-// ended says whether a process is no more, or is dead and waits for a parent to notice.
+// ended reports whether a process is no more, or is dead and waits for a parent to notice.
 func ended(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ToolsFolder is the node's folder of the programs that only sessions find. It is new at each start.
+// ToolsFolder is the node's directory of the programs that only sessions find. It is new at each start.
 const ToolsFolder = "/run/pav-cluster/ssh"
 
 // tools are scripts by their names. Systemctl is this program. The machine's sudo would look for
@@ -23,10 +23,10 @@ esac
 `,
 }
 
-// WriteTools writes systemctl and sudo into a folder.
+// WriteTools writes systemctl and sudo into a directory.
 func WriteTools(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("making the folder of sessions' programs: %w", err)
+		return fmt.Errorf("making the directory of sessions' programs: %w", err)
 	}
 	for name, script := range tools {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o755); err != nil {
@@ -36,7 +36,7 @@ func WriteTools(folder string) error {
 	return nil
 }
 
-// WithTools returns an environment in which the programs of a folder are found first.
+// WithTools returns an environment in which the programs of a directory are found first.
 func WithTools(environment []string, folder string) []string {
 	var changed []string
 	for _, variable := range environment {

@@ -52,7 +52,7 @@ func firstLine(text string) string {
 var module = regexp.MustCompile(`^.*@v[^/]+/`)
 
 // location gives file and line without what depends on the machine: the path inside its module, or else the
-// file and its folder.
+// file and its directory.
 func location(at types.CodeLocation) string {
 	file := at.FileName
 	switch {
