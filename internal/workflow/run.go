@@ -118,7 +118,7 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// isWebhookFailure reports whether an admission webhook could not be asked: that is somebody's to mend,
+// isWebhookFailure reports whether an admission webhook could not be asked: that is somebody's to fix,
 // and should be told, although the API server calls it an error of its own.
 func isWebhookFailure(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// onCluster runs the program that runs the cluster. It also serves to mend the cluster after a test.
+// onCluster runs the program that runs the cluster. It also serves to fix the cluster after a test.
 func onCluster(t *testing.T, args ...string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)

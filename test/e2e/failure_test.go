@@ -89,7 +89,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 	})
 }
 
-// A definition's mistake, once mended, heals without anybody touching the pod.
+// A definition's mistake, once fixed, heals without anybody touching the pod.
 func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
 	namespace := beside(t)
 	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")

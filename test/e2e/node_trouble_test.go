@@ -15,24 +15,24 @@ import (
 )
 
 // A staging pod that cannot start is told within seconds, on the claim and on the client's pod, while
-// PaV goes on waiting, and all goes on as soon as the cause is mended.
+// PaV goes on waiting, and all goes on as soon as the cause is fixed.
 func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 	t.Parallel()
 	const image, missing = toolsImage, "localhost/not-there:1"
 	for name, test := range map[string]struct {
 		edit  edit
 		words []string
-		mend  func(*testing.T)
+		fix  func(*testing.T)
 	}{
 		"fits no node": {
 			edit:  with("stage spec", "nodeSelector: {e2e-no-stage: 'yes'}"),
 			words: []string{"not scheduled", "didn't match"},
-			mend:  func(t *testing.T) { t.Helper(); label(t, "node", "node2", "e2e-no-stage", "yes") },
+			fix:  func(t *testing.T) { t.Helper(); label(t, "node", "node2", "e2e-no-stage", "yes") },
 		},
 		"has no image": {
 			edit:  replacing("# stage container\n            image: "+image, "image: "+missing),
 			words: []string{"not-there:1"},
-			mend: func(t *testing.T) {
+			fix: func(t *testing.T) {
 				t.Helper()
 				_, err := onNode(t.Context(), "node2", "ctr", "-n", "k8s.io", "images", "tag", image, missing)
 				must(t, err)
@@ -71,7 +71,7 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 			if after.UID != before.UID {
 				t.Errorf("it is replaced by %s", after.Name)
 			}
-			test.mend(t)
+			test.fix(t)
 			l.awaitRunning(t, "client")
 			l.end(t, "client")
 			l.awaitEffects(t, claim, "stage", "unstage")

@@ -15,7 +15,7 @@ import (
 )
 
 // A creation pod succeeds, but leaves something in /pav that cannot be used, or the definition itself
-// says so: the claim's user is told which, and all heals when it is mended.
+// says so: the claim's user is told which, and all heals when it is fixed.
 func TestUnusableResults(t *testing.T) {
 	t.Parallel()
 	// Where nobody knows which storage a pod has named, nothing is reverted: it is the pod that tidies up.

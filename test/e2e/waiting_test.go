@@ -13,10 +13,10 @@ import (
 )
 
 // A pod cannot start: the claim's user is told why, soon, while PaV goes on waiting, and all goes on
-// as soon as the cause is mended.
+// as soon as the cause is fixed.
 
 // waits checks that for a pod that exists and does not start: it is waited for in the first attempt.
-func waits(t *testing.T, l *ledger, mend func(), words ...string) {
+func waits(t *testing.T, l *ledger, fix func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
 	first := awaitStep(t, claim, pavv1.StepCreating).Status.Pod
@@ -29,14 +29,14 @@ func waits(t *testing.T, l *ledger, mend func(), words ...string) {
 	if status, message := conditionOf(volume, pavv1.VolumeProvisioned); status != "False" || !hasAll(message, words) {
 		t.Errorf("the condition %s is %q: %q", pavv1.VolumeProvisioned, status, message)
 	}
-	mend()
+	fix()
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create"))
 	removeClaim(t, claim)
 }
 
 // isRefused checks that for a pod that the API server does not take: it is tried again and again.
-func isRefused(t *testing.T, l *ledger, mend func(), words ...string) {
+func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
 	awaitVolume(t, claim, "is being created", func(v *pavv1.PavVolume) bool {
@@ -48,7 +48,7 @@ func isRefused(t *testing.T, l *ledger, mend func(), words ...string) {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)
 		return v.Status.Failure != nil && status == "False" && hasAll(message, words)
 	})
-	mend()
+	fix()
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create"))
 	removeClaim(t, claim)

@@ -87,9 +87,9 @@ func (w podMessages) with(f *pavv1.WorkflowFailure) string {
 	return f.Message + "; it wrote to /pav/error: " + words
 }
 
-// edit is the command with which a definition is mended.
+// edit is the command with which a definition is fixed.
 func (r *run) edit(field string) string {
-	return fmt.Sprintf("kubectl edit pavprovisioner %s   # mend its spec.%s; what failed is repeated then, or now:", r.name, field)
+	return fmt.Sprintf("kubectl edit pavprovisioner %s   # fix its spec.%s; what failed is repeated then, or now:", r.name, field)
 }
 
 func (r *run) leftStage(s *pavv1.PavStage, words podMessages) {

@@ -96,7 +96,7 @@ func seeLogs(namespace, name string) Step {
 
 // seeProvisioner is the step that shows a definition.
 func seeProvisioner(name string) Step {
-	return Step{Text: "mend the definition", Command: "kubectl edit pavprovisioner " + name}
+	return Step{Text: "fix the definition", Command: "kubectl edit pavprovisioner " + name}
 }
 
 // object is what a command is to be asked about: the claim, if there is one, or the PersistentVolume.
@@ -238,7 +238,7 @@ func obstructed(pod *corev1.Pod, what string) *Finding {
 		found.Code, found.Summary = code, fmt.Sprintf("no node takes the %s pod", what)
 	case "ImageNotPulled":
 		found.Code, found.Summary = code, fmt.Sprintf("an image of the %s pod cannot be pulled", what)
-		found.Next = append(found.Next, Step{Text: "mend the image's name in the definition, or the node's access to its registry"})
+		found.Next = append(found.Next, Step{Text: "fix the image's name in the definition, or the node's access to its registry"})
 	case "ContainerCrashes":
 		found.Code, found.Summary = code, fmt.Sprintf("a container of the %s pod fails and is restarted", what)
 		ref := refOf(pod)

@@ -58,7 +58,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 		{"an agent that has not seen it goes by when the volume became unavailable", func() { v.Forget("c"); stage("c", failing(3, 0)) },
 			map[string]float64{"pav_stages p Staged": 2, "pav_stages p Unstaging": 1,
 				"pav_stage_pending_seconds p Unstaging": 3600, "pav_stage_degraded p VolumeDead": 1, "pav_stage_unstaging_failing_seconds p ": 3600}},
-		{"what is mended is no more", func() {
+		{"what is fixed is no more", func() {
 			stage("a", func(*pavv1.PavStageStatus) {})
 			stage("b", func(*pavv1.PavStageStatus) {})
 			stage("c", func(status *pavv1.PavStageStatus) { status.Phase = pavv1.StageStaging })

@@ -181,7 +181,7 @@ func (t *task) liveProvisioner(ctx context.Context) (*pavv1.PavProvisioner, erro
 	return provisioner, nil
 }
 
-// isDefinition reports whether err is for the author of a definition to mend, so that trying again alone does not help.
+// isDefinition reports whether err is for the author of a definition to fix, so that trying again alone does not help.
 func isDefinition(err error) bool {
 	var templateError *template.Error
 	return errors.As(err, &templateError) || errors.Is(err, workflow.ErrRefused) || errors.Is(err, ErrRefused)

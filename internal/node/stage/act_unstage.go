@@ -48,7 +48,7 @@ func (t *task) stop(ctx context.Context) error {
 }
 
 // runUnstaging records the unstaging pod, then creates it. The template is the provisioner's present
-// one: a mistake in it can be mended while volumes are staged.
+// one: a mistake in it can be fixed while volumes are staged.
 func (t *task) runUnstaging(ctx context.Context) error {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
 	if err != nil {

@@ -372,7 +372,7 @@ func decideUnstagingPod(o observation) step {
 		return stepClean
 	case workflow.Running:
 		if o.stuck {
-			// The definition may have been mended since: the next attempt goes by the present one.
+			// The definition may have been fixed since: the next attempt goes by the present one.
 			return stepGiveUp
 		}
 		return stepWait

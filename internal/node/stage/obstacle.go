@@ -16,7 +16,7 @@ import (
 )
 
 // reportDelay is how long something may keep a pod from starting before it is told. Kubelets and schedulers
-// mend much within seconds.
+// fix much within seconds.
 const reportDelay = 4 * time.Second
 
 // longestObstacle is how long an unstaging pod may be kept from starting before the next attempt takes its place.

@@ -145,7 +145,7 @@ func (s *Stager) publishStaged(ctx context.Context, of Subject, p Publication) e
 	if err := t.run(ctx, decideStage); err != nil {
 		return err
 	}
-	if err := s.mendRecord(ctx, t.stage); err != nil {
+	if err := s.repairRecord(ctx, t.stage); err != nil {
 		return err
 	}
 	return s.bind(ctx, name, p)

@@ -72,9 +72,9 @@ func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	return s.dirs.Record(ctx, stage.Name, record)
 }
 
-// mendRecord puts a stage on the node's own record again where that has been lost, or is torn. Nobody else may
+// repairRecord puts a stage on the node's own record again where that has been lost, or is torn. Nobody else may
 // work on the stage.
-func (s *Stager) mendRecord(ctx context.Context, stage *pavv1.PavStage) error {
+func (s *Stager) repairRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	if has, err := s.hasRecord(ctx, stage.Name); err != nil || has {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *Stager) RestoreRecord(ctx context.Context, stage *pavv1.PavStage) error
 	if err != nil || now == nil || now.UID != stage.UID || now.Status.Phase != pavv1.StageStaged {
 		return err
 	}
-	return s.mendRecord(ctx, now)
+	return s.repairRecord(ctx, now)
 }
 
 // newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.

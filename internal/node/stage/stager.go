@@ -137,7 +137,7 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	if err := t.run(ctx, decideStage); err != nil {
 		return err
 	}
-	return s.mendRecord(ctx, t.stage)
+	return s.repairRecord(ctx, t.stage)
 }
 
 // Unstage removes every trace of a volume from the node. It may be repeated, and goes on where an

@@ -155,7 +155,7 @@ func (d *Disturber) Driver(node *kubernetes.Node, driver string) (csi.NodeServer
 	return nil, nil //nolint:nilnil // there is no driver, and so no life
 }
 
-// Calm mends everything that is broken.
+// Calm fixes everything that is broken.
 func (d *Disturber) Calm() {
 	d.Quiet, d.Webhook.Away = true, false
 	if d.Former != nil {
