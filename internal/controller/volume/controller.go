@@ -57,7 +57,7 @@ type Reconciler struct {
 	// Limits say how many pods run at once.
 	Limits queue.Limits
 
-	// Metrics counts the outcomes of pods; nil for nobody to.
+	// Metrics counts the outcomes of pods; nil disables these metrics.
 	Metrics *metrics.Workflows
 
 	// Now tells the cluster's time, in which objects have theirs.

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// confirmation is how long a volume must have been dead before that is believed of it, unless its staging pod has failed.
+	// confirmation is how long a volume must be dead before it is staged anew, unless its staging pod has failed.
 	confirmation = 10 * time.Second
 
-	// longLife is how long a volume must have been well after it was staged for its death not to be one in a row.
+	// longLife is how long a volume must have worked so that its death does not count as a repeated one.
 	longLife = 10 * time.Minute
 
-	// shutdownTime is how long after the end of a staging pod its node is taken to be going down, where kubelet says so.
+	// shutdownTime is how long after the end of a staging pod its node counts as shutting down, if kubelet said so.
 	shutdownTime = 5 * time.Minute
 )
 
-// gather finds out what the next act depends on, and returns the staging pod with it.
+// gather returns the inputs of decide, and the staging pod.
 func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, *corev1.Pod, error) {
 	status := &stage.Status
 	is := snapshot{
@@ -78,9 +78,9 @@ func (m *Monitor) gatherPod(stage string, pod *corev1.Pod, is *snapshot) {
 	}
 }
 
-// untilShutdown returns for how long yet the node is taken to be going down; a shutdown may be called off.
+// untilShutdown returns for how long the node still counts as shutting down. A shutdown may be canceled.
 func (m *Monitor) untilShutdown(pod *corev1.Pod) time.Duration {
-	// Kubelet's words for a pod that it ends, and one that it does not start, as the node goes down.
+	// Kubelet's reasons for a pod that it ends, and for one that it does not start, because the node shuts down.
 	if pod.Status.Reason != "Terminated" && pod.Status.Reason != "NodeShutdown" {
 		return 0
 	}
@@ -107,13 +107,13 @@ func (m *Monitor) probe(ctx context.Context, stage string) (is answer, told stri
 	case errors.Is(err, mount.ErrDead):
 		return dead, err.Error(), nil
 	case errors.Is(err, mount.ErrNotMounted):
-		return unseen, "", nil // It has been detached since; whoever did that is about to say so.
+		return unseen, "", nil // it was detached since, and whoever did that reports it
 	}
-	// An error is no proof that nothing is written any more.
+	// An error does not prove that nothing is written any more.
 	return silent, err.Error(), nil
 }
 
-// confirmed reports whether a volume has been dead for a while, and sees to it that it is looked at again.
+// confirmed reports whether a volume has been dead for long enough. If not, it is checked again then.
 func (m *Monitor) confirmed(stage string, volume answer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,8 +133,8 @@ func (m *Monitor) confirmed(stage string, volume answer) bool {
 	return left <= 0
 }
 
-// early reports whether a dead volume was staged anew too short a while ago for another time, and sees to it
-// that it is looked at again: a daemon that dies as soon as it is used must not cost mounts and pods all day long.
+// early reports whether it is too early to stage a dead volume anew again. If so, it is checked again then: a daemon that
+// dies as soon as it is used must not cost mounts and pods all day long.
 func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	left := m.untilRestaging(stage)
 	if left > 0 {
@@ -143,8 +143,8 @@ func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	return left > 0
 }
 
-// untilRestaging returns for how long yet a dead volume is to be left as it is: longer with each time that
-// it has died soon after it was staged. An agent that begins anew takes all attempts for such.
+// untilRestaging returns how long to wait before a dead volume is staged anew: longer each time that it died soon after
+// it was staged. An agent that has just started counts all attempts as such.
 func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	status := &stage.Status
 	ready := meta.FindStatusCondition(status.Conditions, pavv1.StageReady)
@@ -170,7 +170,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	return max(ready.LastTransitionTime.Add(staging.PauseAfter(int(deaths))).Sub(m.clusterTime()), 0)
 }
 
-// restageable reports whether the provisioner, as it is now, wants volumes to be staged anew.
+// restageable reports whether the present definition allows volumes to be staged anew.
 func (m *Monitor) restageable(ctx context.Context, name string) (bool, error) {
 	provisioner, err := m.catalogue.Provisioner(ctx, name)
 	return provisioner != nil && provisioner.Spec.VolumeStaging.Recovery != pavv1.StagingRecoveryNone, err

@@ -81,13 +81,13 @@ type Config struct {
 }
 
 const (
-	// workers is how many stages are looked at at once; a look may wait for a volume that hangs.
+	// workers is how many stages are checked at once. A check may wait for a volume that hangs.
 	workers = 8
 
-	// burst is how long a stage is left alone after a change, so that a burst of them is one look.
+	// burst is how long to wait after a change of a stage, so that several changes cause one check.
 	burst = 200 * time.Millisecond
 
-	// longestWork bounds what the monitor does about a stage at a stretch. It is repeated until it is done.
+	// longestWork limits one attempt to work on a stage. It is repeated until it succeeds.
 	longestWork = 2 * time.Minute
 
 	// shortestPause and longestPause are how long the monitor waits before it works on a stage again. Kubelet
@@ -95,12 +95,12 @@ const (
 	shortestPause, longestPause = 3 * time.Second, time.Minute
 )
 
-// limiter returns what says when to try again what has failed.
+// limiter returns the backoff of what has failed: 1 s doubling to 30 s.
 func limiter[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](time.Second, 30*time.Second)
 }
 
-// allStages stands in the queue for the search for all stages of the node.
+// allStages is the queue's key for looking up all stages of the node.
 const allStages = ""
 
 // New returns a Monitor, and connects the Stager with it. It must be called before the Stager serves calls.
@@ -131,7 +131,7 @@ func (m *Monitor) Recheck(stage string) {
 	}
 }
 
-// callEnded says that a call about a stage has ended, so that kubelet knows of the stage.
+// callEnded notes that a call about a stage has ended: kubelet knows of the stage.
 func (m *Monitor) callEnded(stage string) {
 	m.mu.Lock()
 	if !m.working[stage] { // the monitor's own work is not a call of kubelet
@@ -196,8 +196,8 @@ func (m *Monitor) handle(ctx context.Context, stage string) {
 	}
 }
 
-// findAll begins to look after all stages of the node: those with a directory, and those that the API server
-// has, as where the node's disk was wiped.
+// findAll queues all stages of the node: those with a directory, and those that the API server has, as the node's disk
+// may have been wiped.
 func (m *Monitor) findAll(ctx context.Context) error {
 	names, err := m.dirs.Stages(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func (m *Monitor) findAll(ctx context.Context) error {
 	return nil
 }
 
-// check looks at a stage, and does what is to be done about it.
+// check checks a stage, and acts on what it finds.
 func (m *Monitor) check(ctx context.Context, name string) error {
 	if unknown, err := m.isUnknown(ctx, name); err != nil {
 		return err
@@ -263,7 +263,7 @@ func (m *Monitor) isUnknown(ctx context.Context, name string) (bool, error) {
 	return err == nil && !exists, err
 }
 
-// get returns the PavStage of that name, or nil where this node has none.
+// get returns the PavStage of a name, or nil if this node has none.
 func (m *Monitor) get(ctx context.Context, name string) (*pavv1.PavStage, error) {
 	stage := &pavv1.PavStage{}
 	err := m.client.Get(ctx, client.ObjectKey{Name: name}, stage)
@@ -303,7 +303,7 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 	})
 }
 
-// end notes the end of the work on a stage.
+// end notes that the work on a stage has ended.
 func (m *Monitor) end(stage string, succeeded bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

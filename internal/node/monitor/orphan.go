@@ -14,17 +14,17 @@ import (
 	staging "github.com/albertofaria/pav/internal/node/stage"
 )
 
-// stageUse is what of a stage tells whether anybody uses it.
+// stageUse is what a stage's users are looked up by.
 type stageUse struct {
 	volume     staging.Volume
 	volumeName string
 	claim      pavv1.ClaimReference
-	client     *pavdir.Client // nil where the stage is for all pods of the node
+	client     *pavdir.Client // nil if the stage is for all pods of the node
 }
 
-// endOrphan unstages a stage that kubelet has forgotten, as it does where it was killed while it staged a
-// volume and the pod's directory has gone since. Stage is nil where there is no PavStage, but may be a directory.
-// It returns true where the stage is an orphan, or nothing of it is left.
+// endOrphan unstages a stage that kubelet has forgotten, as it does if it was killed while it staged a volume, and the
+// pod's directory is gone since. Stage is nil if there is no PavStage, but perhaps a directory. endOrphan returns true if
+// the stage is an orphan, or if nothing of it is left.
 func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage) (bool, error) {
 	if err := m.stager.RestoreRecord(ctx, stage); err != nil {
 		return false, err
@@ -41,7 +41,7 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 	}
 	published, err := m.stager.IsPublished(ctx, name)
 	if err != nil || published {
-		return false, err // Kubelet will take it away from the client, and that call is where the grace begins.
+		return false, err // kubelet will unpublish it, and the grace period begins with that call
 	}
 	if left := m.graceLeft(name); left > 0 {
 		m.queue.AddAfter(name, left)
@@ -60,8 +60,8 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 	return true, nil
 }
 
-// useOf returns what tells whether a stage is used: by its PavStage, or else by the record in its directory; nil where
-// neither is, or the record cannot be read.
+// useOf returns the stageUse of a stage, from its PavStage or else from the record in its directory; nil if there is
+// neither, or if the record cannot be read.
 func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage) (*stageUse, error) {
 	if stage != nil {
 		spec := &stage.Spec
@@ -103,18 +103,18 @@ func (m *Monitor) sweepFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// graceLeft returns how much longer kubelet may say nothing about a stage.
+// graceLeft returns how long kubelet may still be silent about a stage.
 func (m *Monitor) graceLeft(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, called := m.calls[name]
 	if !called {
-		last = m.began // What was called before, the agent does not know.
+		last = m.began // the agent does not know of earlier calls
 	}
 	return last.Add(m.grace).Sub(m.now())
 }
 
-// isUsed reports whether a pod of the node uses the volume, by the API server or by kubelet's own directories.
+// isUsed reports whether a pod of the node uses the volume, by what the API server or kubelet's directories have.
 func (m *Monitor) isUsed(ctx context.Context, use *stageUse) (bool, error) {
 	uids, err := m.dirs.KubeletHas(ctx, use.volumeName)
 	if err != nil {
@@ -143,7 +143,7 @@ func (u *stageUse) has(pod corev1.Pod) bool {
 	})
 }
 
-// setOrphan notes whether nobody uses a stage, and returns whether that is news.
+// setOrphan notes whether a stage is an orphan, and reports whether that has changed.
 func (m *Monitor) setOrphan(name string, orphan bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.P
 	})
 }
 
-// isIdle reports whether nobody has the volume, nor is about to.
+// isIdle reports whether no pod has the volume, or is about to get it.
 func (m *Monitor) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
 	published, err := m.stager.IsPublished(ctx, name)
 	if err != nil || published {

@@ -56,7 +56,7 @@ func (m *Monitor) resumeUnstaging(ctx context.Context, stage *pavv1.PavStage) {
 	})
 }
 
-// recheckNow looks at a stage now, whatever the monitor has tried in vain before.
+// recheckNow checks a stage now, whatever has failed before.
 func (m *Monitor) recheckNow(stage string) {
 	m.mu.Lock()
 	delete(m.pauses, stage)

@@ -23,9 +23,9 @@ const (
 	recheckUntil = time.Minute
 )
 
-// gatherExchanged gathers whether the staging pod has mounted something else at /pav/volume than what it called
-// ready a few seconds ago, or has taken that away. Clients have the former mount, which is not, or not only, what
-// the pod serves, and what unstaging will synchronise.
+// gatherExchanged gathers whether the staging pod has replaced or unmounted what was at /pav/volume when it created
+// /pav/ready a few seconds ago. Client pods still have the former mount, which is not what the pod serves, and not what
+// unstaging will write to the storage.
 func (m *Monitor) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is *snapshot) error {
 	ready := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageReady)
 	if !is.attached || is.stagingPod != workflow.Running || stage.Spec.VolumeMode == corev1.PersistentVolumeBlock ||
@@ -45,8 +45,9 @@ func (m *Monitor) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is
 	return err
 }
 
-// withdraw gives the volume of a stage to no more clients, and tells those that have it. It is not taken from
-// them: they may be writing to it. Once they are gone it is unstaged, and staged anew for the next one.
+// withdraw ensures that no further client pod gets the volume of a stage, and reports that to those that have it. It
+// stays mounted for them, as they may be writing to it. Once they are gone, it is unstaged, and staged anew for the next
+// client pod.
 func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	release, err := m.stager.Lock(staging.SubjectOf(stage))
 	if err != nil {

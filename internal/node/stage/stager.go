@@ -76,7 +76,7 @@ type Config struct {
 	Events    EventRecorder
 	Templates *template.Evaluator
 
-	// Workflows and Calls count; nil for nobody to.
+	// Workflows and Calls count pods and calls; nil disables these metrics.
 	Workflows *metrics.Workflows
 	Calls     *metrics.Calls
 
