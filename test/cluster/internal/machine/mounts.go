@@ -26,7 +26,7 @@ var own = []struct {
 	{"/srv", 0o755},
 }
 
-// Directories returns the directories that each node has its own of on its disk.
+// Folders returns the directories that each node has its own of on its disk.
 func Folders() []string {
 	paths := make([]string, len(own))
 	for i, folder := range own {
