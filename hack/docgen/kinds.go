@@ -16,10 +16,10 @@ import (
 // kinds are PaV's, in the order in which users meet them.
 var kinds = []string{"pavprovisioners", "pavvolumes", "pavstages"}
 
-func writeKinds(w *bytes.Buffer, folder string) error {
+func writeKinds(w *bytes.Buffer, directory string) error {
 	for _, kind := range kinds {
-		file := filepath.Join(folder, "pav.albertofaria.github.io_"+kind+".yaml")
-		raw, err := os.ReadFile(file) //nolint:gosec // The Makefile says which folder.
+		file := filepath.Join(directory, "pav.albertofaria.github.io_"+kind+".yaml")
+		raw, err := os.ReadFile(file) //nolint:gosec // The Makefile says which directory.
 		if err != nil {
 			return fmt.Errorf("reading a definition of a kind: %w", err)
 		}

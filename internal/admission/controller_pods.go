@@ -13,7 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
-	volumeplan "github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -66,7 +66,7 @@ func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error
 		return err
 	}
 	planned, err := request.Planned(ctx, &provisioner.Spec, volume, kind)
-	if volumeplan.IsRefusal(err) {
+	if podplan.IsRefusal(err) {
 		return refusePod("PavProvisioner %q plans no pod of the workflow %q: %w", provisioner.Name, kind, err)
 	}
 	if err != nil {
@@ -108,8 +108,8 @@ func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*
 
 // request returns what a definition plans the pods of a workflow from: the same objects that the agent takes, which for
 // deletion are those that the PavVolume has recorded, where they are gone.
-func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (volumeplan.VolumeRequest, error) {
-	request := volumeplan.VolumeRequest{
+func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
+	request := podplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,
 		Templates: h.Templates, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
@@ -123,15 +123,15 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 		return request, refusePod("the claim %s of PavVolume %q does not exist any more", observability.Name(ref.Namespace, ref.Name), volume.Name)
 	}
 	if request.Claim = live; !present {
-		if request.Claim, err = volumeplan.RecordedClaim(volume); err != nil {
+		if request.Claim, err = podplan.RecordedClaim(volume); err != nil {
 			return request, refusePod("%w", err)
 		}
 	}
-	if request.Class, err = volumeplan.RecordedClass(volume); err != nil {
+	if request.Class, err = podplan.RecordedClass(volume); err != nil {
 		return request, refusePod("%w", err)
 	}
 	if kind == pavv1.WorkflowDeletion {
-		if request.Provisioned, err = volumeplan.RecordedProvisionedClaim(volume); err != nil {
+		if request.Provisioned, err = podplan.RecordedProvisionedClaim(volume); err != nil {
 			return request, refusePod("%w", err)
 		}
 	}

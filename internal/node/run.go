@@ -78,8 +78,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return err
 	}
 	watcher := monitor.New(stager, monitor.Config{
-		Client: live, Catalogue: stage.Cache{Reader: mgr.GetClient()}, Dirs: dirs, Prober: stage.Host{Namespace: host},
-		Node: o.NodeName, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"), ClusterTime: cluster.Now,
+		Prober: stage.Host{Namespace: host}, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"),
 	})
 	if err := setUp(ctx, mgr, o, notifier, stager, watcher, registry, live); err != nil {
 		return err

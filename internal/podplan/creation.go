@@ -96,7 +96,7 @@ func checkHandle(source, text string) error {
 
 // capacity returns the capacity that the definition gives, or 0.
 func (r VolumeRequest) capacity(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (int64, error) {
-	capacity, found, err := r.quantity(ctx, capacityField, c.Capacity, vars)
+	capacity, found, err := quantity(ctx, r.evaluate, capacityField, c.Capacity, vars)
 	if err != nil {
 		return 0, err
 	}

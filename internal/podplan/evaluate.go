@@ -9,9 +9,12 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// quantity returns the number of bytes that a field stands for, and whether it is there at all.
-func (r VolumeRequest) quantity(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
-	value, err := r.evaluate(ctx, field, given, vars)
+// quantity returns the number of bytes that a field stands for, and whether the field is there at all.
+func quantity(ctx context.Context, evaluate Evaluate, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
+	if given == nil {
+		return 0, false, nil
+	}
+	value, err := evaluate(ctx, field, given, vars)
 	if err != nil || value == nil {
 		return 0, false, err
 	}

@@ -157,10 +157,8 @@ func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextens
 	if record == nil || record.Spec.Provisioner != driver || record.Status.Handle != handle {
 		return nil
 	}
-	if claim := record.Status.ProvisionedClaim; claim != nil {
-		return claim
-	}
-	return &record.Spec.Claim // made by a version of PaV that recorded nothing else
+	raw, _ := provisionedClaim(record)
+	return raw
 }
 
 // buildStagePod returns the pod of an evaluated template with its PodPolicy.

@@ -84,7 +84,7 @@ func (c *check) accessModes(ctx context.Context) error {
 // Contract: minCapacity is "the minimum capacity that users may specify in
 // pvc.spec.resources.limits.storage (pv.spec.capacity.storage)".
 func (c *check) minCapacity(ctx context.Context) error {
-	least, found, err := c.quantity(ctx, "spec.volumeValidation.minCapacity", c.definition.MinCapacity)
+	least, found, err := quantity(ctx, c.evaluate, "spec.volumeValidation.minCapacity", c.definition.MinCapacity, c.vars)
 	if err != nil || !found {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *check) minCapacity(ctx context.Context) error {
 // Contract: maxCapacity is "the maximum capacity that users may specify in
 // pvc.spec.resources.requests.storage (pv.spec.capacity.storage)".
 func (c *check) maxCapacity(ctx context.Context) error {
-	most, found, err := c.quantity(ctx, "spec.volumeValidation.maxCapacity", c.definition.MaxCapacity)
+	most, found, err := quantity(ctx, c.evaluate, "spec.volumeValidation.maxCapacity", c.definition.MaxCapacity, c.vars)
 	if err != nil || !found {
 		return err
 	}
@@ -117,29 +117,12 @@ func (c *check) verb(ofClaim string) string {
 	return "asks for a capacity of"
 }
 
-// value returns the value of a field, or nil where it is absent.
-func (c *check) value(ctx context.Context, field string, given *pavv1.Template) (any, error) {
-	if given == nil {
-		return nil, nil
-	}
-	return c.evaluate(ctx, field, given, c.vars)
-}
-
-// quantity returns the number of bytes that a field stands for, and whether it is there at all.
-func (c *check) quantity(ctx context.Context, field string, given *pavv1.Template) (bytes int64, found bool, err error) {
-	value, err := c.value(ctx, field, given)
-	if err != nil || value == nil {
-		return 0, false, err
-	}
-	if bytes, err = template.Capacity(field, value); err != nil {
-		return 0, false, err
-	}
-	return bytes, true, nil
-}
-
 // list returns the strings that a field lists, each of which must be known; or, where it is absent, those of byDefault.
 func (c *check) list(ctx context.Context, field string, given *pavv1.Template, byDefault, known []string) ([]string, error) {
-	value, err := c.value(ctx, field, given)
+	if given == nil {
+		return byDefault, nil
+	}
+	value, err := c.evaluate(ctx, field, given, c.vars)
 	if err != nil {
 		return nil, err
 	}

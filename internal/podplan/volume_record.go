@@ -21,10 +21,17 @@ func RecordedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
 
 // RecordedProvisionedClaim returns a volume's claim as it was when the volume was made.
 func RecordedProvisionedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
+	raw, field := provisionedClaim(volume)
+	return recorded(volume, field, *raw)
+}
+
+// provisionedClaim returns a volume's claim as it was when the volume was made, and the field that has it. Versions of
+// PaV that recorded no such claim left it in spec.claim.
+func provisionedClaim(volume *pavv1.PavVolume) (raw *apiextensionsv1.JSON, field string) {
 	if claim := volume.Status.ProvisionedClaim; claim != nil {
-		return recorded(volume, "status.provisionedClaim", *claim)
+		return claim, "status.provisionedClaim"
 	}
-	return RecordedClaim(volume) // made by a version of PaV that recorded nothing else
+	return &volume.Spec.Claim, "spec.claim"
 }
 
 func recorded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (map[string]any, error) {

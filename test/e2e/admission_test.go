@@ -62,7 +62,7 @@ func TestAdmission_DangerousDefinition_IsTakenWithWarnings(t *testing.T) {
 // The status counts, and kubectl get shows it.
 func TestStatus_CountsVolumesStagesAndNodes(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "counted", folders)
+	l := newStorage(t, "counted", directories)
 	want := func(volumes, stages int32) func(context.Context) error {
 		return func(ctx context.Context) error {
 			p := &pavv1.PavProvisioner{}
@@ -78,7 +78,7 @@ func TestStatus_CountsVolumesStagesAndNodes(t *testing.T) {
 		}
 	}
 	eventually(t, "it is on both nodes", want(0, 0))
-	claim := l.volume(t, "data", folders, corev1.ReadWriteOnce)
+	claim := l.volume(t, "data", directories, corev1.ReadWriteOnce)
 	l.run(t, clientPod("client", "data", ""))
 	eventually(t, "the volume counts", want(1, 1))
 	out, err := kubectl(t.Context(), "", "get", "pav", l.name)

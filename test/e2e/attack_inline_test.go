@@ -34,9 +34,9 @@ func inlinePod(namespace, name string, volumes int) *corev1.Pod {
 // of thousands, kubelet itself is so busy that tests beside this one would be late.
 func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "flooded", folders)
+	l := newStorage(t, "flooded", directories)
 	tenant := tenantOf(t, l.namespace)
-	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	l.volume(t, "data", directories, corev1.ReadWriteMany)
 	undisturbed := l.timeClient(t, 10*time.Minute)
 	before := beforeAttack(t)
 	t.Run("refused", func(t *testing.T) {

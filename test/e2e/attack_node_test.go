@@ -91,10 +91,10 @@ func setStolenScene(t *testing.T) *stolenScene {
 	t.Helper()
 	newSecret(t, planned)
 	newSecret(t, unplanned)
-	l := newStorage(t, "attacked", folders, with("stage volumes", "- {name: planned, secret: {secretName: "+planned+"}}"))
+	l := newStorage(t, "attacked", directories, with("stage volumes", "- {name: planned, secret: {secretName: "+planned+"}}"))
 	s := &stolenScene{
 		ledger: l, thief: stolenToken(t, "node1"),
-		claim: l.volume(t, "data", folders, corev1.ReadWriteMany), others: l.volume(t, "others", folders, corev1.ReadWriteMany),
+		claim: l.volume(t, "data", directories, corev1.ReadWriteMany), others: l.volume(t, "others", directories, corev1.ReadWriteMany),
 	}
 	l.run(t, clientPod("on-node1", "data", "node1"), clientPod("on-node2", "others", "node2"))
 	return s

@@ -164,7 +164,7 @@ func TestAttack_ClaimChangedWhileItIsValidated(t *testing.T) {
 	paint(claim, "green")
 	awaitBound(t, claim)
 	removeClaim(t, claim)
-	seen, err := readFile(l.folder, "seen")
+	seen, err := readFile(l.directory, "seen")
 	must(t, err)
 	if !strings.HasPrefix(seen, "validate green\nvalidate red\n") || !strings.HasSuffix(seen, "validate green\ncreate green\n") || strings.Contains(seen, "create red") {
 		t.Errorf("what the pods saw is %q", seen)

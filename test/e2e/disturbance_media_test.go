@@ -32,9 +32,9 @@ func localVolumes(t *testing.T, access string) string {
 	})
 	var parts []string
 	for name, m := range map[string]medium{fusing: fuse, blocking: devices} {
-		l := &ledger{name: name, folder: localStorage + "/" + name}
+		l := &ledger{name: name, directory: localStorage + "/" + name}
 		parts = append(parts,
-			strings.ReplaceAll(l.storageYAML(m), fmt.Sprintf("{path: %q}", l.folder), fmt.Sprintf("{path: %q, type: DirectoryOrCreate}", l.folder)),
+			strings.ReplaceAll(l.storageYAML(m), fmt.Sprintf("{path: %q}", l.directory), fmt.Sprintf("{path: %q, type: DirectoryOrCreate}", l.directory)),
 			strings.Replace(claim(name, name, access), "spec:\n", "spec:\n  volumeMode: "+string(m.mode())+"\n", 1))
 	}
 	return documents(parts...)

@@ -16,18 +16,18 @@ import (
 
 // marking returns a provisioner like another one, whose pods also write a line each, "stage" or
 // "unstage", to a file of its name in a directory of the node's disk.
-func marking(name, stage, folder string) string {
+func marking(name, stage, directory string) string {
 	mark := func(word string) string {
 		return "echo " + word + " >> /marks/" + name + "; sync /marks/" + name + "; "
 	}
 	yaml := provisioner(name, mark("stage")+stage, mark("unstage")+unstageBoth)
 	yaml = strings.ReplaceAll(yaml, "            securityContext:", "            volumeMounts: [{name: marks, mountPath: /marks}]\n            securityContext:")
-	return strings.ReplaceAll(yaml, "        containers:", "        volumes: [{name: marks, hostPath: {path: "+folder+", type: DirectoryOrCreate}}]\n        containers:")
+	return strings.ReplaceAll(yaml, "        containers:", "        volumes: [{name: marks, hostPath: {path: "+directory+", type: DirectoryOrCreate}}]\n        containers:")
 }
 
 // wantMarks objects unless the pods of a marking provisioner have run in this order.
-func wantMarks(ctx context.Context, node, folder, provisioner string, want ...string) error {
-	got, err := onNode(ctx, node, "cat", folder+"/"+provisioner)
+func wantMarks(ctx context.Context, node, directory, provisioner string, want ...string) error {
+	got, err := onNode(ctx, node, "cat", directory+"/"+provisioner)
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func onlyStagingPod(ctx context.Context, provisioner string) (*corev1.Pod, error
 // the sake of that, and then staged anew.
 func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	namespace := start(t)
-	folder := "/srv/marks-" + namespace
-	t.Cleanup(func() { removeMarks(t, "node2", folder) })
+	directory := "/srv/marks-" + namespace
+	t.Cleanup(func() { removeMarks(t, "node2", directory) })
 	apply(t, namespace, documents(
-		marking(completing, stageCompleting, folder), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
-		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany"),
+		marking(completing, stageCompleting, directory), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
+		marking(running, stageRunning, directory), storageClass(running), claim(running, running, "ReadWriteMany"),
 		localVolumes(t, "ReadWriteOnce")))
 	apply(t, namespace, busyPod("client", "node2", "Always", inUse...))
 	waitRunning(t, namespace, "client")
@@ -66,7 +66,7 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 	staging := map[string]types.UID{}
 	wantDone := func(ctx context.Context, provisioner string, want ...string) error {
 		if provisioner == completing || provisioner == running {
-			return wantMarks(ctx, "node2", folder, provisioner, want...)
+			return wantMarks(ctx, "node2", directory, provisioner, want...)
 		}
 		return wantLocalEffects(ctx, "node2", provisioner, want...)
 	}
@@ -106,11 +106,11 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 // are gone, but its boot ID is as before. Volumes are staged anew as after a reboot.
 func TestNodeRestartedInTheSameBoot_VolumesAreStagedAnew(t *testing.T) {
 	namespace := start(t)
-	folder := "/srv/marks-" + namespace
-	t.Cleanup(func() { removeMarks(t, "node2", folder) })
+	directory := "/srv/marks-" + namespace
+	t.Cleanup(func() { removeMarks(t, "node2", directory) })
 	apply(t, namespace, documents(
-		marking(completing, stageCompleting, folder), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
-		marking(running, stageRunning, folder), storageClass(running), claim(running, running, "ReadWriteMany")))
+		marking(completing, stageCompleting, directory), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),
+		marking(running, stageRunning, directory), storageClass(running), claim(running, running, "ReadWriteMany")))
 	apply(t, namespace, busyPod("client", "node2", "Always", completing, running))
 	waitRunning(t, namespace, "client")
 	before := &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")}
@@ -125,14 +125,14 @@ func TestNodeRestartedInTheSameBoot_VolumesAreStagedAnew(t *testing.T) {
 		t.Fatalf("the boot ID is %q, %v; want %q, or this test shows nothing", now, err, boot)
 	}
 	for _, provisioner := range []string{completing, running} {
-		must(t, wantMarks(t.Context(), "node2", folder, provisioner, "stage", "unstage", "stage"))
+		must(t, wantMarks(t.Context(), "node2", directory, provisioner, "stage", "unstage", "stage"))
 	}
 	u := &usage{namespace: namespace, clients: map[string]corev1.Pod{"node2": *before}}
 	u.checkProgress(t)
 	remove(t, before)
 	for _, provisioner := range []string{completing, running} {
 		eventually(t, "the volume is unstaged", func(ctx context.Context) error {
-			return wantMarks(ctx, "node2", folder, provisioner, "stage", "unstage", "stage", "unstage")
+			return wantMarks(ctx, "node2", directory, provisioner, "stage", "unstage", "stage", "unstage")
 		})
 	}
 	waitAgents(t, "")
@@ -159,11 +159,11 @@ func runsAgain(ctx context.Context, before *corev1.Pod) error {
 	return nil
 }
 
-func removeMarks(t *testing.T, node, folder string) {
+func removeMarks(t *testing.T, node, directory string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
 	defer cancel()
-	if _, err := onNode(ctx, node, "rm", "-rf", "--one-file-system", folder); err != nil {
+	if _, err := onNode(ctx, node, "rm", "-rf", "--one-file-system", directory); err != nil {
 		t.Error(err)
 	}
 }

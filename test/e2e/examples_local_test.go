@@ -52,13 +52,13 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	t.Cleanup(func() { remove(t, &corev1.Namespace{ObjectMeta: objectMeta("", e.namespace)}) })
 	prints(t, e.follow(t, "Make a volume and use it"), "attack at dawn")
 	prints(t, e.follow(t, "The pod that has the password"), "stage-")
-	node, folder := e.nodeOf(t, "encrypted-files"), base+"/"+e.claim(t, "ciphertext").Spec.VolumeName
-	stored, err := onNode(t.Context(), node, "find", folder)
+	node, directory := e.nodeOf(t, "encrypted-files"), base+"/"+e.claim(t, "ciphertext").Spec.VolumeName
+	stored, err := onNode(t.Context(), node, "find", directory)
 	must(t, err)
 	if !strings.Contains(stored, "gocryptfs.conf") || strings.Contains(stored, "orders") {
 		t.Errorf("the backing volume has %s", stored)
 	}
-	if found, err := onNode(t.Context(), node, "grep", "-r", "attack", folder); err == nil {
+	if found, err := onNode(t.Context(), node, "grep", "-r", "attack", directory); err == nil {
 		t.Errorf("the backing volume is not encrypted: %s", found)
 	}
 
@@ -121,7 +121,7 @@ func TestExample_LoopDevice(t *testing.T) {
 	e.end(t, "loop-device")
 	e.awaitNoStage(t)
 	awaitDetached(t, volumes)
-	out, err := kubectl(t.Context(), "", "apply", "-n", e.namespace, "-f", e.folder+"/usage.yaml")
+	out, err := kubectl(t.Context(), "", "apply", "-n", e.namespace, "-f", e.directory+"/usage.yaml")
 	must(t, err)
 	prints(t, out, "pod/loop-device created")
 	(&ledger{namespace: e.namespace}).awaitRunning(t, "loop-device")

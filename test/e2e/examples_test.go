@@ -39,7 +39,7 @@ type example struct {
 	// name is that of its provisioner and of its class.
 	name string
 
-	folder string
+	directory string
 
 	// namespace is where the README's commands act that name none.
 	namespace string
@@ -52,10 +52,10 @@ type example struct {
 
 // newExample prepares an example. When the test ends, nothing may be left of it, and all commands of
 // its README must have been followed.
-func newExample(t *testing.T, folder, namespace string, images ...string) *example {
+func newExample(t *testing.T, directory, namespace string, images ...string) *example {
 	t.Helper()
-	_, name, _ := strings.Cut(folder, "-")
-	e := &example{name: name, folder: filepath.Join("examples", folder), namespace: namespace, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	_, name, _ := strings.Cut(directory, "-")
+	e := &example{name: name, directory: filepath.Join("examples", directory), namespace: namespace, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	for _, image := range images {
 		must(t, imageLoads[image]())
 	}
@@ -64,7 +64,7 @@ func newExample(t *testing.T, folder, namespace string, images ...string) *examp
 	must(t, os.WriteFile(e.kubeconfig, admin, 0o600))
 	_, err = kubectl(t.Context(), "", "--kubeconfig", e.kubeconfig, "config", "set-context", "--current", "--namespace", namespace)
 	must(t, err)
-	readme, err := os.ReadFile(filepath.Join(e.folder, "README.md"))
+	readme, err := os.ReadFile(filepath.Join(e.directory, "README.md"))
 	must(t, err)
 	e.blocks = commandBlocks(string(readme))
 	t.Cleanup(func() {
@@ -121,7 +121,7 @@ func (e *example) follow(t *testing.T, words string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
 		command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
-		command.Dir = e.folder
+		command.Dir = e.directory
 		command.Env = append(os.Environ(), "KUBECONFIG="+e.kubeconfig)
 		out, err := command.CombinedOutput()
 		if err != nil {

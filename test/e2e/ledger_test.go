@@ -28,7 +28,7 @@ type ledger struct {
 	namespace string
 
 	// directory is where the storage is: volumes, hooks and the journal.
-	folder string
+	directory string
 
 	// yaml is the provisioner.
 	yaml string
@@ -67,15 +67,15 @@ func newLedger(t *testing.T, name string, edits ...edit) *ledger {
 func newLedgerOf(t *testing.T, name string, definition func(*ledger) string, edits ...edit) *ledger {
 	t.Helper()
 	// The nodes share this directory, and little else.
-	folder, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
+	directory, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
 	must(t, err)
-	l := &ledger{name: name, folder: folder}
+	l := &ledger{name: name, directory: directory}
 	for _, sub := range []string{"hooks", "volumes"} {
-		must(t, os.Mkdir(filepath.Join(folder, sub), 0o777)) //nolint:gosec // Pods of any user write to it.
+		must(t, os.Mkdir(filepath.Join(directory, sub), 0o777)) //nolint:gosec // Pods of any user write to it.
 	}
 	t.Cleanup(func() {
 		l.checkBalanced(t)
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(directory); err != nil {
 			t.Error(err)
 		}
 	})
@@ -170,13 +170,13 @@ func (l *ledger) pod(kind, volume, script string) string {
 %[3]s
         volumes:
           # %[1]s volumes
-          - {name: storage, hostPath: {path: %[4]q}}`, kind, strings.HasSuffix(kind, "stage"), indent(script, 16), l.folder)
+          - {name: storage, hostPath: {path: %[4]q}}`, kind, strings.HasSuffix(kind, "stage"), indent(script, 16), l.directory)
 }
 
 // hook lets all pods of a kind that begin from now on run the script in the middle of their work.
 func (l *ledger) hook(t *testing.T, kind, script string) {
 	t.Helper()
-	path := filepath.Join(l.folder, "hooks", kind)
+	path := filepath.Join(l.directory, "hooks", kind)
 	must(t, os.WriteFile(path+".new", []byte(script+"\n"), 0o644)) //nolint:gosec // Pods of any user read it.
 	must(t, os.Rename(path+".new", path))
 }
@@ -191,7 +191,7 @@ func (l *ledger) hold(t *testing.T, kind string) {
 func (l *ledger) unhook(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
-		if err := os.Remove(filepath.Join(l.folder, "hooks", kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(l.directory, "hooks", kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	}
@@ -200,7 +200,7 @@ func (l *ledger) unhook(t *testing.T, kinds ...string) {
 // effects returns what pods did to each volume, in order: create and delete, with a node each if
 // nodes are wanted.
 func (l *ledger) effects(withNodes bool) (map[string][]string, error) {
-	text, err := os.ReadFile(filepath.Join(l.folder, "journal"))
+	text, err := os.ReadFile(filepath.Join(l.directory, "journal"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (l *ledger) checkBalanced(t *testing.T) {
 			t.Errorf("volume %s was never deleted: %q", volume, done)
 		}
 	}
-	left, err := os.ReadDir(filepath.Join(l.folder, "volumes"))
+	left, err := os.ReadDir(filepath.Join(l.directory, "volumes"))
 	if err != nil {
 		t.Error(err)
 	}

@@ -169,7 +169,7 @@ func testStack(t *testing.T, lowerName, upperName string, lowerEdits ...edit) {
 
 	_, err = inPod(t.Context(), upper.namespace, "client", "echo hello > /data/file")
 	must(t, err)
-	if got, err := readFile(lower.folder, "volumes", volumeName(below), volumeName(above), "file"); err != nil || got != "hello\n" {
+	if got, err := readFile(lower.directory, "volumes", volumeName(below), volumeName(above), "file"); err != nil || got != "hello\n" {
 		t.Errorf("the lower volume has %q (%v)", got, err)
 	}
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(upper.namespace, "client")})

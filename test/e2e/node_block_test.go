@@ -100,8 +100,8 @@ func TestBlockVolume_WrongVolumeIsRefused_AndHeals(t *testing.T) {
 	}{
 		"small":     {devices, "truncate -s 512K /storage/data/$volume.img", []string{"524288", "1048576"}},
 		"directory": {devices, "mkdir /pav/volume; exit 0", []string{"/pav/volume", "block"}},
-		"device":    {folders, "mknod /pav/volume b 7 0; exit 0", []string{"/pav/volume", "directory"}},
-		"nothing":   {folders, "exit 0", []string{"/pav/volume"}},
+		"device":    {directories, "mknod /pav/volume b 7 0; exit 0", []string{"/pav/volume", "directory"}},
+		"nothing":   {directories, "exit 0", []string{"/pav/volume"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,7 @@ func (l *ledger) writingPod(name, node string) string {
 		replacing("      command: [sleep, infinity]\n", "      command: [bash, -uc]\n      args:\n        - |\n"+indent(writingScript, 10)+"\n"),
 		replacing("terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 60"),
 		replacing("      volumeMounts:\n", "      volumeMounts:\n        - {name: storage, mountPath: /storage}\n"),
-		replacing("  volumes:\n", fmt.Sprintf("  volumes:\n    - {name: storage, hostPath: {path: %q}}\n", l.folder)))
+		replacing("  volumes:\n", fmt.Sprintf("  volumes:\n    - {name: storage, hostPath: {path: %q}}\n", l.directory)))
 }
 
 // A node is drained while a client of a FUSE volume writes: the volume's daemon outlives the client,
@@ -53,7 +53,7 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 		return err
 	})
 	drain(t, "node2")
-	if got, err := readFile(l.folder, "report"); err != nil || got != "ended well\n" {
+	if got, err := readFile(l.directory, "report"); err != nil || got != "ended well\n" {
 		t.Errorf("the writer reports %q (%v)", got, err)
 	}
 	must(t, l.wantEffects(claim, "stage", "unstage"))

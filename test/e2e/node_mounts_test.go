@@ -30,7 +30,7 @@ func TestFilesystemVolume_ReachesItsClients(t *testing.T) {
 		access corev1.PersistentVolumeAccessMode
 		want   string
 	}{
-		{folders, corev1.ReadWriteMany, "ext4"},
+		{directories, corev1.ReadWriteMany, "ext4"},
 		{fuse, corev1.ReadWriteMany, "fuse"},
 		{ext4, corev1.ReadWriteOnce, "ext4"},
 	} {
@@ -88,10 +88,10 @@ func manyClaims(mode corev1.PersistentVolumeMode, claims ...string) edit {
 // A pod has volumes of several provisioners, two of one of them, and of both modes.
 func TestManyVolumesInOnePod(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "many-folder", folders)
+	l := newStorage(t, "many-directory", directories)
 	others := map[string]*ledger{}
-	l.volume(t, "data", folders, corev1.ReadWriteOnce)
-	l.volume(t, "folder", folders, corev1.ReadWriteMany)
+	l.volume(t, "data", directories, corev1.ReadWriteOnce)
+	l.volume(t, "directory", directories, corev1.ReadWriteMany)
 	for _, m := range []medium{fuse, ext4, devices} {
 		others[m.name] = newStorage(t, "many-"+m.name, m)
 		there := *others[m.name]
@@ -99,11 +99,11 @@ func TestManyVolumesInOnePod(t *testing.T) {
 		there.volume(t, m.name, m, corev1.ReadWriteOnce)
 	}
 	l.run(t, edited(clientPod("client", "data", ""),
-		manyClaims(corev1.PersistentVolumeFilesystem, "folder", "fuse", "ext4"), manyClaims(corev1.PersistentVolumeBlock, "device")))
-	for _, path := range []string{"/data", "/more/folder", "/more/fuse", "/more/ext4"} {
+		manyClaims(corev1.PersistentVolumeFilesystem, "directory", "fuse", "ext4"), manyClaims(corev1.PersistentVolumeBlock, "device")))
+	for _, path := range []string{"/data", "/more/directory", "/more/fuse", "/more/ext4"} {
 		l.sh(t, "client", "echo "+path+" > "+path+"/file")
 	}
-	for _, path := range []string{"/data", "/more/folder", "/more/fuse", "/more/ext4"} {
+	for _, path := range []string{"/data", "/more/directory", "/more/fuse", "/more/ext4"} {
 		if got := l.sh(t, "client", "cat "+path+"/file"); got != path+"\n" {
 			t.Errorf("%s has %q", path, got)
 		}
@@ -120,8 +120,8 @@ func TestManyVolumesInOnePod(t *testing.T) {
 
 func TestReadWriteOncePod_SecondPodIsRefused(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "once-pod", folders)
-	l.volume(t, "data", folders, corev1.ReadWriteOncePod)
+	l := newStorage(t, "once-pod", directories)
+	l.volume(t, "data", directories, corev1.ReadWriteOncePod)
 	l.run(t, clientPod("first", "data", "node1"))
 	// The scheduler would hold the second one back; a pod that is bound to its node has to be refused there.
 	second := edited(clientPod("second", "data", ""), replacing("  nodeSelector: {}\n", "  nodeName: node1\n"))
@@ -158,7 +158,7 @@ func (l *ledger) awaitRunningOrAgain(t *testing.T, yaml string) {
 
 func TestSubPath(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, fuse} {
+	for _, m := range []medium{directories, fuse} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "sub-path-"+m.name, m)
@@ -181,7 +181,7 @@ func TestSubPath(t *testing.T) {
 // With fsGroupPolicy File, kubelet gives a volume's files to the pod's group.
 func TestFSGroup(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, ext4} {
+	for _, m := range []medium{directories, ext4} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "fs-group-"+m.name, m, with("staging", "fsGroupPolicy: File"))
@@ -199,8 +199,8 @@ func TestFSGroup(t *testing.T) {
 // The policy may be edited: without one, volumes of many nodes keep their files' owners.
 func TestFSGroup_PolicyOfOthersStays(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "fs-group-default", folders)
-	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	l := newStorage(t, "fs-group-default", directories)
+	l.volume(t, "data", directories, corev1.ReadWriteMany)
 	l.run(t, edited(clientPod("client", "data", ""), replacing("  terminationGracePeriodSeconds: 0\n",
 		"  terminationGracePeriodSeconds: 0\n  securityContext: {fsGroup: 4242}\n")))
 	if got := l.sh(t, "client", "stat -c '%g' /data"); got != "0\n" {
@@ -212,7 +212,7 @@ func TestFSGroup_PolicyOfOthersStays(t *testing.T) {
 // Of these, the container runtime keeps noatime and, where kubelet knows of it, ro.
 func TestMountOptions(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, fuse, ext4} {
+	for _, m := range []medium{directories, fuse, ext4} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "options-"+m.name, m, with("class", "mountOptions: [nosuid, nodev, noexec, noatime, special=1]"))
@@ -233,8 +233,8 @@ func TestMountOptions(t *testing.T) {
 
 func TestMountOptions_ReadOnlyVolume(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "options-ro", folders, with("class", "mountOptions: [ro]"))
-	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	l := newStorage(t, "options-ro", directories, with("class", "mountOptions: [ro]"))
+	l.volume(t, "data", directories, corev1.ReadWriteMany)
 	l.run(t, clientPod("client", "data", ""))
 	l.checkOptions(t, "client", "ro")
 }
@@ -264,12 +264,12 @@ func (l *ledger) checkOptions(t *testing.T, pod string, want ...string) {
 // The templates of staging are told the file system type and the mount options.
 func TestStagingContext_HasFileSystemTypeAndMountOptions(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "context", folders,
+	l := newStorage(t, "context", directories,
 		with("class", "mountOptions: [noatime, special=1]\nparameters: {csi.storage.k8s.io/fstype: xfs}"),
 		replacing(`hook stage`, `echo {{ (fsType ~ " " ~ mountOptions | join(",")) | tobash }} > /storage/told; hook stage`))
-	l.volume(t, "data", folders, corev1.ReadWriteOnce)
+	l.volume(t, "data", directories, corev1.ReadWriteOnce)
 	l.run(t, clientPod("client", "data", ""))
-	if got, err := readFile(l.folder, "told"); err != nil || got != "xfs noatime,special=1\n" {
+	if got, err := readFile(l.directory, "told"); err != nil || got != "xfs noatime,special=1\n" {
 		t.Errorf("the template was told %q (%v)", got, err)
 	}
 }

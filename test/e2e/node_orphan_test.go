@@ -44,7 +44,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 	withAgentArguments(t, `["node","--orphan-grace=5s"]`)
 	media := []medium{fuse}
 	if long() {
-		media = append(media, folders, devices)
+		media = append(media, directories, devices)
 	}
 	for _, m := range media {
 		t.Run(m.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (l *ledger) verifyingPod(m medium, node string) string {
 		replacing("      command: [sleep, infinity]\n", "      command: [bash, -uc]\n      args:\n        - |\n"+indent(fmt.Sprintf(fioScript, file), 10)+
 			"\n      volumeMounts:\n        - {name: storage, mountPath: /storage}\n"),
 		replacing("/storage}\n      volumeMounts:\n", "/storage}\n"),
-		replacing("  volumes:\n", fmt.Sprintf("  volumes:\n    - {name: storage, hostPath: {path: %q}}\n", l.folder)))
+		replacing("  volumes:\n", fmt.Sprintf("  volumes:\n    - {name: storage, hostPath: {path: %q}}\n", l.directory)))
 }
 
 // verified returns how many rounds the storage's verifying pod has done.
@@ -58,7 +58,7 @@ func (l *ledger) verified(ctx context.Context) (int, error) {
 		log, _ := kubectl(ctx, "", "logs", "-n", l.namespace, l.name)
 		return 0, fmt.Errorf("%w: %s", err, log)
 	}
-	text, err := readFile(l.folder, "rounds-"+l.name)
+	text, err := readFile(l.directory, "rounds-"+l.name)
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +108,7 @@ func mountsOn(ctx context.Context, node string) ([]string, error) {
 func TestNodeAgentsRolledOut_WritesAreVerified(t *testing.T) {
 	start(t)
 	storages := map[string]*ledger{}
-	for _, m := range []medium{folders, fuse, ext4, devices} {
+	for _, m := range []medium{directories, fuse, ext4, devices} {
 		l := newStorage(t, "rollout-"+m.name, m)
 		l.volume(t, "data", m, corev1.ReadWriteOnce)
 		l.run(t, l.verifyingPod(m, "node2"))
@@ -139,7 +139,7 @@ func TestNodeAgentsRolledOut_WritesAreVerified(t *testing.T) {
 		t.Errorf("staging pods were disturbed (-before +after):\n%s", diff)
 	}
 	for _, l := range storages {
-		must(t, os.WriteFile(filepath.Join(l.folder, "stop"), nil, 0o644)) //nolint:gosec // A pod reads it.
+		must(t, os.WriteFile(filepath.Join(l.directory, "stop"), nil, 0o644)) //nolint:gosec // A pod reads it.
 	}
 	for name, l := range storages {
 		eventually(t, "the client of "+name+" succeeds", func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 // With scope Pod, each client has a staging pod of its own, which is told what the client may do.
 func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, fuse} {
+	for _, m := range []medium{directories, fuse} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "scope-"+m.name, m, with("staging", "scope: Pod"),
@@ -31,7 +31,7 @@ func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 				t.Errorf("the reader reads %q", got)
 			}
 			l.fails(t, "reader", "touch /data/other", "Read-only file system")
-			if got, err := readFile(l.folder, "told"); err != nil || !strings.Contains(got, "told: \n") || !strings.Contains(got, "told: --read-only\n") {
+			if got, err := readFile(l.directory, "told"); err != nil || !strings.Contains(got, "told: \n") || !strings.Contains(got, "told: --read-only\n") {
 				t.Errorf("the staging pods were told %q (%v), want that one client but reads", got, err)
 			}
 			l.wantClients(t, "writer", "reader")
@@ -84,8 +84,8 @@ func (l *ledger) wantClients(t *testing.T, want ...string) {
 // The scope stays in force while there are stages.
 func TestScope_StaysWhileThereAreStages(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "scope-changes", folders)
-	l.volume(t, "data", folders, corev1.ReadWriteMany)
+	l := newStorage(t, "scope-changes", directories)
+	l.volume(t, "data", directories, corev1.ReadWriteMany)
 	l.run(t, clientPod("first", "data", "node1"))
 	_, err := kubectl(t.Context(), "", "patch", "pavprovisioner", l.name, "--type=merge", "-p", `{"spec":{"volumeStaging":{"scope":"Pod"}}}`)
 	must(t, err)

@@ -65,7 +65,7 @@ func TestStaticVolume_OfBothModes(t *testing.T) {
 	for _, storage := range []*ledger{l, d} {
 		storage.awaitNoStage(t)
 	}
-	if got, err := readFile(l.folder, "data", "static-fuse-data", "file"); err != nil || got != "hello\n" {
+	if got, err := readFile(l.directory, "data", "static-fuse-data", "file"); err != nil || got != "hello\n" {
 		t.Errorf("the storage has %q (%v)", got, err)
 	}
 }
@@ -78,9 +78,9 @@ func TestStaticVolume_IsValidated(t *testing.T) {
 		edits  []edit
 		words  []string
 	}{
-		"mode":     {folders, []edit{replacing("volumeMode: Filesystem", "volumeMode: Block")}, []string{"Block"}},
-		"access":   {folders, []edit{replacing("ReadWriteMany", "ReadWriteOnce")}, []string{"ReadWriteOnce"}},
-		"capacity": {folders, []edit{replacing("capacity: {storage: 1Mi}", "capacity: {storage: 1Gi}")}, []string{"1Gi", "4Mi"}},
+		"mode":     {directories, []edit{replacing("volumeMode: Filesystem", "volumeMode: Block")}, []string{"Block"}},
+		"access":   {directories, []edit{replacing("ReadWriteMany", "ReadWriteOnce")}, []string{"ReadWriteOnce"}},
+		"capacity": {directories, []edit{replacing("capacity: {storage: 1Mi}", "capacity: {storage: 1Gi}")}, []string{"1Gi", "4Mi"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,16 +109,16 @@ hook validate`), "\n")+"\n    # validation", 1)
 	}
 	// There is no claim in the context of validation.
 	l = newLedgerOf(t, "validated", func(made *ledger) string {
-		l.folder = made.folder
-		return edited(made.storageYAML(folders), validation)
+		l.directory = made.directory
+		return edited(made.storageYAML(directories), validation)
 	}, func(text string) string {
 		return strings.Replace(text, "volume={{ handle }} claim={{ pvc.metadata.name | tobash }}", "volume={{ handle }}", 1)
 	})
 	l.hook(t, "validate", "echo 'no such share' > /pav/error; exit 5")
-	l.static(t, "data", folders)
+	l.static(t, "data", directories)
 	l.pending(t, clientPod("client", "data", ""))
 	l.bothTold(t, "data", "client", l.name, "no such share", "exit code 5", "kubectl logs -n pav-pods validate-")
-	if got, err := readFile(l.folder, "journal"); err != nil || strings.Contains(got, "stage ") {
+	if got, err := readFile(l.directory, "journal"); err != nil || strings.Contains(got, "stage ") {
 		t.Errorf("an invalid volume was staged, or unstaged: %q (%v)", got, err)
 	}
 	l.unhook(t, "validate")
@@ -126,7 +126,7 @@ hook validate`), "\n")+"\n    # validation", 1)
 	l.end(t, "client")
 	l.awaitNoStage(t)
 	eventually(t, "it was validated once more, staged and unstaged", func(context.Context) error {
-		got, err := readFile(l.folder, "journal")
+		got, err := readFile(l.directory, "journal")
 		if err == nil && strings.Count(got, "unstage validated-data ") != 1 {
 			err = fmt.Errorf("what was done is %q", got)
 		}
@@ -136,8 +136,8 @@ hook validate`), "\n")+"\n    # validation", 1)
 
 func TestStaticVolume_OfAProvisionerOfDynamicOnes_IsRefused(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "not-static", folders, replacing("[Dynamic, Static]", "[Dynamic]"))
-	l.static(t, "data", folders)
+	l := newStorage(t, "not-static", directories, replacing("[Dynamic, Static]", "[Dynamic]"))
+	l.static(t, "data", directories)
 	l.pending(t, clientPod("client", "data", ""))
 	l.bothTold(t, "data", "client", l.name, "Static", "provisioningModes")
 	if effects, err := l.effects(false); err != nil || len(effects) > 0 {
@@ -152,16 +152,16 @@ func TestStaticVolume_OfAProvisionerOfDynamicOnes_IsRefused(t *testing.T) {
 // pod has it, the other would break. Who has the volume keeps it.
 func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "twins", folders)
+	l := newStorage(t, "twins", directories)
 	same := func(text string) string {
 		for _, name := range []string{"first", "second"} {
 			text = strings.ReplaceAll(text, "volumeHandle: twins-"+name+"-handle", "volumeHandle: shared-handle")
 		}
 		return text
 	}
-	l.static(t, "first", folders, same)
+	l.static(t, "first", directories, same)
 	l.run(t, clientPod("one", "first", "node1"))
-	l.static(t, "second", folders, same)
+	l.static(t, "second", directories, same)
 	l.pending(t, clientPod("two", "second", "node1"))
 	for _, claim := range []string{"first", "second"} {
 		eventually(t, "claim "+claim+" is told of both volumes", func(ctx context.Context) error {

@@ -12,7 +12,7 @@ import (
 // Kubelet, which asks the agent once a minute, tells how large volumes of both modes are.
 func TestVolumeStats(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, fuse, devices} {
+	for _, m := range []medium{directories, fuse, devices} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "stats-"+m.name, m)

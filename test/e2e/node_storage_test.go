@@ -25,7 +25,7 @@ type medium struct {
 
 var (
 	// directories are bound by a staging pod that completes.
-	folders = medium{"folder", `
+	directories = medium{"directory", `
 mkdir -p "/storage/data/$volume" /pav/volume
 mount --bind "/storage/data/$volume" /pav/volume`,
 		unmount}
@@ -122,7 +122,7 @@ func (l *ledger) checkDetached(t *testing.T) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
 	defer cancel()
-	images, err := filepath.Glob(filepath.Join(l.folder, "data", "*.img"))
+	images, err := filepath.Glob(filepath.Join(l.directory, "data", "*.img"))
 	must(t, err)
 	for _, image := range images {
 		out, err := exec.CommandContext(ctx, "losetup", "--noheadings", "--output", "NAME", "--associated", image).CombinedOutput()

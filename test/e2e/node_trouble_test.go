@@ -22,12 +22,12 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit  edit
 		words []string
-		fix  func(*testing.T)
+		fix   func(*testing.T)
 	}{
 		"fits no node": {
 			edit:  with("stage spec", "nodeSelector: {e2e-no-stage: 'yes'}"),
 			words: []string{"not scheduled", "didn't match"},
-			fix:  func(t *testing.T) { t.Helper(); label(t, "node", "node2", "e2e-no-stage", "yes") },
+			fix:   func(t *testing.T) { t.Helper(); label(t, "node", "node2", "e2e-no-stage", "yes") },
 		},
 		"has no image": {
 			edit:  replacing("# stage container\n            image: "+image, "image: "+missing),
@@ -48,8 +48,8 @@ func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newStorage(t, "stage-"+strings.ReplaceAll(name, " ", "-"), folders, test.edit)
-			claim := l.volume(t, "data", folders, corev1.ReadWriteOnce)
+			l := newStorage(t, "stage-"+strings.ReplaceAll(name, " ", "-"), directories, test.edit)
+			claim := l.volume(t, "data", directories, corev1.ReadWriteOnce)
 			l.pending(t, clientPod("client", "data", "node2"))
 			eventually(t, "a staging pod is made", func(ctx context.Context) error {
 				_, err := onlyStagingPod(ctx, l.name)
@@ -101,7 +101,7 @@ func TestStagingPodIsNeverReady_ClientCanBeDeleted(t *testing.T) {
 // node before it succeeds.
 func TestExclusiveVolume_OldNodesUnstagingFails_NeverTwoStages(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, ext4} {
+	for _, m := range []medium{directories, ext4} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "moves-"+m.name, m)

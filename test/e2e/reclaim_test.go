@@ -77,7 +77,7 @@ func TestDefinitionChangesDuringCreation(t *testing.T) {
 	if want := "old " + pv.Name; pv.Spec.CSI.VolumeHandle != want {
 		t.Errorf("the handle is %q, want %q", pv.Spec.CSI.VolumeHandle, want)
 	}
-	if got, err := readFile(l.folder, "creator"); err != nil || got != "old\n" {
+	if got, err := readFile(l.directory, "creator"); err != nil || got != "old\n" {
 		t.Errorf("the definition of the creation pod was %q (%v)", got, err)
 	}
 	if got := awaitVolume(t, claim, "ready", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeReady }).Status.ProvisionerGeneration; got != before {
@@ -93,7 +93,7 @@ func TestDefinitionChangesDuringCreation(t *testing.T) {
 	}
 	l.unhook(t, "delete")
 	awaitNoVolume(t, claim)
-	if got, err := readFile(l.folder, "deleter"); err != nil || got != "new\n" {
+	if got, err := readFile(l.directory, "deleter"); err != nil || got != "new\n" {
 		t.Errorf("the definition of the deletion pod was %q (%v)", got, err)
 	}
 }

@@ -66,7 +66,7 @@ func TestHandleOfARetainedVolume_LosesNothing(t *testing.T) {
 	l := newLedger(t, "same-handle", with("class", "reclaimPolicy: Retain"), byClaim)
 	first := l.claim(t, "data")
 	pv := awaitBound(t, first)
-	precious := filepath.Join(l.folder, "volumes", "data", "precious")
+	precious := filepath.Join(l.directory, "volumes", "data", "precious")
 	must(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	remove(t, first)
 	retained := awaitRetained(t, first)
@@ -110,7 +110,7 @@ func TestHandleOfARetainedVolume_LosesNothing(t *testing.T) {
 // settle is an administrator's look at what was left: nothing but what another volume has.
 func (l *ledger) settle(t *testing.T, claims ...*corev1.PersistentVolumeClaim) {
 	t.Helper()
-	journal, err := os.OpenFile(filepath.Join(l.folder, "journal"), os.O_APPEND|os.O_WRONLY, 0)
+	journal, err := os.OpenFile(filepath.Join(l.directory, "journal"), os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	for _, claim := range claims {
 		_, failed := fmt.Fprintf(journal, "delete %s by-hand\n", volumeName(claim))

@@ -116,11 +116,11 @@ func (s *search) result() error {
 // with their namespaces.
 type keeper struct {
 	*search
-	disks   map[string]string // by node
-	folder  string            // of logs
-	planted *corev1.Event
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	disks     map[string]string // by node
+	directory string            // of logs
+	planted   *corev1.Event
+	stop      context.CancelFunc
+	ended     sync.WaitGroup
 
 	mu  sync.Mutex
 	err error // the last one of keeping logs
@@ -144,7 +144,7 @@ func newKeeper(ctx context.Context, config *rest.Config) (*keeper, error) {
 	for _, node := range status.Nodes {
 		k.disks[node.Name] = node.Disk
 	}
-	if k.folder, err = os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "logs-"); err != nil {
+	if k.directory, err = os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "logs-"); err != nil {
 		return nil, fmt.Errorf("keeping logs: %w", err)
 	}
 	k.planted = &corev1.Event{
@@ -226,7 +226,7 @@ func (k *keeper) keepLog(node, file string) error {
 	pod := filepath.Base(filepath.Dir(filepath.Dir(file)))
 	// A log that is full gets another name, and its former name another file.
 	name := fmt.Sprintf("%s_%s_%d", node, pod, info.Sys().(*syscall.Stat_t).Ino)
-	if err := os.Link(file, filepath.Join(k.folder, name)); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Link(file, filepath.Join(k.directory, name)); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("keeping a log: %w", err)
 	}
 	return nil
@@ -237,10 +237,10 @@ func (k *keeper) check(ctx context.Context) error {
 	k.stop()
 	k.ended.Wait()
 	k.keepLogs()
-	logs, err := os.ReadDir(k.folder)
+	logs, err := os.ReadDir(k.directory)
 	err = errors.Join(err, k.err)
 	for _, log := range logs {
-		text, failed := os.ReadFile(filepath.Join(k.folder, log.Name()))
+		text, failed := os.ReadFile(filepath.Join(k.directory, log.Name()))
 		err = errors.Join(err, failed)
 		k.look(inLogs, log.Name(), string(text))
 	}
@@ -254,7 +254,7 @@ func (k *keeper) check(ctx context.Context) error {
 	for _, node := range nodes {
 		err = errors.Join(err, k.lookAtMounts(ctx, node))
 	}
-	return errors.Join(err, client.IgnoreNotFound(kube.Delete(ctx, k.planted)), os.RemoveAll(k.folder), k.result())
+	return errors.Join(err, client.IgnoreNotFound(kube.Delete(ctx, k.planted)), os.RemoveAll(k.directory), k.result())
 }
 
 func (k *keeper) lookAtMounts(ctx context.Context, node string) error {

@@ -171,8 +171,8 @@ func (s *soak) forgetVolumes(t *testing.T, node string) {
 	})
 	ctx, cancel := cleanupContext(t)
 	defer cancel()
-	const folders = kubeletCSI + "/soak-* " + kubeletCSI + "/volumeDevices/{pvc-*,static-*,staging/*,publish/*}"
-	if _, err := onNode(ctx, node, "bash", "-c", "rm -rf --one-file-system "+folders); err != nil {
+	const directories = kubeletCSI + "/soak-* " + kubeletCSI + "/volumeDevices/{pvc-*,static-*,staging/*,publish/*}"
+	if _, err := onNode(ctx, node, "bash", "-c", "rm -rf --one-file-system "+directories); err != nil {
 		t.Error(err)
 	}
 }

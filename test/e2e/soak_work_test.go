@@ -17,7 +17,7 @@ import (
 )
 
 // soakMedia are what the volumes of the soak are made of. All nodes reach the storage.
-var soakMedia = []medium{folders, fuse, devices}
+var soakMedia = []medium{directories, fuse, devices}
 
 // roll ends a script one time in ten.
 const roll = "if [ $((RANDOM % 10)) = 0 ]; then echo 'bad luck' >&2; exit 3; fi"
@@ -26,15 +26,15 @@ const roll = "if [ $((RANDOM % 10)) = 0 ]; then echo 'bad luck' >&2; exit 3; fi"
 // time in five, before or after their effect.
 func newSoakStorage(t *testing.T, namespace string, m medium) *ledger {
 	t.Helper()
-	folder, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
+	directory, err := os.MkdirTemp(filepath.Dir(os.Getenv("KUBECONFIG")), "storage-") //nolint:usetesting // No node sees the usual place.
 	must(t, err)
-	l := &ledger{name: "soak-" + m.name, namespace: namespace, folder: folder}
+	l := &ledger{name: "soak-" + m.name, namespace: namespace, directory: directory}
 	for _, sub := range []string{"hooks", "data"} {
-		must(t, os.Mkdir(filepath.Join(folder, sub), 0o777)) //nolint:gosec // Pods of any user write to it.
+		must(t, os.Mkdir(filepath.Join(directory, sub), 0o777)) //nolint:gosec // Pods of any user write to it.
 	}
 	t.Cleanup(func() {
 		l.checkDetached(t)
-		must(t, os.RemoveAll(folder))
+		must(t, os.RemoveAll(directory))
 	})
 	create := roll + "\nmkdir -p \"/storage/data/$volume\"\n" + roll + "\nprintf %s {{ requestedMinCapacity }} > /pav/capacity"
 	remove := roll + "\nrm -rf \"/storage/data/$volume\" \"/storage/data/$volume.img\"\n" + roll
@@ -121,7 +121,7 @@ func (s *soaker) volume(claim *corev1.PersistentVolumeClaim) string {
 
 // noData objects where the storage of a volume that is deleted is there.
 func (s *soaker) noData(volume string) error {
-	left, err := filepath.Glob(filepath.Join(s.storage.folder, "data", volume+"*"))
+	left, err := filepath.Glob(filepath.Join(s.storage.directory, "data", volume+"*"))
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("volume %s is deleted, and there is %v", volume, left)
 	}

@@ -16,7 +16,7 @@ var ownUsers = replacing("\nspec:\n", "\nspec:\n  hostUsers: false\n")
 // has the same owners in storage as if it had none, and for all other clients.
 func TestUserNamespace_OfAClient_OwnersAreTheSameForAll(t *testing.T) {
 	t.Parallel()
-	for _, m := range []medium{folders, ext4} {
+	for _, m := range []medium{directories, ext4} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			l := newStorage(t, "users-"+m.name, m)

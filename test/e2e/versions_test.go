@@ -61,7 +61,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 	replaceNodeAgent(t, to, nodes[1])
 	l.wantSamePods(t, claims, pods)
 	for _, workflow := range caught {
-		must(t, os.Remove(filepath.Join(l.folder, "hooks", "holds-"+workflow)))
+		must(t, os.Remove(filepath.Join(l.directory, "hooks", "holds-"+workflow)))
 	}
 	awaitBound(t, claims[pavv1.WorkflowValidation])
 	awaitBound(t, claims[pavv1.WorkflowCreation])
@@ -91,7 +91,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 // catch makes a claim whose volume stays in the middle of a workflow, until the file holds-WORKFLOW is removed.
 func (l *ledger) catch(t *testing.T, workflow string) *corev1.PersistentVolumeClaim {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(l.folder, "hooks", "holds-"+workflow), nil, 0o644)) //nolint:gosec // Pods of any user read it.
+	must(t, os.WriteFile(filepath.Join(l.directory, "hooks", "holds-"+workflow), nil, 0o644)) //nolint:gosec // Pods of any user read it.
 	l.hook(t, workflow, fmt.Sprintf("if test $claim = %[1]s; then while test -e /storage/hooks/holds-%[1]s; do sleep 0.1; done; fi", workflow))
 	claim := l.claim(t, workflow)
 	switch workflow {

@@ -20,7 +20,7 @@ import (
 )
 
 // directories returns the directories of the examples.
-func folders(t *testing.T) []string {
+func directories(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../examples/*/provisioner.yaml")
 	if err != nil || len(files) < 6 {
@@ -48,19 +48,19 @@ func pav(t *testing.T, args ...string) (stdout, stderr string, err error) {
 // The drivers that Kubernetes' storage suite runs against are to be short as well.
 func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 	most := map[string]int{}
-	for _, folder := range folders(t) {
-		most[folder] = 80
+	for _, directory := range directories(t) {
+		most[directory] = 80
 	}
 	drivers, err := filepath.Glob("../conformance/drivers/*")
 	if err != nil || len(drivers) < 3 {
 		t.Fatalf("found %q (%v)", drivers, err)
 	}
-	for _, folder := range drivers {
-		most[folder] = 100
+	for _, directory := range drivers {
+		most[directory] = 100
 	}
-	for folder, most := range most {
-		t.Run(filepath.Base(folder), func(t *testing.T) {
-			file := filepath.Join(folder, "provisioner.yaml")
+	for directory, most := range most {
+		t.Run(filepath.Base(directory), func(t *testing.T) {
+			file := filepath.Join(directory, "provisioner.yaml")
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -81,15 +81,15 @@ func TestScripts_PassShellcheck(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Fatal("the Debian package shellcheck is missing")
 	}
-	for _, folder := range folders(t) {
+	for _, directory := range directories(t) {
 		claims := []string{""}
-		if filepath.Base(folder) == "6-loop-device" {
+		if filepath.Base(directory) == "6-loop-device" {
 			claims = []string{"loop-files", "loop-block"}
 		}
 		for _, claim := range claims {
 			for _, flags := range [][]string{nil, {"--read-only"}} {
-				t.Run(strings.Join(append([]string{filepath.Base(folder), claim}, flags...), "/"), func(t *testing.T) {
-					args := append([]string{"render", filepath.Join(folder, "provisioner.yaml"), usageOf(t, folder, claim), "-o", "json"}, flags...)
+				t.Run(strings.Join(append([]string{filepath.Base(directory), claim}, flags...), "/"), func(t *testing.T) {
+					args := append([]string{"render", filepath.Join(directory, "provisioner.yaml"), usageOf(t, directory, claim), "-o", "json"}, flags...)
 					out, errs, err := pav(t, args...)
 					if err != nil {
 						t.Fatalf("render: %v\n%s", err, errs)
@@ -104,9 +104,9 @@ func TestScripts_PassShellcheck(t *testing.T) {
 }
 
 // usageOf returns the file of an example's usage, or of a copy without other claims than the named one.
-func usageOf(t *testing.T, folder, claim string) string {
+func usageOf(t *testing.T, directory, claim string) string {
 	t.Helper()
-	path := filepath.Join(folder, "usage.yaml")
+	path := filepath.Join(directory, "usage.yaml")
 	if claim == "" {
 		return path
 	}

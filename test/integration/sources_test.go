@@ -65,12 +65,12 @@ type sources map[string]map[string]ast.Node
 // test's function, or in a table that it uses: "<package> <test>[/<subtest>]".
 func (s sources) find(t *testing.T, name string) string {
 	t.Helper()
-	folder, test, _ := strings.Cut(name, " ")
+	directory, test, _ := strings.Cut(name, " ")
 	test, subtest, hasSubtest := strings.Cut(test, "/")
-	if s[folder] == nil {
-		s[folder] = testsIn(t, folder)
+	if s[directory] == nil {
+		s[directory] = testsIn(t, directory)
 	}
-	declarations := s[folder]
+	declarations := s[directory]
 	function := declarations[test]
 	if function == nil || !strings.HasPrefix(test, "Test") {
 		return "there is no such test"
@@ -104,11 +104,11 @@ func collect(node ast.Node, texts map[string]bool, declarations map[string]ast.N
 }
 
 // testsIn returns the functions and variables that the test files of a directory of the repository declare.
-func testsIn(t *testing.T, folder string) map[string]ast.Node {
+func testsIn(t *testing.T, directory string) map[string]ast.Node {
 	t.Helper()
-	paths, err := fs.Glob(repository, filepath.ToSlash(filepath.Join(folder, "*_test.go")))
+	paths, err := fs.Glob(repository, filepath.ToSlash(filepath.Join(directory, "*_test.go")))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("directory %s has no tests (%v)", folder, err)
+		t.Fatalf("directory %s has no tests (%v)", directory, err)
 	}
 	declarations := map[string]ast.Node{}
 	for _, path := range paths {

@@ -63,15 +63,15 @@ type Reconciler struct {
 	// Now tells the cluster's time, in which objects have theirs.
 	Now func() time.Time
 
-	queue     *queue.Queue
-	avoidance avoidance
-	handles   handleReservations
-	holders   *reconcile.LiveReads
-	finders   finders
-	written   expectations
-	wishes    retryRequests
-	repeats   observability.Repeats
-	left      observability.Repeats // of storage that may be left: no other message uses up its turn
+	queue         *queue.Queue
+	avoidance     avoidance
+	handles       handleReservations
+	holders       *reconcile.LiveReads
+	finders       finders
+	written       expectations
+	retryRequests retryRequests
+	repeats       observability.Repeats
+	left          observability.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
 	rejections workqueue.TypedRateLimiter[string]
 
@@ -268,7 +268,7 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 		return err
 	}
 	if d.step.begins() {
-		r.wishes.grant(o.volume)
+		r.retryRequests.grant(o.volume)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.finders.forget(volume)
 	r.queue.Release(volume)
 	r.written.forget(volume)
-	r.wishes.forget(volume)
+	r.retryRequests.forget(volume)
 	r.repeats.Forget(volume)
 	r.left.Forget(volume)
 	r.rejections.Forget(volume)

@@ -21,7 +21,7 @@ import (
 // gather collects from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
 	o := snapshot{volume: volume, now: r.Now(), contended: r.queue.Contended(volume.Spec.Provisioner)}
-	o.retry = r.wishes.asked(volume, o.now)
+	o.retry = r.retryRequests.asked(volume, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
 	}

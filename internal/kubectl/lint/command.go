@@ -109,7 +109,7 @@ func expand(names []string, recursive bool) ([]string, error) {
 			files = append(files, name)
 			continue
 		}
-		found, err := folder(name, recursive)
+		found, err := filesIn(name, recursive)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func expand(names []string, recursive bool) ([]string, error) {
 // endings are those of the files in directories that are looked at, as by kubectl.
 var endings = []string{".yaml", ".yml", ".json"}
 
-func folder(root string, recursive bool) ([]string, error) {
+func filesIn(root string, recursive bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -174,18 +174,18 @@ func TestLint(t *testing.T) {
 	}
 }
 
-func TestLint_LooksIntoFolders(t *testing.T) {
-	folder := t.TempDir()
+func TestLint_LooksIntoDirectories(t *testing.T) {
+	directory := t.TempDir()
 	for name, text := range map[string]string{"a.yaml": good, "b/c.yml": good, "b/d.json": `{"kind": "PavProvisioner"}`, "e.txt": "kind: PavProvisioner"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for flag, want := range map[string]int{"--recursive=false": 1, "-R": 3} {
-		stdout, _, _ := run(t, "", "-o", "json", flag, folder)
+		stdout, _, _ := run(t, "", "-o", "json", flag, directory)
 		result := Result{}
 		if err := json.Unmarshal([]byte(stdout), &result); err != nil || result.Provisioners != want {
 			t.Errorf("%s: %d PavProvisioners (%v), want %d", flag, result.Provisioners, err, want)

@@ -17,25 +17,25 @@ import (
 
 // The directories that are compared.
 const (
-	oldFolder = "OLD"
-	newFolder = "NEW"
+	oldDirectory = "OLD"
+	newDirectory = "NEW"
 )
 
 // compare runs the diff program on two renderings, as "kubectl diff" does, and says whether they differ.
 func compare(ctx context.Context, env *cli.Env, before, after Result) (bool, error) {
-	folder, err := os.MkdirTemp("", "kubectl-pav-")
+	directory, err := os.MkdirTemp("", "kubectl-pav-")
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	for name, result := range map[string]Result{oldFolder: before, newFolder: after} {
-		if err := save(filepath.Join(folder, name), result); err != nil {
+	defer func() { _ = os.RemoveAll(directory) }()
+	for name, result := range map[string]Result{oldDirectory: before, newDirectory: after} {
+		if err := save(filepath.Join(directory, name), result); err != nil {
 			return false, err
 		}
 	}
 	name, arguments, custom := program()
-	command := exec.CommandContext(ctx, name, append(arguments, oldFolder, newFolder)...)
-	command.Dir = folder
+	command := exec.CommandContext(ctx, name, append(arguments, oldDirectory, newDirectory)...)
+	command.Dir = directory
 	var found bytes.Buffer
 	command.Stdout, command.Stderr = &found, env.ErrOut
 	if custom {
@@ -70,8 +70,8 @@ func program() (name string, arguments []string, custom bool) {
 }
 
 // save writes each phase to a file of its own.
-func save(folder string, result Result) error {
-	if err := os.Mkdir(folder, 0o700); err != nil {
+func save(directory string, result Result) error {
+	if err := os.Mkdir(directory, 0o700); err != nil {
 		return err
 	}
 	for _, phase := range result.Phases {
@@ -79,7 +79,7 @@ func save(folder string, result Result) error {
 		if err := phase.write(&text, cli.Style{}); err != nil {
 			return err
 		}
-		name := filepath.Join(folder, phase.Phase+".yaml")
+		name := filepath.Join(directory, phase.Phase+".yaml")
 		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
 			return err
 		}

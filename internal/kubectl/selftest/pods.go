@@ -15,8 +15,8 @@ import (
 
 // Where clients have their volume, by its mode.
 const (
-	folder = "/data"
-	device = "/dev/pav-volume"
+	mountPoint = "/data"
+	device     = "/dev/pav-volume"
 )
 
 // common defines, for all scripts, what is written: text that is the same for all pods of a test.
@@ -44,7 +44,7 @@ sync "$FILE" 2>/dev/null || sync
 [ -e "$FILE" ] || say 3 "the file that was written is not there"
 [ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "the file holds something else than what was written"
 `
-	lookAtFolder = `ls -A "$VOLUME" > /dev/null || say 1 "the directory cannot be read"
+	listDirectory = `ls -A "$VOLUME" > /dev/null || say 1 "the directory cannot be read"
 `
 	removeFile = `rm -f "$VOLUME/$FILE" "$VOLUME/$FILE-read-only"
 `
@@ -61,7 +61,7 @@ sync
 [ "$(head -c "${#TOKEN}" "$VOLUME" | tr -d '\0')" != "$TOKEN" ] || say 4 "the device holds something else than what was written"
 say 3 "what was written to the device is not there"
 `
-	lookAtDevice = `head -c 512 "$VOLUME" > /dev/null || say 1 "the device cannot be read"
+	sizeOfDevice = `head -c 512 "$VOLUME" > /dev/null || say 1 "the device cannot be read"
 `
 	refuseDevice = `if printf '%s' "$TOKEN" | dd of="$VOLUME" bs=4096 conv=notrunc 2>/dev/null; then say 5 "a pod that asked for a read-only volume could write to it"; fi
 `
@@ -122,12 +122,12 @@ func (r *run) container(name, script string, c clientPod) corev1.Container {
 	if r.options.User > 0 {
 		container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
-	path := folder
+	path := mountPoint
 	if c.volume.block() {
 		path = device
 		container.VolumeDevices = []corev1.VolumeDevice{{Name: "volume", DevicePath: device}}
 	} else {
-		container.VolumeMounts = []corev1.VolumeMount{{Name: "volume", MountPath: folder, ReadOnly: c.readOnly}}
+		container.VolumeMounts = []corev1.VolumeMount{{Name: "volume", MountPath: mountPoint, ReadOnly: c.readOnly}}
 	}
 	container.Env = append(container.Env, corev1.EnvVar{Name: "VOLUME", Value: path})
 	return container

@@ -96,7 +96,7 @@ func (s *scenario) script(file, dev, lookFile, lookDev string) string {
 }
 
 func (s *scenario) reading() string {
-	return s.script(checkFile, readDevice, lookAtFolder, lookAtDevice)
+	return s.script(checkFile, readDevice, listDirectory, sizeOfDevice)
 }
 
 // reader returns a client pod of the volume with a name of its own.
@@ -107,7 +107,7 @@ func (s *scenario) reader(what, script string) clientPod {
 
 func (s *scenario) writer() clientPod {
 	c := clientPod{name: s.volume.claim() + "-writer", volume: s.volume, holds: true}
-	c.script = s.script(writeFile, writeDevice, lookAtFolder, lookAtDevice)
+	c.script = s.script(writeFile, writeDevice, listDirectory, sizeOfDevice)
 	return c
 }
 

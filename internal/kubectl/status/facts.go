@@ -183,11 +183,6 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isClient reports whether a pod uses a claim of its namespace.
-func isClient(pod *corev1.Pod, claim string) bool {
-	return slices.Contains(ClaimsOf(pod), claim)
-}
-
 // ClaimsOf returns the names of the claims that a pod uses, in the order of its volumes.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string

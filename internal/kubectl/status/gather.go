@@ -295,7 +295,7 @@ func (g *gatherer) clients(ctx context.Context) error {
 			return err
 		}
 		for i := range list.Items {
-			if isClient(&list.Items[i], name) {
+			if protocol.Uses(&list.Items[i], name) {
 				g.Clients = append(g.Clients, list.Items[i])
 			}
 		}

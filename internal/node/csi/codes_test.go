@@ -151,8 +151,8 @@ func TestEveryExportedErrorOfTheDomainHasARow(t *testing.T) {
 	}
 	slices.Sort(tested)
 	var exported []string
-	for name, folder := range map[string]string{"stage": "../stage", "pavdir": "../pavdir", "collect": "../collect", "mount": "../../mount"} {
-		exported = append(exported, exportedErrors(t, name, folder)...)
+	for name, directory := range map[string]string{"stage": "../stage", "pavdir": "../pavdir", "collect": "../collect", "mount": "../../mount"} {
+		exported = append(exported, exportedErrors(t, name, directory)...)
 	}
 	slices.Sort(exported)
 	if diff := cmp.Diff(exported, tested); diff != "" {
@@ -161,9 +161,9 @@ func TestEveryExportedErrorOfTheDomainHasARow(t *testing.T) {
 }
 
 // exportedErrors returns the variables of a package whose names begin with Err, as "package.ErrX".
-func exportedErrors(t *testing.T, name, folder string) []string {
+func exportedErrors(t *testing.T, name, directory string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	paths, err := filepath.Glob(filepath.Join(directory, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

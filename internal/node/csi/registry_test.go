@@ -273,7 +273,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 	wantVersion(t, r.socket("registered"), "registered 1")
 }
 
-func TestAKubeletFolderThatIsTooLongIsRefused(t *testing.T) {
+func TestAKubeletDirectoryThatIsTooLongIsRefused(t *testing.T) {
 	kubelet(t)
 	long := strings.Repeat("x", 60)
 	if _, err := NewRegistry(long, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {

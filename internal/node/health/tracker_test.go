@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
@@ -16,7 +17,7 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	v := NewTracker(nil, func(string) {}, func() time.Time { return now })
 	registry := prometheus.NewPedanticRegistry()
-	must(t, registry.Register(v))
+	nodetest.Must(t, registry.Register(v))
 
 	stage := func(name string, change func(*pavv1.PavStageStatus)) {
 		s := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavStageSpec{Provisioner: "p", VolumeName: "pv"}}
@@ -86,10 +87,10 @@ func TestMetrics_AreThoseOfTheStagesThatThereAre(t *testing.T) {
 func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
-	must(t, err)
+	nodetest.Must(t, err)
 	series := map[string]float64{}
 	for _, family := range families {
-		must(t, metrics.Check(family, metrics.Node))
+		nodetest.Must(t, metrics.Check(family, metrics.Node))
 		for _, metric := range family.GetMetric() {
 			values := map[string]string{}
 			for _, pair := range metric.GetLabel() {
@@ -99,11 +100,4 @@ func gathered(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 		}
 	}
 	return series
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

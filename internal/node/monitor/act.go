@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -37,24 +38,33 @@ func (m *Monitor) act(ctx context.Context, stage *pavv1.PavStage, is snapshot, p
 	return nil
 }
 
-// report puts what is wrong with a volume, or that nothing is any more, on record, and tells everybody.
+// report records what is wrong with a volume, or that nothing is any more, in its PavStage and in events.
 func (m *Monitor) report(ctx context.Context, stage *pavv1.PavStage, is snapshot, v decision, pod *corev1.Pod) error {
 	// Before the record, after which there is no second time.
 	publications, err := m.stager.Publications(ctx, stage.Name)
 	if err != nil {
 		return err
 	}
-	kind, reason, condition := corev1.EventTypeWarning, string(v.loss), metav1.ConditionTrue
+	reason, condition := string(v.loss), metav1.ConditionTrue
 	words := describeLoss(stage, is, v.loss, pod)
 	if v.loss == lossNone {
-		kind, reason, condition = corev1.EventTypeNormal, "VolumeAnswers", metav1.ConditionFalse
+		reason, condition = "VolumeAnswers", metav1.ConditionFalse
 		words = fmt.Sprintf("volume %s answers again on node %s", stage.Spec.VolumeName, m.node)
 	}
-	if err := m.stager.SetDegraded(ctx, stage, condition, reason, words); err != nil {
+	return m.degrade(ctx, stage, publications, condition, reason, words)
+}
+
+// degrade writes to a PavStage whether something is wrong with its volume, and records an event of it.
+func (m *Monitor) degrade(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, degraded metav1.ConditionStatus, reason, message string) error {
+	if err := m.stager.SetDegraded(ctx, stage, degraded, reason, message); err != nil {
 		return err
 	}
+	kind := corev1.EventTypeWarning
+	if degraded == metav1.ConditionFalse {
+		kind = corev1.EventTypeNormal
+	}
 	m.health.Update(stage)
-	m.stager.Report(ctx, stage, publications, kind, reason, words)
+	m.stager.Report(ctx, stage, publications, kind, reason, message)
 	return nil
 }
 

@@ -57,16 +57,9 @@ type Monitor struct {
 	pauses  map[string]time.Time // until when the monitor leaves a stage alone after its work failed
 }
 
-// Config is what a Monitor works with, besides its Stager.
+// Config is what a Monitor works with, besides what its Stager does.
 type Config struct {
-	// Client reads from the API server, not from a cache.
-	Client    client.Client
-	Catalogue staging.Catalogue
-	Dirs      staging.Directories
-	Prober    health.Prober
-
-	// Node is the name of the node.
-	Node string
+	Prober health.Prober
 
 	// OrphanGrace is how long kubelet may say nothing about a stage that no pod uses before it is unstaged.
 	OrphanGrace time.Duration
@@ -75,9 +68,6 @@ type Config struct {
 	Metrics prometheus.Registerer
 
 	Log logr.Logger
-
-	// ClusterTime returns the API server's time; time.Now if it is nil.
-	ClusterTime func() time.Time
 }
 
 const (
@@ -105,12 +95,10 @@ const allStages = ""
 
 // New returns a Monitor, and connects the Stager with it. It must be called before the Stager serves calls.
 func New(stager *staging.Stager, c Config) *Monitor {
-	if c.ClusterTime == nil {
-		c.ClusterTime = time.Now
-	}
+	shared := stager.Config()
 	m := &Monitor{
-		stager: stager, client: c.Client, catalogue: c.Catalogue, dirs: c.Dirs, node: c.Node, clusterTime: c.ClusterTime,
-		runner: &workflow.Runner{Client: c.Client, Node: c.Node},
+		stager: stager, client: shared.Client, catalogue: shared.Catalogue, dirs: shared.Dirs, node: shared.Node, clusterTime: shared.ClusterTime,
+		runner: &workflow.Runner{Client: shared.Client, Node: shared.Node},
 		grace:  c.OrphanGrace, metrics: cmp.Or[prometheus.Registerer](c.Metrics, metrics.Registry), log: c.Log, now: time.Now,
 		queue:   workqueue.NewTypedRateLimitingQueue(limiter[string]()),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
@@ -119,7 +107,7 @@ func New(stager *staging.Stager, c Config) *Monitor {
 	}
 	m.began = m.now()
 	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
-	m.health = health.NewTracker(c.Prober, m.Recheck, c.ClusterTime)
+	m.health = health.NewTracker(c.Prober, m.Recheck, shared.ClusterTime)
 	stager.Observe(m.health, m.callEnded)
 	return m
 }

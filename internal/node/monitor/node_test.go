@@ -27,15 +27,13 @@ type testNode struct {
 func newNode(t *testing.T) *testNode {
 	t.Helper()
 	n := &testNode{Machine: nodetest.New(t)}
-	clusterTime := func() time.Time { return n.now() }
-	host, catalogue := staging.Host{Namespace: n.Mounts}, nodetest.Provisioners{Recovery: pavv1.StagingRecoveryRestage}
+	host := staging.Host{Namespace: n.Mounts}
 	stager := staging.New(staging.Config{
-		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Mounts: host, Notifier: staging.NewNotifier(), Events: n.Events,
-		Node: "node", Boot: pavdir.Boot{BootID: "boot"}, ClusterTime: clusterTime,
+		Client: n.API, Catalogue: nodetest.Provisioners{Recovery: pavv1.StagingRecoveryRestage}, Dirs: n.Dirs, Mounts: host, Notifier: staging.NewNotifier(), Events: n.Events,
+		Node: "node", Boot: pavdir.Boot{BootID: "boot"}, ClusterTime: func() time.Time { return n.now() },
 	})
 	n.Monitor = New(stager, Config{
-		Client: n.API, Catalogue: catalogue, Dirs: n.Dirs, Prober: host, Node: "node", OrphanGrace: time.Hour,
-		Metrics: prometheus.NewPedanticRegistry(), Log: testr.New(t), ClusterTime: clusterTime,
+		Prober: host, OrphanGrace: time.Hour, Metrics: prometheus.NewPedanticRegistry(), Log: testr.New(t),
 	})
 	t.Cleanup(func() {
 		n.queue.ShutDown()

@@ -12,6 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	staging "github.com/albertofaria/pav/internal/node/stage"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // stageUse is what a stage's users are looked up by.
@@ -34,7 +35,7 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 		return false, err
 	}
 	if stage == nil && use == nil {
-		return true, m.sweepFolder(ctx, name)
+		return true, m.removeUnknown(ctx, name)
 	}
 	if stage != nil && staging.IsRecord(stage) {
 		return false, nil
@@ -84,9 +85,9 @@ func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage)
 	}, nil
 }
 
-// RemoveUnknown removes the directory of a stage that is neither in the ledger nor on record: what an interrupted
+// removeUnknown removes the directory of a stage that is neither in the ledger nor on record: what an interrupted
 // removal has left. It waits for the grace, so that it meets no call that has just made it.
-func (m *Monitor) sweepFolder(ctx context.Context, name string) error {
+func (m *Monitor) removeUnknown(ctx context.Context, name string) error {
 	exists, err := m.dirs.Exists(ctx, name)
 	if err != nil {
 		return err
@@ -132,15 +133,7 @@ func (u *stageUse) has(pod corev1.Pod) bool {
 	if u.client != nil {
 		return pod.UID == u.client.UID
 	}
-	return pod.Namespace == u.claim.Namespace && slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
-		switch {
-		case volume.PersistentVolumeClaim != nil:
-			return volume.PersistentVolumeClaim.ClaimName == u.claim.Name
-		case volume.Ephemeral != nil:
-			return pod.Name+"-"+volume.Name == u.claim.Name
-		}
-		return false
-	})
+	return pod.Namespace == u.claim.Namespace && protocol.Uses(&pod, u.claim.Name)
 }
 
 // setOrphan notes whether a stage is an orphan, and reports whether that has changed.
@@ -154,7 +147,7 @@ func (m *Monitor) setOrphan(name string, orphan bool) bool {
 	return was != orphan
 }
 
-// UnstageIdle does what kubelet would have asked for.
+// unstageOrphan unstages a volume, as kubelet would have asked.
 func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.PavStage, use *stageUse) {
 	if stage != nil && m.setOrphan(name, true) {
 		m.stager.Report(ctx, stage, nil, corev1.EventTypeNormal, "UnstagingOrphan", fmt.Sprintf(

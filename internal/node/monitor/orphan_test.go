@@ -32,7 +32,7 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 	ofClaim := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 	}
-	folder := func(uid types.UID) func(*testing.T, *testNode) {
+	directory := func(uid types.UID) func(*testing.T, *testNode) {
 		return func(t *testing.T, n *testNode) {
 			t.Helper()
 			n.PodDirectory(t, uid)
@@ -67,14 +67,14 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 		"a pod has it by its template": {when: []func(*testing.T, *testNode){later, user(corev1.PodRunning, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
 			func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Spec.ClaimRef.Name = "user-data" }}, want: ""},
 		"kubelet has the directory of a pod that the API server has forgotten": {when: []func(*testing.T, *testNode){later,
-			folder("forgotten")}, want: ""},
+			directory("forgotten")}, want: ""},
 		"it is published": {when: []func(*testing.T, *testNode){later, func(t *testing.T, n *testNode) { t.Helper(); n.Attach(t) }}, want: ""},
 		"a client's stage, and the pod is there": {when: []func(*testing.T, *testNode){later, ofClient,
 			user(corev1.PodRunning, ofClaim("claim"))}, want: ""},
 		"a client's stage, and only another pod has the volume": {when: []func(*testing.T, *testNode){later, ofClient,
-			folder("other")}, want: unpublished},
+			directory("other")}, want: unpublished},
 		"a client's stage, whose pod's directory is there": {when: []func(*testing.T, *testNode){later, ofClient,
-			folder("user-uid")}, want: ""},
+			directory("user-uid")}, want: ""},
 		"the PavStage is gone, and its directory is not": {when: []func(*testing.T, *testNode){later,
 			func(_ *testing.T, n *testNode) { delete(n.API.Stages, "stage-a") }}, want: unstaged},
 		"the PavStage is another node's, and the directory is here": {when: []func(*testing.T, *testNode){later,
@@ -136,7 +136,7 @@ func TestMonitor_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMonitor_FolderWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T) {
+func TestMonitor_DirectoryWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T) {
 	n := newNode(t)
 	must(t, n.Dirs.Prepare(t.Context(), "stage-a"))
 	n.look(t)

@@ -72,10 +72,8 @@ func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	if len(publications) > 0 {
 		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged anew"
 	}
-	if err = m.stager.SetDegraded(ctx, now, metav1.ConditionTrue, string(lossDetached), words); err != nil {
+	if err = m.degrade(ctx, now, publications, metav1.ConditionTrue, string(lossDetached), words); err != nil {
 		return err
 	}
-	m.health.Update(now)
-	m.stager.Report(ctx, now, publications, corev1.EventTypeWarning, string(lossDetached), words)
 	return m.dirs.Detach(ctx, now.Name)
 }

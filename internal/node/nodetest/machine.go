@@ -228,9 +228,9 @@ func (m *Machine) Publish(t *testing.T, bootID string) {
 // PodDirectory makes kubelet's directory for the volume of a pod.
 func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
 	t.Helper()
-	folder := filepath.Join(m.Kubelet, "pods", string(uid), "volumes/kubernetes.io~csi/pv")
-	Must(t, os.MkdirAll(folder, 0o750))
-	return folder
+	directory := filepath.Join(m.Kubelet, "pods", string(uid), "volumes/kubernetes.io~csi/pv")
+	Must(t, os.MkdirAll(directory, 0o750))
+	return directory
 }
 
 // PodHeld reports whether the staging pod has its finalizer.

@@ -77,7 +77,7 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	if a.Mode == mount.Block {
 		create, mode = mount.CreateFile, 0o600
 	}
-	if err := create(d.folder(stage), clientName, mode); err != nil {
+	if err := create(d.stagePath(stage), clientName, mode); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -49,7 +49,7 @@ func TestAttach_MakesTheVolumeAvailable_AndTheKernelRefusesWritesToAReadOnlyOne(
 				must(t, h.Detach(ctx, "s"))
 			}
 			mustSay(t, false)(h.Attached(ctx, "s"))
-			h.wantMounts(t, h.folder("s"), "pav", "pav/volume", "pav/volume/below")
+			h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume", "pav/volume/below")
 			must(t, h.Remove(ctx, "s"))
 		})
 	}

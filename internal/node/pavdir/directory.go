@@ -15,12 +15,12 @@ import (
 // directory is one /pav of a node, be it a stage's or a pod's own: a directory that no pod sees, and in
 // it the directory that pods see as /pav. Its methods act in the mount namespace of their thread.
 type directory struct {
-	folder string
+	path string
 }
 
-func (p directory) pav() string { return filepath.Join(p.folder, "pav") }
+func (p directory) pav() string { return filepath.Join(p.path, "pav") }
 
-func (p directory) exists() (bool, error) { return exists(p.folder) }
+func (p directory) exists() (bool, error) { return exists(p.path) }
 
 // exists reports whether there is anything at a path, be it a link to nothing.
 func exists(path string) (bool, error) {
@@ -37,7 +37,7 @@ func (d *Directories) create(of directory) error {
 	if err := d.makeDir(of.pav(), 0o777); err != nil {
 		return err
 	}
-	if filepath.Dir(of.folder) == d.pods() {
+	if filepath.Dir(of.path) == d.pods() {
 		return ownPav.Mount(of.pav())
 	}
 	return mount.SelfBind(of.pav())

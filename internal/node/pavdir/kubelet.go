@@ -13,10 +13,10 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// kubeletFolders are those of a pod's directory in which kubelet keeps something for each of its CSI volumes,
+// kubeletDirectories are those of a pod's directory in which kubelet keeps something for each of its CSI volumes,
 // under the name of the persistent volume: a directory, or a link to a block device. What is mounted is below
 // that, so that it can be looked at whatever has become of the volume.
-var kubeletFolders = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
+var kubeletDirectories = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
 
 // Runs reports whether a container of the pod runs on the node, whatever the API server and kubelet say of
 // it: a container has files of its pod's directory mounted.
@@ -59,8 +59,8 @@ func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]stri
 }
 
 func podHas(pod, volumeName string) (bool, error) {
-	for _, folder := range kubeletFolders {
-		has, err := exists(filepath.Join(pod, folder, volumeName))
+	for _, below := range kubeletDirectories {
+		has, err := exists(filepath.Join(pod, below, volumeName))
 		if errors.Is(err, unix.ENOTDIR) {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestKubeletHas_IsWhatItsFoldersSay(t *testing.T) {
+func TestKubeletHas_IsWhatItsDirectoriesSay(t *testing.T) {
 	h := newHost(t)
 	want := func(volumeName string, want ...string) {
 		t.Helper()
@@ -22,7 +22,7 @@ func TestKubeletHas_IsWhatItsFoldersSay(t *testing.T) {
 	want("pv") // Kubelet has never had a pod.
 
 	pods := h.kubelet + "/pods/"
-	for _, folder := range []string{
+	for _, directory := range []string{
 		"filesystem/volumes/kubernetes.io~csi/pv/mount",
 		"other/volumes/kubernetes.io~csi/pv-other/mount",
 		"other/volumes/kubernetes.io~empty-dir/pv",
@@ -30,7 +30,7 @@ func TestKubeletHas_IsWhatItsFoldersSay(t *testing.T) {
 		"block/volumeDevices/kubernetes.io~csi",
 		"none/etc-hosts",
 	} {
-		must(t, os.MkdirAll(pods+folder, 0o750))
+		must(t, os.MkdirAll(pods+directory, 0o750))
 	}
 	published := h.kubelet + "/plugins/kubernetes.io/csi/volumeDevices/publish/pv/block"
 	must(t, os.MkdirAll(filepath.Dir(published), 0o750))

@@ -50,7 +50,7 @@ func (h *host) boundFrom(t *testing.T, dir string) string {
 	return elsewhere
 }
 
-func TestAStage_WhereKubeletsFolderIsMountedMoreThanOnce(t *testing.T) {
+func TestAStage_WhereKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
 	for name, arrange := range layouts() {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -96,7 +96,7 @@ func TestAStage_WhereKubeletsFolderIsMountedMoreThanOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsMountedOverThePav_IsNoticed_WhereKubeletsFolderIsMountedMoreThanOnce(t *testing.T) {
+func TestWhatIsMountedOverThePav_IsNoticed_WhereKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
 	for name, arrange := range layouts() {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -145,7 +145,7 @@ func TestUsers_NamesWhereADirectoryIs_AndNoCopiesOfTheStagesOwn(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 }
 
-func TestUnpublish_OfOneOfTwoPods_WhereKubeletsFolderIsBoundElsewhere(t *testing.T) {
+func TestUnpublish_OfOneOfTwoPods_WhereKubeletsDirectoryIsBoundElsewhere(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	elsewhere := h.boundFrom(t, h.kubelet)

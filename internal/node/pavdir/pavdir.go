@@ -65,11 +65,11 @@ func (d *Directories) root() string {
 func (d *Directories) stages() string { return filepath.Join(d.root(), stagesName) }
 
 func (d *Directories) ofStage(stage string) directory {
-	return directory{folder: filepath.Join(d.stages(), stage)}
+	return directory{path: filepath.Join(d.stages(), stage)}
 }
 
 // directory is the private directory of a stage; no pod sees it.
-func (d *Directories) folder(stage string) string { return d.ofStage(stage).folder }
+func (d *Directories) stagePath(stage string) string { return d.ofStage(stage).path }
 
 // pav is the directory that the stage's pods see as /pav.
 func (d *Directories) pav(stage string) string { return d.ofStage(stage).pav() }
@@ -77,7 +77,9 @@ func (d *Directories) pav(stage string) string { return d.ofStage(stage).pav() }
 // Volume is where a stage's volume is attached for clients: their pods get binds of it. It is not
 // kubelet's staging path, which stays empty: kubelet takes a device for busy, and never unstages it,
 // while what is mounted at the staging path is mounted anywhere else on the node, as it is in /pav.
-func (d *Directories) Volume(stage string) string { return filepath.Join(d.folder(stage), clientName) }
+func (d *Directories) Volume(stage string) string {
+	return filepath.Join(d.stagePath(stage), clientName)
+}
 
 // Prepare makes the stage's directory, if there is none.
 func (d *Directories) Prepare(ctx context.Context, stage string) error {

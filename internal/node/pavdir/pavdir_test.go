@@ -18,8 +18,8 @@ func TestPrepare_MakesADirectoryForAnyUser_ThatOnlyRootReaches(t *testing.T) {
 		must(t, h.Prepare(ctx, "s"))
 	}
 	mustSay(t, true)(h.Exists(ctx, "s"))
-	h.wantMounts(t, h.folder("s"), "pav")
-	for path, want := range map[string]os.FileMode{h.pav("s"): 0o777, h.folder("s"): 0o750, h.stages(): 0o750} {
+	h.wantMounts(t, h.stagePath("s"), "pav")
+	for path, want := range map[string]os.FileMode{h.pav("s"): 0o777, h.stagePath("s"): 0o750, h.stages(): 0o750} {
 		info, err := os.Stat(path)
 		must(t, err)
 		if info.Mode().Perm() != want {
@@ -43,11 +43,11 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 	}
 	mustSay(t, true)(h.InUse(ctx, "s"))
 	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, staging)
-	h.wantMounts(t, h.folder("s"), "pav", "pav/volume")
+	h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume")
 
 	mustSay(t, "s")(h.Unpublish(ctx, staging))
 	mustSay(t, "")(h.Unpublish(ctx, staging)) // By then nobody can tell whose it was.
-	h.wantMounts(t, h.folder("s"), "pav", "pav/volume")
+	h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume")
 	wantFile(t, h.pav("s")+"/volume/file", "data")
 	if _, err := os.Lstat(staging); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the target is left: %v", err)
@@ -58,7 +58,7 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 	must(t, h.Publish(ctx, "s", unstaging))
 	wantFile(t, unstaging+"/volume/file", "data")
 	container(t, `umount "$1/volume"`, unstaging)
-	h.wantMounts(t, h.folder("s"), "pav")
+	h.wantMounts(t, h.stagePath("s"), "pav")
 	mustSay(t, "s")(h.Unpublish(ctx, unstaging))
 	must(t, h.Reset(ctx, "s"))
 	mustSay(t, false)(h.Given(ctx, "s"))
@@ -78,10 +78,10 @@ func TestUnpublish_OfOneOfTwoPodsTakesNothingFromTheOther(t *testing.T) {
 	wantFile(t, two+"/volume/file", "data")
 	// The other one still acts on the stage's directory.
 	container(t, `mkdir "$1/late"; mount -t tmpfs test "$1/late"`, two)
-	h.wantMounts(t, h.folder("s"), "pav", "pav/late", "pav/volume")
+	h.wantMounts(t, h.stagePath("s"), "pav", "pav/late", "pav/volume")
 	mustSay(t, "s")(h.Unpublish(ctx, two))
 	mustSay(t, false)(h.InUse(ctx, "s"))
-	h.wantMounts(t, h.folder("s"), "pav", "pav/late", "pav/volume")
+	h.wantMounts(t, h.stagePath("s"), "pav", "pav/late", "pav/volume")
 	must(t, h.Remove(ctx, "s"))
 }
 
@@ -100,7 +100,7 @@ func TestUnpublish_LeavesOtherStagesAlone_AndTellsThemApart(t *testing.T) {
 	mustSay(t, "s2")(h.Unpublish(ctx, targets["s2"]))
 	mustSay(t, "")(h.Unpublish(ctx, h.target(t, "never-published")))
 	for stage := range targets {
-		h.wantMounts(t, h.folder(stage), "pav", "pav/volume")
+		h.wantMounts(t, h.stagePath(stage), "pav", "pav/volume")
 		must(t, h.Remove(ctx, stage))
 	}
 }
@@ -116,7 +116,7 @@ func TestPublish_MakesUpForAReboot(t *testing.T) {
 	must(t, h.Publish(ctx, "s", target))
 	wantFile(t, target+"/file", "data")
 	tmpfs(t, target+"/volume")
-	h.wantMounts(t, h.folder("s"), "pav", "pav/volume")
+	h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume")
 	mustSay(t, "s")(h.Unpublish(ctx, target))
 	must(t, h.Remove(ctx, "s"))
 }
@@ -133,7 +133,7 @@ func TestNothingIsMountedForACallThatHasEnded(t *testing.T) {
 		t.Error("the volume is attached")
 	}
 	h.wantMounts(t, target)
-	h.wantMounts(t, h.folder("s"), "pav")
+	h.wantMounts(t, h.stagePath("s"), "pav")
 	must(t, h.Remove(t.Context(), "s"))
 }
 
@@ -142,10 +142,10 @@ func TestReady_IsSeenAtOnce_OrWakesWhoWaits(t *testing.T) {
 	ctx := t.Context()
 	mustSay(t, false)(h.Ready(ctx, "never-prepared"))
 	for stage, create := range map[string]string{
-		"created": `: > "$1/ready"`,
-		"renamed": `: > "$1/x"; mv "$1/x" "$1/ready"`,
-		"folder":  `mkdir "$1/ready"`,
-		"linked":  `: > "$1/x"; ln "$1/x" "$1/ready"`,
+		"created":   `: > "$1/ready"`,
+		"renamed":   `: > "$1/x"; mv "$1/x" "$1/ready"`,
+		"directory": `mkdir "$1/ready"`,
+		"linked":    `: > "$1/x"; ln "$1/x" "$1/ready"`,
 	} {
 		must(t, h.Prepare(ctx, stage))
 		target := h.target(t, stage)
@@ -220,8 +220,8 @@ func TestRemove_UnmountsWhatIsLeft_AndItsContentStaysIntact(t *testing.T) {
 	ctx := t.Context()
 	precious := t.TempDir()
 	write(t, precious+"/file", "precious")
-	must(t, os.Mkdir(precious+"/folder", 0o755))
-	write(t, precious+"/folder/file", "precious")
+	must(t, os.Mkdir(precious+"/directory", 0o755))
+	write(t, precious+"/directory/file", "precious")
 
 	must(t, h.Prepare(ctx, "s"))
 	volume := h.pav("s") + "/volume"
@@ -242,12 +242,12 @@ func TestRemove_UnmountsWhatIsLeft_AndItsContentStaysIntact(t *testing.T) {
 	mustSay(t, false)(h.Exists(ctx, "s"))
 	h.wantMounts(t, h.stages())
 	wantFile(t, precious+"/file", "precious")
-	wantFile(t, precious+"/folder/file", "precious")
+	wantFile(t, precious+"/directory/file", "precious")
 	wantFile(t, client+"/bound/file", "precious")
 	must(t, unix.Unmount(client, unix.MNT_DETACH))
 }
 
-func TestRemoveRoot_RemovesPavsFolder_UnlessSomethingIsLeftInIt(t *testing.T) {
+func TestRemoveRoot_RemovesPavsDirectory_UnlessSomethingIsLeftInIt(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.RemoveRoot(ctx)) // There is nothing to remove yet.

@@ -35,7 +35,7 @@ type Pod struct {
 
 // recordedPod returns the pod on record, or nil where none is.
 func (p directory) recordedPod() (*Pod, error) {
-	return readRecord[Pod](filepath.Join(p.folder, podRecord))
+	return readRecord[Pod](filepath.Join(p.path, podRecord))
 }
 
 // recordPod puts the pod on record for good, unless another one is.
@@ -47,7 +47,7 @@ func (d *Directories) recordPod(of directory, pod Pod) error {
 	if found != nil && (found.Namespace != pod.Namespace || found.Name != pod.Name || found.UID != pod.UID) {
 		return fmt.Errorf("the directory of pod %s/%s is that of pod %s/%s", pod.Namespace, pod.Name, found.Namespace, found.Name)
 	}
-	return d.keepRecord(filepath.Join(of.folder, podRecord), pod)
+	return d.keepRecord(filepath.Join(of.path, podRecord), pod)
 }
 
 // pods is where the directories of pods are that have a directory of their own.
@@ -57,7 +57,7 @@ func (d *Directories) ofPod(id string) (directory, error) {
 	if !volumeID.MatchString(id) {
 		return directory{}, fmt.Errorf("%w: %.100q", ErrVolumeID, id)
 	}
-	return directory{folder: filepath.Join(d.pods(), id)}, nil
+	return directory{path: filepath.Join(d.pods(), id)}, nil
 }
 
 // PublishPod makes a directory of the pod's own available at target, which is new where the volume
@@ -72,7 +72,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := d.makeDir(of.folder, 0o750); err != nil {
+		if err := d.makeDir(of.path, 0o750); err != nil {
 			return err
 		}
 		if err := d.recordPod(of, pod); err != nil {

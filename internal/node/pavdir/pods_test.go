@@ -46,8 +46,8 @@ func TestPublishPod_GivesAPodANewDirectoryOfItsOwn_WhichStays(t *testing.T) {
 	must(t, h.PublishPod(ctx, volume, pod, target))
 	h.wantPod(t, volume, &pod)
 	of := h.own(t, volume)
-	h.wantMounts(t, of.folder, "pav")
-	for path, want := range map[string]os.FileMode{of.pav(): 0o777, of.folder: 0o750, h.pods(): 0o750, of.folder + "/pod.json": 0o600} {
+	h.wantMounts(t, of.path, "pav")
+	for path, want := range map[string]os.FileMode{of.pav(): 0o777, of.path: 0o750, h.pods(): 0o750, of.path + "/pod.json": 0o600} {
 		info, err := os.Stat(path)
 		must(t, err)
 		if info.Mode().Perm() != want {
@@ -100,8 +100,8 @@ func TestPublishPod_MakesUpForAnInterruption(t *testing.T) {
 			must(t, unix.Unmount(target, 0))
 			must(t, unix.Unmount(of.pav(), 0))
 			must(t, os.RemoveAll(of.pav()))
-			must(t, os.Rename(of.folder+"/pod.json", of.folder+"/.pod.json"))
-			must(t, os.Truncate(of.folder+"/.pod.json", 5))
+			must(t, os.Rename(of.path+"/pod.json", of.path+"/.pod.json"))
+			must(t, os.Truncate(of.path+"/.pod.json", 5))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPublishPod_RefusesTheDirectoryOfAnotherPod_AndARecordThatIsNone(t *test
 		t.Error("another pod gets the directory")
 	}
 	h.wantPod(t, volume, &pod)
-	write(t, h.own(t, volume).folder+"/pod.json", "{")
+	write(t, h.own(t, volume).path+"/pod.json", "{")
 	if err := h.PublishPod(t.Context(), volume, pod, target); err == nil {
 		t.Error("a record that cannot be read is no matter when publishing")
 	}
@@ -169,7 +169,7 @@ func TestUnpublishPod_MakesUpForAnInterruption_AndMayBeRepeated(t *testing.T) {
 			t.Helper()
 			must(t, unix.Unmount(target, 0))
 			must(t, unix.Unmount(of.pav(), 0))
-			must(t, os.Remove(of.folder+"/pod.json"))
+			must(t, os.Remove(of.path+"/pod.json"))
 		},
 		"by a reboot": func(t *testing.T, of directory, target string) {
 			t.Helper()
@@ -204,7 +204,7 @@ func TestUnpublishPod_UnmountsWhatThePodLeft_AndItsContentStaysIntact(t *testing
 	target := h.target(t, "pod")
 	must(t, h.PublishPod(ctx, volume, pod, target))
 	container(t, `mkdir "$1/a" "$1/b"; mount -t tmpfs test "$1/a"; mkdir "$1/a/c"; mount --bind "$2" "$1/a/c"; mount --bind "$2" "$1/b"; ln -s "$2" "$1/link"`, target, precious)
-	h.wantMounts(t, h.own(t, volume).folder, "pav", "pav/a", "pav/a/c", "pav/b")
+	h.wantMounts(t, h.own(t, volume).path, "pav", "pav/a", "pav/a/c", "pav/b")
 	must(t, h.UnpublishPod(ctx, volume, target))
 	h.wantPod(t, volume, nil)
 	h.wantMounts(t, h.kubelet)

@@ -31,7 +31,7 @@ type Publication struct {
 }
 
 func (d *Directories) targets(stage string) string {
-	return filepath.Join(d.folder(stage), targetsName)
+	return filepath.Join(d.stagePath(stage), targetsName)
 }
 
 // publication returns the name of a target's file.
@@ -51,7 +51,7 @@ func (d *Directories) RecordPublication(ctx context.Context, stage string, p Pub
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := mount.CreateDir(d.folder(stage), targetsName, 0o750); err != nil {
+		if err := mount.CreateDir(d.stagePath(stage), targetsName, 0o750); err != nil {
 			return err
 		}
 		unsynced := func(*os.File) error { return nil }

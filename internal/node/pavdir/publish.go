@@ -19,7 +19,7 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 
 // Given reports whether a pod was given the stage's directory since that was last reset, renewed or removed.
 func (d *Directories) Given(ctx context.Context, stage string) (bool, error) {
-	return mount.In(ctx, d.host, func() (bool, error) { return exists(filepath.Join(d.folder(stage), givenName)) })
+	return mount.In(ctx, d.host, func() (bool, error) { return exists(filepath.Join(d.stagePath(stage), givenName)) })
 }
 
 // Unpublish takes a stage's directory away from target, whichever stage's it is, and returns the
@@ -28,10 +28,10 @@ func (d *Directories) Given(ctx context.Context, stage string) (bool, error) {
 func (d *Directories) Unpublish(ctx context.Context, target string) (stage string, err error) {
 	return mount.In(ctx, d.host, func() (string, error) {
 		of, err := d.unpublish(ctx, target)
-		if err != nil || filepath.Dir(of.folder) != d.stages() {
+		if err != nil || filepath.Dir(of.path) != d.stages() {
 			return "", err
 		}
-		return filepath.Base(of.folder), nil
+		return filepath.Base(of.path), nil
 	})
 }
 
@@ -66,7 +66,7 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 		return err
 	}
 	if marked {
-		if err := os.WriteFile(filepath.Join(of.folder, givenName), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(of.path, givenName), nil, 0o600); err != nil {
 			return fmt.Errorf("marking the directory of a stage as given: %w", err)
 		}
 	}
@@ -159,8 +159,8 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 			continue
 		}
 		// The mount table has paths without links, so paths are compared by what is mounted at them.
-		folder := filepath.Dir(source.Point)
-		of := directory{folder: filepath.Join(d.root(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder))}
+		stage := filepath.Dir(source.Point)
+		of := directory{path: filepath.Join(d.root(), filepath.Base(filepath.Dir(stage)), filepath.Base(stage))}
 		own, err := mount.At(of.pav())
 		if err != nil {
 			return directory{}, mount.Mount{}, err

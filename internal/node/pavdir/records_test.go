@@ -53,7 +53,7 @@ func TestRecord_IsKeptUntilTheStageIsRemoved(t *testing.T) {
 	must(t, h.Record(ctx, "s", recorded))
 	h.wantStages(t, "s")
 	mustSay(t, true)(h.Exists(ctx, "s"))
-	file := h.folder("s") + "/stage.json"
+	file := h.stagePath("s") + "/stage.json"
 	first := inode(t, file)
 	must(t, h.Record(ctx, "s", recorded))
 	if inode(t, file) != first {
@@ -82,12 +82,12 @@ func TestRecord_IsKeptUntilTheStageIsRemoved(t *testing.T) {
 		if name == "Reset" {
 			want = append([]string{"pav"}, want...)
 			mustSay(t, false)(h.Ready(ctx, "s"))
-			h.wantMounts(t, h.folder("s"), "pav")
+			h.wantMounts(t, h.stagePath("s"), "pav")
 			h.wantEntries(t, h.pav("s"))
 		} else {
 			h.wantMounts(t, h.kubelet)
 		}
-		h.wantEntries(t, h.folder("s"), want...)
+		h.wantEntries(t, h.stagePath("s"), want...)
 		h.wantRecord(t, "s", &recorded)
 		h.wantTargets(t, "s", "/target")
 	}
@@ -103,16 +103,16 @@ func TestRecord_IsKeptUntilTheStageIsRemoved(t *testing.T) {
 	must(t, h.RemoveRoot(ctx))
 }
 
-func (h *host) wantEntries(t *testing.T, folder string, want ...string) {
+func (h *host) wantEntries(t *testing.T, directory string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(directory)
 	must(t, err)
 	var got []string
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("entries of %s (-want +got):\n%s", folder, diff)
+		t.Errorf("entries of %s (-want +got):\n%s", directory, diff)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestRenewAndRemove_OfAStageThatIsNotThere(t *testing.T) {
 	must(t, h.Remove(t.Context(), "s"))
 	mustSay(t, false)(h.Exists(t.Context(), "s"))
 	must(t, h.Reset(t.Context(), "s"))
-	h.wantMounts(t, h.folder("s"), "pav")
+	h.wantMounts(t, h.stagePath("s"), "pav")
 	must(t, h.Remove(t.Context(), "s"))
 }
 
@@ -160,7 +160,7 @@ func TestRecord_OfACallThatHasEndedIsNotWritten(t *testing.T) {
 func TestRecorded_NamesTheFileThatItCannotRead(t *testing.T) {
 	h := newHost(t)
 	must(t, h.Record(t.Context(), "s", recorded))
-	file := h.folder("s") + "/stage.json"
+	file := h.stagePath("s") + "/stage.json"
 	for name, content := range map[string]string{"empty": "", "torn": `{"driver":"nfs`, "zeros": "\x00\x00", "another thing": "[]"} {
 		write(t, file, content)
 		if got, err := h.Recorded(t.Context(), "s"); err == nil || !strings.Contains(err.Error(), file) {
@@ -188,7 +188,7 @@ func TestRecord_OfACallThatWasGivenUp_DoesNotMeetAnother(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	h.wantEntries(t, h.folder("s"), "stage.json")
+	h.wantEntries(t, h.stagePath("s"), "stage.json")
 	must(t, h.Remove(ctx, "s"))
 }
 
@@ -196,12 +196,12 @@ func TestATemporaryFileIsNoRecord_AndGoes(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))
-	write(t, h.folder("s")+"/.stage.json-1", `{"driver":"d`)
+	write(t, h.stagePath("s")+"/.stage.json-1", `{"driver":"d`)
 	h.wantRecord(t, "s", nil)
 	must(t, h.Record(ctx, "s", recorded))
 	h.wantRecord(t, "s", &recorded)
 	must(t, h.Renew(ctx, "s"))
-	h.wantEntries(t, h.folder("s"), "stage.json")
+	h.wantEntries(t, h.stagePath("s"), "stage.json")
 	must(t, h.Remove(ctx, "s"))
 }
 
@@ -254,7 +254,7 @@ func TestRemove_InterruptedAtAnyPoint(t *testing.T) {
 			h.wantMounts(t, h.kubelet)
 			h.wantTargets(t, "s")
 			if there {
-				h.wantEntries(t, h.folder("s"))
+				h.wantEntries(t, h.stagePath("s"))
 			}
 		} else if !there {
 			t.Error("the record is there, and the stage is not")

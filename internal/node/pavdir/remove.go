@@ -50,19 +50,19 @@ func (p directory) remove(ctx context.Context) error {
 		return err
 	}
 	for _, name := range records {
-		if err := discard(ctx, filepath.Join(p.folder, name)); err != nil {
+		if err := discard(ctx, filepath.Join(p.path, name)); err != nil {
 			return err
 		}
 	}
-	return mount.RemoveTree(ctx, p.folder)
+	return mount.RemoveTree(ctx, p.path)
 }
 
 // empty takes down whatever is mounted below the directory, and removes all that is in it but the records.
 func (p directory) empty(ctx context.Context) error {
-	if err := mount.Unmount(ctx, p.folder); err != nil {
+	if err := mount.Unmount(ctx, p.path); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(p.folder)
+	entries, err := os.ReadDir(p.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (p directory) empty(ctx context.Context) error {
 		if slices.Contains(records, entry.Name()) {
 			continue
 		}
-		if err := discard(ctx, filepath.Join(p.folder, entry.Name())); err != nil {
+		if err := discard(ctx, filepath.Join(p.path, entry.Name())); err != nil {
 			return err
 		}
 	}

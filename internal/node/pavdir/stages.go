@@ -58,10 +58,10 @@ func (d *Directories) Record(ctx context.Context, stage string, s Stage) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := d.makeDir(d.folder(stage), 0o750); err != nil {
+		if err := d.makeDir(d.stagePath(stage), 0o750); err != nil {
 			return err
 		}
-		return d.keepRecord(filepath.Join(d.folder(stage), stageRecord), s)
+		return d.keepRecord(filepath.Join(d.stagePath(stage), stageRecord), s)
 	})
 }
 
@@ -69,7 +69,7 @@ func (d *Directories) Record(ctx context.Context, stage string, s Stage) error {
 // interrupted when nothing else was left. A record that cannot be read is an error that names the file.
 func (d *Directories) Recorded(ctx context.Context, stage string) (*Stage, error) {
 	return mount.In(ctx, d.host, func() (*Stage, error) {
-		return readRecord[Stage](filepath.Join(d.folder(stage), stageRecord))
+		return readRecord[Stage](filepath.Join(d.stagePath(stage), stageRecord))
 	})
 }
 

@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -336,72 +334,3 @@ func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
 	}
 	return t.dirs.PodError(ctx, t.stage.Name, began.Time)
 }
-
-// update changes the status, and fails if somebody else has changed the object since it was read.
-func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) error {
-	before := t.stage.Status.DeepCopy()
-	change(&t.stage.Status)
-	// An agent that ended between the object and its first status has left it without.
-	t.stage.Status.Attempt = max(t.stage.Status.Attempt, 1)
-	if err := t.writeStatus(ctx, t.stage); err != nil {
-		return err
-	}
-	t.measure(before)
-	return nil
-}
-
-// writeStatus writes the status of a stage, with the version of the agent that does.
-func (s *Stager) writeStatus(ctx context.Context, stage *pavv1.PavStage) error {
-	stage.Status.AgentVersion = s.version
-	if err := s.client.Status().Update(ctx, stage); err != nil {
-		return fmt.Errorf("writing the status of PavStage %q: %w", stage.Name, err)
-	}
-	return nil
-}
-
-func (s *Stager) setReady(stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) {
-	s.setCondition(stage, pavv1.StageReady, status, reason, message)
-}
-
-func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&stage.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: stage.Generation,
-		LastTransitionTime: metav1.NewTime(s.clusterTime()),
-	})
-}
-
-// eventf tells the claim's user and whoever looks at the PavStage.
-func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
-	t.reportOnStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
-}
-
-// reportOnStage tells the claim's user and whoever looks at the PavStage.
-func (s *Stager) reportOnStage(ctx context.Context, stage *pavv1.PavStage, kind, reason, note string) {
-	s.events.Event(s.claimOf(ctx, stage), kind, reason, note)
-	s.events.Event(stage, kind, reason, note)
-}
-
-// claimOf returns the claim that the stage's volume is bound to: a volume populator gives the volume to another
-// one than that through which it was staged. Where nobody can tell, it is the latter.
-func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.ObjectReference {
-	spec := &stage.Spec
-	staged := claimNamed(spec.ClaimRef.Namespace, spec.ClaimRef.Name, spec.ClaimRef.UID)
-	volume := &corev1.PersistentVolume{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: spec.VolumeName}, volume); err != nil {
-		return staged
-	}
-	// One of the name may be another volume by now.
-	csi, ref := volume.Spec.CSI, volume.Spec.ClaimRef
-	if csi != nil && csi.Driver == spec.Provisioner && csi.VolumeHandle == spec.VolumeHandle && ref != nil && ref.UID != "" {
-		return claimNamed(ref.Namespace, ref.Name, ref.UID)
-	}
-	return staged
-}
-
-// claimNamed stands for a claim in events.
-func claimNamed(namespace, name string, uid types.UID) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name, UID: uid}
-}
-
-// maxMessage keeps conditions well below the 32 KiB that the API server takes.
-const maxMessage = 4 << 10

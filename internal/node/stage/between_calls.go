@@ -12,6 +12,9 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
+// Config returns what the Stager works with. What it leaves to a default is set.
+func (s *Stager) Config() Config { return s.config }
+
 // Observe connects the Stager with what looks after stages between calls. Tracker knows how volumes are; callEnded is
 // called with the name of the stage at the end of each call. It must be called before the Stager serves calls.
 func (s *Stager) Observe(tracker *health.Tracker, callEnded func(stage string)) {

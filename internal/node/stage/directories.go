@@ -13,15 +13,15 @@ import (
 // clients, and what the next agent must know. *pavdir.Directories implements it, and says more of each method.
 // All but Volume may be repeated.
 type Directories interface {
-	StageDirectories
+	Lifetimes
 	Records
 	Clients
 	Attachments
 	Traces
 }
 
-// StageDirectories make the directories of stages, and remove them.
-type StageDirectories interface {
+// Lifetimes make the directories of stages, and remove them.
+type Lifetimes interface {
 	// Exists reports whether anything of a stage is on the node.
 	Exists(ctx context.Context, stage string) (bool, error)
 

@@ -31,7 +31,7 @@ func losses() map[string]func(*testing.T, *testNode, string) {
 	}
 }
 
-func TestPublish_WithoutARecord_IsAskedAgain_AndTheKeeperRestoresIt(t *testing.T) {
+func TestPublish_WithoutARecord_IsAskedAgain_AndTheMonitorRestoresIt(t *testing.T) {
 	for name, lose := range losses() {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -149,7 +149,7 @@ func TestATornRecord_DoesNotStopWhatOtherVolumesNeed(t *testing.T) {
 	}
 }
 
-func TestKeeper_FolderWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
+func TestMonitor_DirectoryWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	stage, _ := n.stager.names(v)
@@ -169,7 +169,7 @@ func TestKeeper_FolderWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
 }
 
 // Between the monitor's look at a directory that nobody knows and its removal, kubelet may ask for the volume.
-func TestSweepFolder_OfAStageThatACallHasMade_LeavesIt(t *testing.T) {
+func TestRemoveUnknown_OfAStageThatACallHasMade_LeavesIt(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
 	n.withVolumes(v)

@@ -109,7 +109,7 @@ func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.
 	case err != nil || record != nil:
 		return name, record, err
 	default:
-		if name, err = s.folderOf(ctx, v); err != nil {
+		if name, err = s.stageDirectoryOf(ctx, v); err != nil {
 			return "", nil, err
 		}
 		if name == "" {
@@ -124,8 +124,8 @@ func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.
 // errNoRecord means that a stage's directory has no record of it.
 var errNoRecord = errors.New("the node has no record of it")
 
-// folderOf returns the name under which the node has a directory of the volume's stage, or nothing.
-func (s *Stager) folderOf(ctx context.Context, v Volume) (string, error) {
+// stageDirectoryOf returns the name under which the node has a directory of the volume's stage, or nothing.
+func (s *Stager) stageDirectoryOf(ctx context.Context, v Volume) (string, error) {
 	shared, exclusive := s.names(v)
 	for _, name := range []string{exclusive, shared} {
 		exists, err := s.dirs.Exists(ctx, name)
@@ -294,7 +294,7 @@ func (s *Stager) mayBeStagedFor(ctx context.Context, v Volume, target string) (b
 		s.tell(name)
 		return staged || pavv1.StagingScope(record.Scope) == pavv1.StagingScopePod, nil
 	}
-	name, err = s.folderOf(ctx, v)
+	name, err = s.stageDirectoryOf(ctx, v)
 	if name != "" {
 		s.tell(name)
 	}

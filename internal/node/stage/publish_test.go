@@ -31,9 +31,9 @@ func (n *testNode) staged(t *testing.T) Volume {
 // publicationFor returns what kubelet asks for on behalf of a pod.
 func (n *testNode) publicationFor(t *testing.T, pod string) Publication {
 	t.Helper()
-	folder := filepath.Join(n.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
-	must(t, os.MkdirAll(folder, 0o750))
-	return Publication{Target: folder + "/mount", Mode: corev1.PersistentVolumeFilesystem}
+	directory := filepath.Join(n.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
+	must(t, os.MkdirAll(directory, 0o750))
+	return Publication{Target: directory + "/mount", Mode: corev1.PersistentVolumeFilesystem}
 }
 
 func (n *testNode) mustBeMounted(t *testing.T, target string, want bool) {

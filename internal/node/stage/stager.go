@@ -36,6 +36,7 @@ type EventRecorder interface {
 
 // Stager makes volumes available on its node.
 type Stager struct {
+	config    Config // as New was given it, with its defaults: for the Monitor, which works with the same
 	client    client.WithWatch
 	catalogue Catalogue
 	runner    *workflow.Runner
@@ -59,8 +60,8 @@ type Stager struct {
 	// the times of objects.
 	now         func() time.Time
 	clusterTime func() time.Time
-	// looked, if any, hears of the end of each call, with the name of its stage; health tells how volumes
-	// are. NewKeeper sets both.
+	// callEnded, if it is not nil, is called with the name of the stage at the end of each call; health knows how
+	// volumes are. Observe sets both.
 	callEnded func(name string)
 	health    *health.Tracker
 }
@@ -97,7 +98,7 @@ func New(c Config) *Stager {
 		c.ClusterTime = time.Now
 	}
 	return &Stager{
-		client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
+		config: c, client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
 		notifier: c.Notifier, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
 		attempts: newAttemptTracker(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now, clusterTime: c.ClusterTime,
 	}

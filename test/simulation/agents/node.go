@@ -73,8 +73,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		ClusterTime: cluster.Now,
 	})
 	watcher := monitor.New(stager, monitor.Config{
-		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Prober: n.agent.Mounts(), Node: n.On,
-		OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), ClusterTime: cluster.Now,
+		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 	})
 	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), logr.Discard())
 	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier))}

@@ -48,7 +48,7 @@ func (d *Directories) Attach(ctx context.Context, stage string, a pavdir.Attachm
 }
 
 // attachable returns what is at /pav/volume, if it is what is to be attached.
-func (f *folder) attachable(a pavdir.Attachment) (*content, error) {
+func (f *stageDirectory) attachable(a pavdir.Attachment) (*content, error) {
 	pav, err := f.open()
 	if errors.Is(err, errCovered) {
 		return nil, fmt.Errorf("%w: %w", pavdir.ErrNoVolume, err)

@@ -33,16 +33,16 @@ var (
 	_ csi.Directories     = (*Directories)(nil)
 )
 
-// makeFolder returns a stage's directory, or a pod's, after making it if it is missing.
-func makeFolder(all map[string]*folder, id string) *folder {
+// makeDirectory returns a stage's directory, or a pod's, after making it if it is missing.
+func makeDirectory(all map[string]*stageDirectory, id string) *stageDirectory {
 	if all[id] == nil {
-		all[id] = &folder{}
+		all[id] = &stageDirectory{}
 	}
 	return all[id]
 }
 
 // create makes a directory's /pav, and the mount of it, where they are missing.
-func (f *folder) create() {
+func (f *stageDirectory) create() {
 	if f.pav == nil {
 		f.pav = newDirectory()
 	}
@@ -60,7 +60,7 @@ func (n *Node) empty(stage string) {
 	f.discard()
 }
 
-func (f *folder) discard() {
+func (f *stageDirectory) discard() {
 	f.unmount()
 	if f.pav != nil {
 		f.pav.removed = true
@@ -85,7 +85,7 @@ func (d *Directories) Prepare(ctx context.Context, stage string) error {
 
 func (d *Directories) prepare(stage string) func() error {
 	return func() error {
-		makeFolder(d.agent.node.stages, stage).create()
+		makeDirectory(d.agent.node.stages, stage).create()
 		return nil
 	}
 }
@@ -139,11 +139,11 @@ func (d *Directories) Record(ctx context.Context, stage string, s pavdir.Stage) 
 	}
 	return d.agent.do(ctx, "Record "+stage,
 		func() error {
-			makeFolder(d.agent.node.stages, stage)
+			makeDirectory(d.agent.node.stages, stage)
 			return nil
 		},
 		func() error {
-			makeFolder(d.agent.node.stages, stage).record = raw
+			makeDirectory(d.agent.node.stages, stage).record = raw
 			return nil
 		})
 }
@@ -155,7 +155,7 @@ func (d *Directories) Recorded(ctx context.Context, stage string) (*pavdir.Stage
 		if f == nil {
 			return nil, nil
 		}
-		return decode[pavdir.Stage](f.record, filepath.Join(d.agent.node.folderOf(stage), "stage.json"))
+		return decode[pavdir.Stage](f.record, filepath.Join(d.agent.node.directoryOf(stage), "stage.json"))
 	})
 }
 
@@ -180,7 +180,7 @@ func (d *Directories) RecordPublication(ctx context.Context, stage string, p pav
 	return d.agent.do(ctx, "RecordPublication "+stage+" "+p.Target, func() error {
 		f := d.agent.node.stages[stage]
 		if f == nil {
-			return fmt.Errorf("creating directory %q: %w", d.agent.node.folderOf(stage), fs.ErrNotExist)
+			return fmt.Errorf("creating directory %q: %w", d.agent.node.directoryOf(stage), fs.ErrNotExist)
 		}
 		if f.targets == nil {
 			f.targets = map[string][]byte{}
@@ -247,7 +247,7 @@ func isName(text string) bool {
 var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
 
 // open returns the /pav of a directory, which may be nil, as far as it can be looked into.
-func (f *folder) open() (*directory, error) {
+func (f *stageDirectory) open() (*directory, error) {
 	if f == nil || f.pav == nil {
 		return nil, fmt.Errorf("opening /pav: %w", fs.ErrNotExist)
 	}

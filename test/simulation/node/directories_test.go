@@ -59,7 +59,7 @@ func (s *side) attach(a pavdir.Attachment) { s.do("Attach", s.Attach(s.ctx, "s",
 
 var fileSystem = pavdir.Attachment{Mode: mount.Filesystem}
 
-func TestFoldersAndRecords(t *testing.T) {
+func TestDirectoriesAndRecords(t *testing.T) {
 	onBoth(t, func(s *side) {
 		s.look()
 		s.do("RecordPublication without a directory", s.RecordPublication(s.ctx, "s", pavdir.Publication{Target: "/a"}))

@@ -222,7 +222,7 @@ func (r *reality) unmountAll() {
 	}
 }
 
-func (r *reality) folder(id string) string {
+func (r *reality) stageDirectory(id string) string {
 	kind := "stages"
 	if volumeID.MatchString(id) {
 		kind = "pods"
@@ -234,7 +234,7 @@ func (r *reality) pav(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
 	}
-	return r.folder(name) + "/pav"
+	return r.stageDirectory(name) + "/pav"
 }
 
 func (r *reality) PodWrites(pav, name, text string) error {
@@ -321,7 +321,7 @@ func (r *reality) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
 
 func (r *reality) Tear(id string) {
 	for _, name := range []string{"stage.json", "pod.json"} {
-		file := filepath.Join(r.folder(id), name)
+		file := filepath.Join(r.stageDirectory(id), name)
 		if info, err := os.Stat(file); err == nil {
 			r.must(os.Truncate(file, info.Size()/2))
 		}

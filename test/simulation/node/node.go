@@ -25,8 +25,8 @@ type Node struct {
 	mu      sync.Mutex
 	boots   int // starts of the kernel
 	starts  int // of the node, which may be a container
-	stages  map[string]*folder
-	pods    map[string]*folder
+	stages  map[string]*stageDirectory
+	pods    map[string]*stageDirectory
 	places  map[string]*place
 	runs    map[types.UID]bool
 	keeps   map[string]map[string]bool // UIDs of pods, by volume
@@ -37,13 +37,13 @@ type Node struct {
 // New returns a node that is new, with the path of kubelet's directory on it.
 func New(name, kubeletDir string) *Node {
 	return &Node{
-		name: name, kubelet: kubeletDir, boots: 1, starts: 1, stages: map[string]*folder{}, pods: map[string]*folder{}, places: map[string]*place{},
+		name: name, kubelet: kubeletDir, boots: 1, starts: 1, stages: map[string]*stageDirectory{}, pods: map[string]*stageDirectory{}, places: map[string]*place{},
 		runs: map[types.UID]bool{}, keeps: map[string]map[string]bool{}, changed: make(chan struct{}),
 	}
 }
 
-// directory is that of a stage, or of a pod that has a /pav of its own.
-type folder struct {
+// stageDirectory is that of a stage, or of a pod that has a /pav of its own.
+type stageDirectory struct {
 	pav     *directory        // nil where there is none
 	record  []byte            // nil where there is none
 	targets map[string][]byte // records of targets
@@ -143,7 +143,7 @@ func (n *Node) Reboot(sameBootID bool) {
 }
 
 // unmount takes away what is mounted below a directory.
-func (f *folder) unmount() {
+func (f *stageDirectory) unmount() {
 	if f.pav != nil {
 		f.pav.mounted, f.pav.covers, f.pav.volume = false, 0, nil
 	}
@@ -166,8 +166,8 @@ func (n *Node) LoseUnsynced() {
 func (n *Node) Tear(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, folders := range []map[string]*folder{n.stages, n.pods} {
-		if f := folders[id]; f != nil && f.record != nil {
+	for _, directories := range []map[string]*stageDirectory{n.stages, n.pods} {
+		if f := directories[id]; f != nil && f.record != nil {
 			f.record = f.record[:len(f.record)/2]
 		}
 	}
@@ -216,13 +216,13 @@ func (n *Node) wakeProbes() {
 	n.changed = make(chan struct{})
 }
 
-// folderOf is where the directory of a stage is.
-func (n *Node) folderOf(stage string) string {
+// directoryOf is where the directory of a stage is.
+func (n *Node) directoryOf(stage string) string {
 	return filepath.Join(n.kubelet, "plugins", pavv1.Driver, "stages", stage)
 }
 
 // volumeOf is where the volume of a stage is attached.
-func (n *Node) volumeOf(stage string) string { return filepath.Join(n.folderOf(stage), "client") }
+func (n *Node) volumeOf(stage string) string { return filepath.Join(n.directoryOf(stage), "client") }
 
 // below returns the paths of the places at and below a path.
 func (n *Node) below(path string) []string {

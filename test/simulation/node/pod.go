@@ -79,8 +79,8 @@ func (n *Node) pavOf(name string) (*directory, error) {
 		}
 		return nil, fmt.Errorf("%w at %q", errUnmounted, name)
 	}
-	for _, folders := range []map[string]*folder{n.stages, n.pods} {
-		if f := folders[name]; f != nil && f.pav != nil {
+	for _, directories := range []map[string]*stageDirectory{n.stages, n.pods} {
+		if f := directories[name]; f != nil && f.pav != nil {
 			return f.pav, nil
 		}
 	}

@@ -19,12 +19,12 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 }
 
 // publish returns the steps that give a pod at target the /pav of a directory.
-func (d *Directories) publish(all map[string]*folder, id, target string) []func() error {
+func (d *Directories) publish(all map[string]*stageDirectory, id, target string) []func() error {
 	n, done := d.agent.node, false
 	return []func() error{
 		func() error {
 			if done = n.isMounted(target); !done {
-				makeFolder(all, id).create()
+				makeDirectory(all, id).create()
 			}
 			return nil
 		},
@@ -82,8 +82,8 @@ func (d *Directories) unpublish(target string) []func() error {
 	n := d.agent.node
 	return []func() error{
 		func() error {
-			for _, folders := range []map[string]*folder{n.stages, n.pods} {
-				for _, f := range folders {
+			for _, directories := range []map[string]*stageDirectory{n.stages, n.pods} {
+				for _, f := range directories {
 					// What a pod has mounted over all of /pav takes away with itself what is mounted below it, from all pods.
 					if slices.Contains(n.users(f), target) && f.pav.covers > 0 {
 						f.pav.covers, f.pav.volume = 0, nil
@@ -103,7 +103,7 @@ func (d *Directories) unpublish(target string) []func() error {
 }
 
 // users returns where pods have the /pav of a directory, sorted.
-func (n *Node) users(f *folder) []string {
+func (n *Node) users(f *stageDirectory) []string {
 	if f == nil || f.pav == nil || !f.pav.mounted {
 		return nil
 	}
@@ -147,15 +147,15 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod pavdir.Pod,
 	pods := d.agent.node.pods
 	return d.agent.do(ctx, "PublishPod "+id+" "+target, append([]func() error{
 		func() error {
-			makeFolder(pods, id)
+			makeDirectory(pods, id)
 			return nil
 		},
-		func() error { return makeFolder(pods, id).recordPod(id, pod) },
+		func() error { return makeDirectory(pods, id).recordPod(id, pod) },
 	}, d.publish(pods, id, target)...)...)
 }
 
 // recordPod puts a pod on record, unless another one is.
-func (f *folder) recordPod(id string, pod pavdir.Pod) error {
+func (f *stageDirectory) recordPod(id string, pod pavdir.Pod) error {
 	found, err := decode[pavdir.Pod](f.record, id)
 	if err != nil {
 		return err

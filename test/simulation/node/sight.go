@@ -58,8 +58,8 @@ func (n *Node) Left() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var left []string
-	for kind, folders := range map[string]map[string]*folder{"stage": n.stages, "pod": n.pods} {
-		for id, f := range folders {
+	for kind, directories := range map[string]map[string]*stageDirectory{"stage": n.stages, "pod": n.pods} {
+		for id, f := range directories {
 			left = append(left, f.left(kind+" "+id)...)
 		}
 	}
@@ -77,7 +77,7 @@ func (n *Node) Left() []string {
 	return left
 }
 
-func (f *folder) left(of string) []string {
+func (f *stageDirectory) left(of string) []string {
 	left := []string{of}
 	if f.record != nil {
 		left = append(left, of+": record")

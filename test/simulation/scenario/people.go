@@ -215,15 +215,7 @@ func (a *Admins) reclaim(pv *corev1.PersistentVolume) {
 	case n == 3 && !a.Leaving:
 		a.adopt(pv)
 	case n == 4 && !a.Leaving && a.World.Rand.IntN(4) == 0:
-		a.force(pv)
-	}
-}
-
-// force takes a PersistentVolume away at once, with whatever holds it.
-func (a *Admins) force(pv *corev1.PersistentVolume) {
-	_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pv), nil, nil)
-	if left := world.Object[*corev1.PersistentVolume](a.World.Store, "", pv.Name); left != nil {
-		_ = world.Change(a.World.Store, people, left, func(p *corev1.PersistentVolume) { p.Finalizers = nil })
+		force(a.World.Store, pv, nil)
 	}
 }
 
@@ -240,11 +232,14 @@ func (a *Admins) remove(pod *corev1.Pod) {
 		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pod), nil, nil)
 	case n == 1 && pod.Labels[pavv1.StageLabel] != "":
 		a.World.Counts["workflow pods removed by force"]++
-		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(pod), nil, new(int64(0)))
-		if left := world.Object[*corev1.Pod](a.World.Store, pod.Namespace, pod.Name); left != nil && left.UID == pod.UID {
-			_ = world.Change(a.World.Store, people, left, func(p *corev1.Pod) { p.Finalizers = nil })
-		}
+		force(a.World.Store, pod, new(int64(0)))
 	}
+}
+
+// force removes an object at once, with whatever holds it.
+func force[T client.Object](store *world.Store, object T, grace *int64) {
+	_ = store.Delete(people, store.KeyOf(object), nil, grace)
+	_ = world.Change(store, people, object, func(o T) { o.SetFinalizers(nil) })
 }
 
 func (a *Admins) policy(pv *corev1.PersistentVolume, policy corev1.PersistentVolumeReclaimPolicy) {

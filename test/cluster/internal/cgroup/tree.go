@@ -30,14 +30,14 @@ func Path(cluster, node string) string { return filepath.Join(parent, cluster, n
 // Join moves the calling process into a node's directories, which it makes.
 func Join(hierarchies []Hierarchy, path string) error {
 	for _, hierarchy := range hierarchies {
-		folder := filepath.Join(hierarchy.Mountpoint, path)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		directory := filepath.Join(hierarchy.Mountpoint, path)
+		if err := os.MkdirAll(directory, 0o755); err != nil {
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
 		if err := prepare(hierarchy, path); err != nil {
 			return err
 		}
-		if err := write(filepath.Join(folder, "cgroup.procs"), "0"); err != nil {
+		if err := write(filepath.Join(directory, "cgroup.procs"), "0"); err != nil {
 			return err
 		}
 	}
@@ -51,11 +51,11 @@ func Settle(hierarchies []Hierarchy) error {
 		if !hierarchy.Unified {
 			continue
 		}
-		folder := filepath.Join(hierarchy.Mountpoint, leaf)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		directory := filepath.Join(hierarchy.Mountpoint, leaf)
+		if err := os.MkdirAll(directory, 0o755); err != nil {
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
-		if err := write(filepath.Join(folder, "cgroup.procs"), "0"); err != nil {
+		if err := write(filepath.Join(directory, "cgroup.procs"), "0"); err != nil {
 			return err
 		}
 		if err := delegate(hierarchy.Mountpoint); err != nil {
@@ -68,10 +68,10 @@ func Settle(hierarchies []Hierarchy) error {
 // prepare lets a new directory be used: version 2 wants controllers handed on from above, and
 // cpuset of version 1 starts without any processor.
 func prepare(hierarchy Hierarchy, path string) error {
-	folder := hierarchy.Mountpoint
+	directory := hierarchy.Mountpoint
 	for part := range strings.SplitSeq(path, "/") {
-		above := folder
-		folder = filepath.Join(folder, part)
+		above := directory
+		directory = filepath.Join(directory, part)
 		if hierarchy.Unified {
 			if err := delegate(above); err != nil {
 				return err
@@ -79,7 +79,7 @@ func prepare(hierarchy Hierarchy, path string) error {
 			continue
 		}
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
-			if err := inherit(above, folder, name); err != nil {
+			if err := inherit(above, directory, name); err != nil {
 				return err
 			}
 		}
@@ -87,13 +87,13 @@ func prepare(hierarchy Hierarchy, path string) error {
 	return nil
 }
 
-func delegate(folder string) error {
-	controllers, err := os.ReadFile(filepath.Join(folder, "cgroup.controllers"))
+func delegate(directory string) error {
+	controllers, err := os.ReadFile(filepath.Join(directory, "cgroup.controllers"))
 	if err != nil {
 		return fmt.Errorf("reading a cgroup's controllers: %w", err)
 	}
 	for controller := range strings.FieldsSeq(string(controllers)) {
-		if err := write(filepath.Join(folder, "cgroup.subtree_control"), "+"+controller); err != nil {
+		if err := write(filepath.Join(directory, "cgroup.subtree_control"), "+"+controller); err != nil {
 			return err
 		}
 	}
@@ -127,11 +127,11 @@ func Remove(ctx context.Context, path string) error {
 		return err
 	}
 	for _, hierarchy := range hierarchies {
-		folder := filepath.Join(hierarchy.Mountpoint, path)
+		directory := filepath.Join(hierarchy.Mountpoint, path)
 		// The kernel lets go of an ended process's cgroup a little after the process.
-		err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) { return removeOnce(folder) })
+		err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) { return removeOnce(directory) })
 		if err != nil {
-			return fmt.Errorf("removing the cgroup %q: %w", folder, err)
+			return fmt.Errorf("removing the cgroup %q: %w", directory, err)
 		}
 		if filepath.Dir(path) == parent {
 			// Another cluster may use it or be about to.
@@ -141,14 +141,14 @@ func Remove(ctx context.Context, path string) error {
 	return nil
 }
 
-func removeOnce(folder string) (bool, error) {
-	var folders []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+func removeOnce(directory string) (bool, error) {
+	var directories []string
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 			return nil
 		}
 		if err == nil && entry.IsDir() {
-			folders = append(folders, path)
+			directories = append(directories, path)
 		}
 		return err
 	})
@@ -156,11 +156,11 @@ func removeOnce(folder string) (bool, error) {
 		return false, fmt.Errorf("listing cgroups: %w", err)
 	}
 	done := true
-	for _, folder := range slices.Backward(folders) {
-		if err := killAll(folder); err != nil {
+	for _, directory := range slices.Backward(directories) {
+		if err := killAll(directory); err != nil {
 			return false, err
 		}
-		err := os.Remove(folder)
+		err := os.Remove(directory)
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
 			done = false
 			continue
@@ -173,8 +173,8 @@ func removeOnce(folder string) (bool, error) {
 }
 
 // killAll ends the processes of one directory. Only a node's processes can be in it.
-func killAll(folder string) error {
-	content, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+func killAll(directory string) error {
+	content, err := os.ReadFile(filepath.Join(directory, "cgroup.procs"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}

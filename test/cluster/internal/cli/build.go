@@ -29,12 +29,12 @@ func newBuild() *cobra.Command {
 			ctx, cancel := interruptible(called)
 			defer cancel()
 			start := time.Now()
-			folder, _, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
+			directory, _, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "the programs are ready after %.1f s\n", time.Since(start).Seconds())
-			_, err = fmt.Fprintln(called.OutOrStdout(), folder)
+			_, err = fmt.Fprintln(called.OutOrStdout(), directory)
 			return err
 		},
 	}
@@ -69,25 +69,25 @@ func build(ctx context.Context, selected compile.Selection, progress io.Writer) 
 		return "", nil, err
 	}
 	builder := compile.Builder{Source: filepath.Join(checkout, "test", "cluster"), Cache: cache, Progress: progress}
-	folder, err := builder.Build(ctx, selected)
+	directory, err := builder.Build(ctx, selected)
 	if err != nil {
 		return "", nil, err
 	}
-	images, err := makeImages(ctx, folder)
-	return folder, images, err
+	images, err := makeImages(ctx, directory)
+	return directory, images, err
 }
 
 // makeImages makes the images anew if they are missing. They lie beside the programs, since the
 // same things determine them.
-func makeImages(ctx context.Context, folder string) ([]string, error) {
-	pause, shell := filepath.Join(folder, "pause.image.tar"), filepath.Join(folder, "shell.image.tar")
+func makeImages(ctx context.Context, directory string) ([]string, error) {
+	pause, shell := filepath.Join(directory, "pause.image.tar"), filepath.Join(directory, "shell.image.tar")
 	if _, err := os.Stat(pause); err != nil {
-		single := image.Single(filepath.Join(folder, "pause"), "/pause")
+		single := image.Single(filepath.Join(directory, "pause"), "/pause")
 		if err := single.Write(pause, []string{config.PauseImage}); err != nil {
 			return nil, fmt.Errorf("making the pause image: %w", err)
 		}
 	}
-	tools := filepath.Join(folder, strings.ReplaceAll(path.Base(image.ToolsName), ":", "-")+".image.tar")
+	tools := filepath.Join(directory, strings.ReplaceAll(path.Base(image.ToolsName), ":", "-")+".image.tar")
 	for _, wanted := range []struct {
 		output, name string
 		make         func(context.Context) (image.Image, error)

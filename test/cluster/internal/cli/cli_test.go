@@ -55,12 +55,12 @@ func TestFirstProcessOfANodeIsNoCommandToCall(t *testing.T) {
 }
 
 func TestImageIsMade(t *testing.T) {
-	folder := t.TempDir()
-	binary := filepath.Join(folder, "program")
+	directory := t.TempDir()
+	binary := filepath.Join(directory, "program")
 	if err := os.WriteFile(binary, []byte("binary"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	output := filepath.Join(folder, "image.tar")
+	output := filepath.Join(directory, "image.tar")
 	if err := call(t, "image", "--ref", "localhost/pav:dev", "--binary", binary, output); err != nil {
 		t.Fatal(err)
 	}

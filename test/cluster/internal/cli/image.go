@@ -76,7 +76,7 @@ func newSuiteImages() *cobra.Command {
 		RunE: func(called *cobra.Command, arguments []string) error {
 			ctx, cancel := interruptible(called)
 			defer cancel()
-			folder, _, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl(), Agnhost: true}, os.Stderr)
+			directory, _, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl(), Agnhost: true}, os.Stderr)
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func newSuiteImages() *cobra.Command {
 				names []string
 				make  func() (image.Image, error)
 			}{
-				{[]string{image.AgnhostName}, func() (image.Image, error) { return image.Agnhost(ctx, filepath.Join(folder, "agnhost")) }},
+				{[]string{image.AgnhostName}, func() (image.Image, error) { return image.Agnhost(ctx, filepath.Join(directory, "agnhost")) }},
 				{[]string{image.GNUName}, func() (image.Image, error) { return image.GNU(ctx, os.Stderr) }},
 				{image.SuiteShellNames, func() (image.Image, error) { return image.Shell(ctx) }},
 			} {

@@ -20,10 +20,10 @@ func newSSHD() *cobra.Command {
 	command := &cobra.Command{
 		Use: sshd.Subcommand, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(called *cobra.Command, _ []string) error {
-			if err := sshd.WriteTools(sshd.ToolsFolder); err != nil {
+			if err := sshd.WriteTools(sshd.ToolsDirectory); err != nil {
 				return err
 			}
-			server, err := sshd.New(key, sshd.WithTools(os.Environ(), sshd.ToolsFolder))
+			server, err := sshd.New(key, sshd.WithTools(os.Environ(), sshd.ToolsDirectory))
 			if err != nil {
 				return err
 			}

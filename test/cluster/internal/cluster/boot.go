@@ -33,8 +33,8 @@ const tooManyStarts = 6
 // launch starts a node without any component.
 func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity, error) {
 	files := node.Files()
-	for _, folder := range []string{files.Disk(), filepath.Dir(files.Log("init")), c.State.Shared()} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+	for _, directory := range []string{files.Disk(), filepath.Dir(files.Log("init")), c.State.Shared()} {
+		if err := os.MkdirAll(directory, 0o755); err != nil {
 			return process.Identity{}, fmt.Errorf("making the directories of %s: %w", node.Name(), err)
 		}
 	}
@@ -74,7 +74,7 @@ func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 	maps.Copy(files, node.Replaced())
 	return machine.Spec{
 		Hostname: node.Name(), Cgroup: c.cgroupPath(node.Name()), Hierarchies: hierarchies,
-		Disk: node.Files().Disk(), Keep: []string{c.State.Folder, node.Bin},
+		Disk: node.Files().Disk(), Keep: []string{c.State.Directory, node.Bin},
 		Shared: c.State.Shared(), Files: files,
 		Bridge: config.Bridge, Address: fmt.Sprintf("%s/%d", node.Address(), config.PrefixLength),
 		Hardware: fmt.Sprintf("0a:58:0a:58:00:%02x", node.Index),
@@ -84,8 +84,8 @@ func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 // writeIdentity gives a node an identifier of its own and, unless it has kept one, one of this boot, which
 // within a real machine come from the machine and its kernel. It returns the files by what they stand in for.
 func writeIdentity(node config.Node) (map[string]string, error) {
-	folder := node.Files().Folder
-	boot, id := filepath.Join(folder, bootFile), filepath.Join(folder, "machine-id")
+	directory := node.Files().Directory
+	boot, id := filepath.Join(directory, bootFile), filepath.Join(directory, "machine-id")
 	if _, err := os.Stat(boot); errors.Is(err, os.ErrNotExist) {
 		if err := process.WriteFile(boot, []byte(formatUUID(newUUID())+"\n"), 0o444); err != nil {
 			return nil, err

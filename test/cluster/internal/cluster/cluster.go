@@ -80,7 +80,7 @@ func (c Cluster) load() (record, error) {
 // remains reports whether the state directory is that of a cluster. Usually the record tells; but somebody
 // may have removed it along with only a part of the rest, which running nodes even write anew.
 func (c Cluster) remains() (bool, error) {
-	entries, err := os.ReadDir(c.State.Folder)
+	entries, err := os.ReadDir(c.State.Directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("looking at the state directory: %w", err)
 	}
@@ -92,7 +92,7 @@ func (c Cluster) remains() (bool, error) {
 		ours := []string{"nodes", filepath.Base(c.State.PKI()), filepath.Base(c.State.Shared())}
 		unknown = unknown || !slices.Contains(ours, entry.Name())
 	}
-	nodes, err := filepath.Glob(filepath.Join(c.State.Node("node[1-9]").Folder, "disk"))
+	nodes, err := filepath.Glob(filepath.Join(c.State.Node("node[1-9]").Directory, "disk"))
 	if err != nil {
 		return false, fmt.Errorf("listing nodes: %w", err)
 	}

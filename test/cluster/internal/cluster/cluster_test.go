@@ -14,10 +14,10 @@ import (
 
 func temporary(t *testing.T) Cluster {
 	t.Helper()
-	return Cluster{State: paths.State{Folder: filepath.Join(t.TempDir(), "state")}, Cache: t.TempDir(), Progress: io.Discard}
+	return Cluster{State: paths.State{Directory: filepath.Join(t.TempDir(), "state")}, Cache: t.TempDir(), Progress: io.Discard}
 }
 
-func TestStateFolderIsClaimedOnlyIfItIsOurs(t *testing.T) {
+func TestStateDirectoryIsClaimedOnlyIfItIsOurs(t *testing.T) {
 	for name, test := range map[string]struct {
 		files   []string
 		refused bool
@@ -35,7 +35,7 @@ func TestStateFolderIsClaimedOnlyIfItIsOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := temporary(t)
 			for _, file := range test.files {
-				path := filepath.Join(cluster.State.Folder, file)
+				path := filepath.Join(cluster.State.Directory, file)
 				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +57,7 @@ func TestUpRefusesImpossibleSizesBeforeAnythingElse(t *testing.T) {
 		if err := cluster.Up(t.Context(), Options{Nodes: nodes}); err == nil {
 			t.Errorf("%d nodes are accepted", nodes)
 		}
-		if _, err := os.Stat(cluster.State.Folder); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(cluster.State.Directory); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%d nodes: something was made", nodes)
 		}
 	}
@@ -76,14 +76,14 @@ func TestWithoutAClusterNodesAreUnknownAndTheStatusSaysSo(t *testing.T) {
 
 func TestRecordedNodesAreKnown(t *testing.T) {
 	cluster := temporary(t)
-	if err := os.MkdirAll(cluster.State.Folder, 0o755); err != nil {
+	if err := os.MkdirAll(cluster.State.Directory, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.save(record{Phase: running, Nodes: 2, Bin: "/bin-folder"}); err != nil {
+	if err := cluster.save(record{Phase: running, Nodes: 2, Bin: "/bin-directory"}); err != nil {
 		t.Fatal(err)
 	}
 	node, err := cluster.node("node2")
-	if err != nil || node.Index != 2 || node.Bin != "/bin-folder" {
+	if err != nil || node.Index != 2 || node.Bin != "/bin-directory" {
 		t.Errorf("got %+v, %v", node, err)
 	}
 	if _, err := cluster.node("node3"); err == nil {
@@ -102,11 +102,11 @@ func TestCommandsGetOurProgramsAndNoProxies(t *testing.T) {
 	got := environment([]string{
 		"PATH=/caller", "KUBECONFIG=/caller", "https_proxy=x", "HTTP_PROXY=x", "NO_PROXY=x", "HOME=/home", "EMPTY=",
 		"PAV_CLUSTER_SSH_KEY=/caller",
-	}, "/bin-folder", map[string]string{"KUBECONFIG": "/admin", SSHKeyVariable: "/key"})
+	}, "/bin-directory", map[string]string{"KUBECONFIG": "/admin", SSHKeyVariable: "/key"})
 	slices.Sort(got)
 	want := []string{
 		"EMPTY=", "HOME=/home", "KUBECONFIG=/admin",
-		"PATH=/bin-folder:/caller:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH=/bin-directory:/caller:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"PAV_CLUSTER_SSH_KEY=/key",
 	}
 	if !slices.Equal(got, want) {

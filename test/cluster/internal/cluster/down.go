@@ -24,14 +24,14 @@ func (c Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	// The directories are what counts, as the record of a half-made cluster may be wrong.
-	folders, err := filepath.Glob(c.State.Node("*").Folder)
+	directories, err := filepath.Glob(c.State.Node("*").Directory)
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	if remains {
 		// The first node goes last, so that the others lose nothing but themselves.
-		for _, folder := range slices.Backward(folders) {
-			if err := c.halt(ctx, filepath.Base(folder)); err != nil {
+		for _, directory := range slices.Backward(directories) {
+			if err := c.halt(ctx, filepath.Base(directory)); err != nil {
 				return err
 			}
 		}
@@ -44,10 +44,10 @@ func (c Cluster) Down(ctx context.Context) error {
 		return nil
 	}
 	// What nodes that ended on their own attached to shared files is found only now.
-	if err := detach(ctx, loop.Place{Folder: c.State.Shared()}, nil); err != nil {
+	if err := detach(ctx, loop.Place{Directory: c.State.Shared()}, nil); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(c.State.Folder); err != nil {
+	if err := os.RemoveAll(c.State.Directory); err != nil {
 		return fmt.Errorf("removing the state directory: %w", err)
 	}
 	return nil
@@ -60,7 +60,7 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 	if err != nil && !errors.Is(err, process.ErrGone) {
 		return err
 	}
-	place := loop.Place{Folder: files.Disk()}
+	place := loop.Place{Directory: files.Disk()}
 	var before []loop.Device
 	if err == nil && first.Running() {
 		if place.Filesystems, before, err = kill(ctx, first); err != nil {
@@ -104,7 +104,7 @@ func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
 	if err != nil {
 		return err
 	}
-	owned, err := place.Owned(after, loop.Vanished(before, after, append(machine.Folders(), machine.SharedFolder)))
+	owned, err := place.Owned(after, loop.Vanished(before, after, append(machine.Directories(), machine.SharedDirectory)))
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c Cluster) detachShared(ctx context.Context, before []loop.Device) error {
 	if err != nil {
 		return err
 	}
-	owned, err := loop.Place{Folder: c.State.Shared()}.Owned(loop.Moved(before, after), nil)
+	owned, err := loop.Place{Directory: c.State.Shared()}.Owned(loop.Moved(before, after), nil)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c Cluster) StartNode(ctx context.Context, name string) error {
 		if err := c.halt(ctx, node.Name()); err != nil {
 			return err
 		}
-		if err := os.Remove(filepath.Join(node.Files().Folder, bootFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(node.Files().Directory, bootFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("giving %s a new boot identifier: %w", node.Name(), err)
 		}
 		return c.startNode(ctx, node)

@@ -139,7 +139,7 @@ func connectable(ctx context.Context, pid int, socket string) bool {
 
 // bootID is the identifier of a node's current or last start.
 func bootID(node config.Node) (string, error) {
-	content, err := os.ReadFile(filepath.Join(node.Files().Folder, bootFile))
+	content, err := os.ReadFile(filepath.Join(node.Files().Directory, bootFile))
 	if err != nil {
 		return "", fmt.Errorf("reading the boot identifier of %s: %w", node.Name(), err)
 	}

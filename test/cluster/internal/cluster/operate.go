@@ -115,9 +115,9 @@ func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, 
 		return prepared, first.PID, []namespace.Kind{namespace.Network}, nil
 	}
 	prepared.Dir = "/"
-	if folder, err := os.Getwd(); err == nil {
-		if info, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", first.PID, folder)); err == nil && info.IsDir() {
-			prepared.Dir = folder
+	if directory, err := os.Getwd(); err == nil {
+		if info, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", first.PID, directory)); err == nil && info.IsDir() {
+			prepared.Dir = directory
 		}
 	}
 	return prepared, first.PID, namespace.All, nil

@@ -55,7 +55,7 @@ type ComponentStatus struct {
 // Status looks at a cluster. It is no error if there is none.
 func (c Cluster) Status(ctx context.Context) (Status, error) {
 	status := Status{
-		Phase: "none", State: c.State.Folder, Kubeconfig: c.State.AdminKubeconfig(),
+		Phase: "none", State: c.State.Directory, Kubeconfig: c.State.AdminKubeconfig(),
 		Server: config.Server(), SSHKey: c.sshKey(), Shared: c.State.Shared(), Nodes: []NodeStatus{},
 	}
 	r, err := c.load()

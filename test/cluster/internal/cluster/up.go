@@ -82,12 +82,12 @@ func (c Cluster) claim() error {
 	if err != nil || remains {
 		return err
 	}
-	entries, err := os.ReadDir(c.State.Folder)
+	entries, err := os.ReadDir(c.State.Directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("looking at the state directory: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("the state directory %q has files that are not of a cluster", c.State.Folder)
+		return fmt.Errorf("the state directory %q has files that are not of a cluster", c.State.Directory)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (c Cluster) bringUp(ctx context.Context, options Options) error {
 		return err
 	}
 	r := record{Phase: starting, Nodes: options.Nodes, Bin: options.Bin, Started: time.Now()}
-	if err := os.MkdirAll(c.State.Folder, 0o755); err != nil {
+	if err := os.MkdirAll(c.State.Directory, 0o755); err != nil {
 		return fmt.Errorf("making the state directory: %w", err)
 	}
 	if err := c.save(r); err != nil {

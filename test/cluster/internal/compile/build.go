@@ -28,7 +28,7 @@ type Builder struct {
 
 // Directory returns the directory that the programs are compiled into. Its name changes with everything
 // that determines them: the pinned modules, the recipes, the pause program and the Go version.
-func (b Builder) Folder(ctx context.Context) (string, error) {
+func (b Builder) Directory(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	for _, file := range []string{
 		kubernetesModule + "/go.mod", kubernetesModule + "/go.sum",
@@ -56,11 +56,11 @@ func (b Builder) Folder(ctx context.Context) (string, error) {
 // Build compiles what is missing of the selected programs and returns the directory that they are in.
 // Two builds at once wait for each other, and an interrupted one leaves no half-written program.
 func (b Builder) Build(ctx context.Context, selected Selection) (string, error) {
-	folder, err := b.Folder(ctx)
+	directory, err := b.Directory(ctx)
 	if err != nil {
 		return "", err
 	}
-	lock, err := process.Lock(ctx, filepath.Join(b.Cache, "locks", filepath.Base(folder)), func() {
+	lock, err := process.Lock(ctx, filepath.Join(b.Cache, "locks", filepath.Base(directory)), func() {
 		b.tellf("waiting for another build of the same programs")
 	})
 	if err != nil {
@@ -68,22 +68,22 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 	}
 	defer func() { _ = lock.Close() }()
 
-	missing := Missing(folder, Plan(selected))
+	missing := Missing(directory, Plan(selected))
 	if len(missing) == 0 {
-		return folder, nil
+		return directory, nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return "", fmt.Errorf("making the directory of programs: %w", err)
 	}
 	for i, program := range missing {
 		b.tellf("[%2d/%d] compiling %s", i+1, len(missing), program.Name)
 		start := time.Now()
-		if err := b.compile(ctx, folder, program); err != nil {
+		if err := b.compile(ctx, directory, program); err != nil {
 			return "", err
 		}
 		b.tellf("[%2d/%d] compiled %s in %.1f s", i+1, len(missing), program.Name, time.Since(start).Seconds())
 	}
-	return folder, nil
+	return directory, nil
 }
 
 // tellf writes a line of progress. One that nobody can receive is no reason to stop.
@@ -92,19 +92,19 @@ func (b Builder) tellf(format string, arguments ...any) {
 }
 
 // Missing returns those of the programs that a directory does not have.
-func Missing(folder string, programs []Program) []Program {
+func Missing(directory string, programs []Program) []Program {
 	var missing []Program
 	for _, program := range programs {
-		if _, err := os.Stat(filepath.Join(folder, program.Name)); err != nil {
+		if _, err := os.Stat(filepath.Join(directory, program.Name)); err != nil {
 			missing = append(missing, program)
 		}
 	}
 	return missing
 }
 
-func (b Builder) compile(ctx context.Context, folder string, program Program) error {
+func (b Builder) compile(ctx context.Context, directory string, program Program) error {
 	// The hidden name is never in the way of another program, and the next build overwrites it.
-	temporary := filepath.Join(folder, "."+program.Name+".partial")
+	temporary := filepath.Join(directory, "."+program.Name+".partial")
 	command := exec.CommandContext(ctx, "go", program.arguments(temporary)...)
 	command.Dir = filepath.Join(b.Source, program.Module)
 	command.Env = append(os.Environ(), program.environment()...)
@@ -114,7 +114,7 @@ func (b Builder) compile(ctx context.Context, folder string, program Program) er
 		}
 		return fmt.Errorf("compiling %s: %w\n%s", program.Name, err, lastLines(string(output), 30))
 	}
-	if err := os.Rename(temporary, filepath.Join(folder, program.Name)); err != nil {
+	if err := os.Rename(temporary, filepath.Join(directory, program.Name)); err != nil {
 		return fmt.Errorf("putting %s in place: %w", program.Name, err)
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestArgumentsOfKubernetesProgramsNameTheVersion(t *testing.T) {
 	}
 }
 
-func TestFolderChangesWithTheModules(t *testing.T) {
+func TestDirectoryChangesWithTheModules(t *testing.T) {
 	source := t.TempDir()
 	builder := Builder{Source: source, Cache: "/cache"}
 	write := func(name, content string) {
@@ -92,31 +92,31 @@ func TestFolderChangesWithTheModules(t *testing.T) {
 		write(module+"/go.sum", "")
 	}
 	write("pause/main.go", "package main\n")
-	first, err := builder.Folder(t.Context())
+	first, err := builder.Directory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := builder.Folder(t.Context())
+	again, err := builder.Directory(t.Context())
 	if err != nil || again != first {
 		t.Errorf("got %q, %v; want %q again", again, err, first)
 	}
 	write(containerdModule+"/go.sum", "changed")
-	changed, err := builder.Folder(t.Context())
+	changed, err := builder.Directory(t.Context())
 	if err != nil || changed == first {
 		t.Errorf("got %q, %v; want another directory", changed, err)
 	}
 }
 
 func TestMissingNamesProgramsThatAreNotThere(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "etcd"), nil, 0o755); err != nil {
+	directory := t.TempDir()
+	if err := os.WriteFile(filepath.Join(directory, "etcd"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	// A partial file must not count: its build was interrupted.
-	if err := os.WriteFile(filepath.Join(folder, ".runc.partial"), nil, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, ".runc.partial"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	missing := Missing(folder, []Program{{Name: "etcd"}, {Name: "runc"}})
+	missing := Missing(directory, []Program{{Name: "etcd"}, {Name: "runc"}})
 	if len(missing) != 1 || missing[0].Name != "runc" {
 		t.Errorf("got %v, want runc", missing)
 	}

@@ -15,7 +15,7 @@ import (
 func nodes() []Node {
 	var nodes []Node
 	for index := 1; index <= MaxNodes; index++ {
-		nodes = append(nodes, Node{Index: index, Bin: "/bin-folder", State: paths.State{Folder: "/state"}})
+		nodes = append(nodes, Node{Index: index, Bin: "/bin-directory", State: paths.State{Directory: "/state"}})
 	}
 	return nodes
 }
@@ -47,7 +47,7 @@ func TestComponentsStartOurProgramsWithNothingOfTheCallersEnvironment(t *testing
 	t.Setenv("HTTPS_PROXY", "http://proxy.example")
 	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Proxy, Containerd, Kubelet, SSHD} {
 		component := nodes()[0].Component(name)
-		program := "/bin-folder/" + name
+		program := "/bin-directory/" + name
 		if name == SSHD {
 			program = "/proc/1/exe"
 		}
@@ -64,7 +64,7 @@ func TestComponentsStartOurProgramsWithNothingOfTheCallersEnvironment(t *testing
 }
 
 func TestWrittenFilesAreWhatCommandLinesAndMountsName(t *testing.T) {
-	node := Node{Index: 2, Bin: "/bin-folder", State: paths.State{Folder: t.TempDir()}}
+	node := Node{Index: 2, Bin: "/bin-directory", State: paths.State{Directory: t.TempDir()}}
 	if err := node.Write(); err != nil {
 		t.Fatal(err)
 	}

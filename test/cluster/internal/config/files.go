@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	kubeletFile    = "kubelet.json"
-	proxyFile      = "kube-proxy.json"
-	containerdFile = "containerd.toml"
-	networkFolder  = "cni"
+	kubeletFile      = "kubelet.json"
+	proxyFile        = "kube-proxy.json"
+	containerdFile   = "containerd.toml"
+	networkDirectory = "cni"
 )
 
 // kernelSettings are values that kubelet insists on, by files of /proc/sys. A node gets to see them
@@ -40,7 +40,7 @@ func (n Node) Write() error {
 	}
 	for name, content := range map[string]object{
 		kubeletFile: n.kubeletConfig(), proxyFile: n.proxyConfig(),
-		filepath.Join(networkFolder, "10-pav.conflist"): n.networkConfig(),
+		filepath.Join(networkDirectory, "10-pav.conflist"): n.networkConfig(),
 	} {
 		encoded, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {
@@ -203,5 +203,5 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 BinaryName = %q
 SystemdCgroup = false
-`, ContainerdSocket, PauseImage, n.Bin, n.file(networkFolder), n.program("runc"))
+`, ContainerdSocket, PauseImage, n.Bin, n.file(networkDirectory), n.program("runc"))
 }

@@ -46,7 +46,7 @@ var testNeeds = []need{
 }
 
 // directories hold programs also where the caller's PATH leaves out those of the administrator.
-var folders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+var directories = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
@@ -58,8 +58,8 @@ func missing(needs []need, exists func(path string) bool) []string {
 	var packages []string
 	for _, need := range needs {
 		found := need.file != "" && exists(need.file)
-		for _, folder := range folders {
-			found = found || need.program != "" && exists(folder+"/"+need.program)
+		for _, directory := range directories {
+			found = found || need.program != "" && exists(directory+"/"+need.program)
 		}
 		if !found {
 			packages = append(packages, need.pkg)
@@ -70,12 +70,12 @@ func missing(needs []need, exists func(path string) bool) []string {
 
 // Find returns the path of a program of the machine.
 func Find(program string) (string, error) {
-	for _, folder := range folders {
-		if exists(folder + "/" + program) {
-			return folder + "/" + program, nil
+	for _, directory := range directories {
+		if exists(directory + "/" + program) {
+			return directory + "/" + program, nil
 		}
 	}
-	return "", fmt.Errorf("no program %q in %s", program, strings.Join(folders, ", "))
+	return "", fmt.Errorf("no program %q in %s", program, strings.Join(directories, ", "))
 }
 
 // Ensure installs what is missing, or says what is missing and how to install it.

@@ -52,12 +52,12 @@ func (i Image) Write(output string, names []string) error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "pav-cluster-image-")
+	directory, err := os.MkdirTemp("", "pav-cluster-image-")
 	if err != nil {
 		return fmt.Errorf("making a temporary directory: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(folder) }() // its content has been used or is of no use
-	index, err := layout.Write(folder, empty.Index)
+	defer func() { _ = os.RemoveAll(directory) }() // its content has been used or is of no use
+	index, err := layout.Write(directory, empty.Index)
 	if err != nil {
 		return fmt.Errorf("starting an image layout: %w", err)
 	}
@@ -67,7 +67,7 @@ func (i Image) Write(output string, names []string) error {
 			return fmt.Errorf("writing the image %q: %w", name, err)
 		}
 	}
-	return pack(folder, output)
+	return pack(directory, output)
 }
 
 func (i Image) build() (v1.Image, error) {
@@ -143,7 +143,7 @@ func add(archive *tar.Writer, entry Entry) error {
 }
 
 // pack makes one file of an image layout.
-func pack(folder, output string) error {
+func pack(directory, output string) error {
 	temporary := output + ".partial"
 	file, err := os.Create(temporary)
 	if err != nil {
@@ -153,7 +153,7 @@ func pack(folder, output string) error {
 	defer func() { _ = os.Remove(temporary) }()
 	defer func() { _ = file.Close() }()
 	archive := tar.NewWriter(file)
-	if err := archive.AddFS(os.DirFS(folder)); err != nil {
+	if err := archive.AddFS(os.DirFS(directory)); err != nil {
 		return fmt.Errorf("writing an image: %w", err)
 	}
 	if err := errors.Join(archive.Close(), file.Close()); err != nil {

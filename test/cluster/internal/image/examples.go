@@ -42,7 +42,7 @@ func fromPackages(ctx context.Context, progress io.Writer, packages []string) (I
 	}
 	entries := []Entry{
 		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-		{Path: "etc", Mode: folderMode},
+		{Path: "etc", Mode: directoryMode},
 		{Path: "etc/passwd", Mode: 0o644, Content: "root:x:0:0:root:/root:/bin/sh\n"},
 		{Path: "etc/group", Mode: 0o644, Content: "root:x:0:\n"},
 	}
@@ -68,9 +68,9 @@ func fromPackages(ctx context.Context, progress io.Writer, packages []string) (I
 func needed(files []string) []string {
 	var found []string
 	for _, file := range files {
-		for _, folder := range []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/etc/", "/usr/lib/python3"} {
+		for _, directory := range []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/etc/", "/usr/lib/python3"} {
 			info, err := os.Stat(file)
-			if strings.HasPrefix(file, folder) && err == nil && info.Mode().IsRegular() {
+			if strings.HasPrefix(file, directory) && err == nil && info.Mode().IsRegular() {
 				found = append(found, file)
 			}
 		}

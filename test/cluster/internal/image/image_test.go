@@ -90,7 +90,7 @@ func TestSingleImageHasOneProgram(t *testing.T) {
 	}
 }
 
-func TestShellImageHasCommandsUsersAndAFolderForTemporaryFiles(t *testing.T) {
+func TestShellImageHasCommandsUsersAndADirectoryForTemporaryFiles(t *testing.T) {
 	path := program(t)
 	content, err := layer(shell(path, path, []string{"sh", "busybox", "ls"}).Entries)
 	if err != nil {
@@ -116,14 +116,14 @@ func TestShellImageHasCommandsUsersAndAFolderForTemporaryFiles(t *testing.T) {
 	}
 }
 
-func TestToolsComeWithTheirLibrariesAndFolders(t *testing.T) {
+func TestToolsComeWithTheirLibrariesAndDirectories(t *testing.T) {
 	const listed = "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld.so.2 (0x3)\n\tlibx.so => /usr/lib/x/libx.so (0x4)\n"
 	want := []string{"/lib/libc.so.6", "/lib64/ld.so.2", "/usr/lib/x/libx.so"}
 	if got := paths(listed); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	var names []string
-	for _, entry := range withFiles([]Entry{{Path: "usr", Mode: folderMode}}, append(want, want...)) {
+	for _, entry := range withFiles([]Entry{{Path: "usr", Mode: directoryMode}}, append(want, want...)) {
 		names = append(names, entry.Path)
 	}
 	wantNames := []string{"usr", "lib", "lib/libc.so.6", "lib64", "lib64/ld.so.2", "usr/lib", "usr/lib/x", "usr/lib/x/libx.so"}

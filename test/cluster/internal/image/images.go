@@ -18,7 +18,7 @@ const ShellName = "docker.io/library/busybox:1.37.0"
 // Nonroot is the user of the shell image for pods that must not run as root.
 const Nonroot = 65532
 
-const folderMode = fs.ModeDir | 0o755
+const directoryMode = fs.ModeDir | 0o755
 
 // Single is an image of one static program on an otherwise empty file system.
 func Single(binary, entrypoint string) Image {
@@ -49,16 +49,16 @@ func Shell(ctx context.Context) (Image, error) {
 
 func shell(busybox, bash string, commands []string) Image {
 	entries := []Entry{
-		{Path: "bin", Mode: folderMode},
-		{Path: "etc", Mode: folderMode},
-		{Path: "home", Mode: folderMode},
+		{Path: "bin", Mode: directoryMode},
+		{Path: "etc", Mode: directoryMode},
+		{Path: "home", Mode: directoryMode},
 		{Path: "home/nonroot", Mode: fs.ModeDir | 0o700, Owner: Nonroot},
 		{Path: "root", Mode: fs.ModeDir | 0o700},
 		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-		{Path: "usr", Mode: folderMode},
-		{Path: "usr/bin", Mode: folderMode},
+		{Path: "usr", Mode: directoryMode},
+		{Path: "usr/bin", Mode: directoryMode},
 		{Path: "usr/bin/env", Link: "/bin/busybox"},
-		{Path: "var", Mode: folderMode},
+		{Path: "var", Mode: directoryMode},
 		{Path: "var/tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		{Path: "etc/passwd", Mode: 0o644, Content: fmt.Sprintf("root:x:0:0:root:/root:/bin/sh\n"+
 			"nobody:x:65534:65534:nobody:/:/bin/false\nnonroot:x:%d:%d:nonroot:/home/nonroot:/bin/sh\n", Nonroot, Nonroot)},

@@ -25,7 +25,7 @@ func Tools(ctx context.Context) (Image, error) {
 		return Image{}, err
 	}
 	// This directory comes first in the PATH of the image, before the commands of busybox.
-	entries := []Entry{{Path: "usr/local", Mode: folderMode}, {Path: "usr/local/bin", Mode: folderMode}}
+	entries := []Entry{{Path: "usr/local", Mode: directoryMode}, {Path: "usr/local/bin", Mode: directoryMode}}
 	var libraries []string
 	for _, tool := range tools {
 		program, err := debian.Find(tool)
@@ -63,21 +63,21 @@ func withFiles(entries []Entry, files []string) []Entry {
 	for _, entry := range entries {
 		have[entry.Path] = true
 	}
-	var addFolder func(folder string)
-	addFolder = func(folder string) {
-		if have[folder] {
+	var addDirectory func(directory string)
+	addDirectory = func(directory string) {
+		if have[directory] {
 			return
 		}
-		addFolder(path.Dir(folder))
-		have[folder] = true
-		entries = append(entries, Entry{Path: folder, Mode: folderMode})
+		addDirectory(path.Dir(directory))
+		have[directory] = true
+		entries = append(entries, Entry{Path: directory, Mode: directoryMode})
 	}
 	for _, file := range files {
 		name := strings.TrimPrefix(file, "/")
 		if have[name] {
 			continue
 		}
-		addFolder(path.Dir(name))
+		addDirectory(path.Dir(name))
 		have[name] = true
 		entries = append(entries, Entry{Path: name, Mode: fs.FileMode(0o755), Source: file})
 	}

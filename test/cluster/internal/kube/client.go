@@ -30,12 +30,12 @@ type Client struct {
 
 // New returns a client with the administrator's certificate. The server is a URL with an address
 // in numbers; pid is a process in whose network namespace it is reachable.
-func New(folder, server string, pid int) (*Client, error) {
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, pki.Admin+".crt"), filepath.Join(folder, pki.Admin+".key"))
+func New(directory, server string, pid int) (*Client, error) {
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(directory, pki.Admin+".crt"), filepath.Join(directory, pki.Admin+".key"))
 	if err != nil {
 		return nil, fmt.Errorf("loading the administrator's certificate: %w", err)
 	}
-	authority, err := os.ReadFile(filepath.Join(folder, pki.AuthorityFile))
+	authority, err := os.ReadFile(filepath.Join(directory, pki.AuthorityFile))
 	if err != nil {
 		return nil, fmt.Errorf("loading the authority's certificate: %w", err)
 	}

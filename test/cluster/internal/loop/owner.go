@@ -16,7 +16,7 @@ import (
 // Place is what belongs to a node or cluster, for deciding whose a loop device is.
 type Place struct {
 	// Directory is searched for backing files.
-	Folder string
+	Directory string
 	// Filesystems are those that exist in the node only, such as memory-backed ones of its pods.
 	Filesystems []uint64
 }
@@ -36,13 +36,13 @@ func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
 	for _, device := range devices {
 		wanted[file{device.Filesystem, device.Inode}] = true
 	}
-	found, err := search(p.Folder, wanted)
+	found, err := search(p.Directory, wanted)
 	if err != nil {
 		return nil, err
 	}
 	return owned(devices, func(device Device) bool {
 		return found[file{device.Filesystem, device.Inode}] ||
-			slices.Contains(p.Filesystems, device.Filesystem) || below(device.Path, p.Folder) ||
+			slices.Contains(p.Filesystems, device.Filesystem) || below(device.Path, p.Directory) ||
 			slices.Contains(vanished, device)
 	}), nil
 }
@@ -69,13 +69,13 @@ func owned(devices []Device, direct func(Device) bool) []Device {
 // at the devices. No search can find such a file; but the kernel tells its path from the root of the
 // namespace as long as it is mounted there, and from the root of the mount afterwards. So the directory
 // that it was mounted at is missing from the second path.
-func Vanished(before, after []Device, folders []string) []Device {
+func Vanished(before, after []Device, directories []string) []Device {
 	var vanished []Device
 	for _, now := range after {
 		for _, then := range before {
 			same := then
 			same.Path = now.Path
-			moved := slices.ContainsFunc(folders, func(folder string) bool { return then.Path == folder+now.Path })
+			moved := slices.ContainsFunc(directories, func(directory string) bool { return then.Path == directory+now.Path })
 			if same == now && moved && strings.HasSuffix(now.Path, deleted) {
 				vanished = append(vanished, now)
 			}
@@ -104,14 +104,14 @@ func Moved(before, after []Device) []Device {
 const deleted = " (deleted)"
 
 // below reports whether the kernel's text for a backing file names one in the directory.
-func below(path, folder string) bool {
-	return folder != "" && strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+func below(path, directory string) bool {
+	return directory != "" && strings.HasPrefix(path, strings.TrimSuffix(directory, "/")+"/")
 }
 
 // search returns those of the wanted files that lie in the directory.
-func search(folder string, wanted map[file]bool) (map[file]bool, error) {
+func search(directory string, wanted map[file]bool) (map[file]bool, error) {
 	found := map[file]bool{}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}

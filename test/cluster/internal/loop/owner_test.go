@@ -18,7 +18,7 @@ func numbers(devices []Device) []int {
 }
 
 func TestOwnedTellsDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
-	folder, elsewhere := t.TempDir(), t.TempDir()
+	directory, elsewhere := t.TempDir(), t.TempDir()
 	device := func(number int, path string) Device {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -36,14 +36,14 @@ func TestOwnedTellsDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
 	}
 	devices := []Device{
 		device(0, filepath.Join(elsewhere, "volume")),
-		device(1, filepath.Join(folder, "deep", "volume")),
+		device(1, filepath.Join(directory, "deep", "volume")),
 		{Number: 2, Filesystem: 6, Inode: 94, Backing: unix.Mkdev(major, 1)},
 		{Number: 3, Filesystem: 6, Inode: 95, Backing: unix.Mkdev(major, 2)},
 		{Number: 4, Filesystem: 6, Inode: 93, Backing: unix.Mkdev(major, 0)},
 		{Number: 5, Filesystem: 77, Inode: 2},
 		{Number: 6, Filesystem: 78, Inode: 2},
 	}
-	owned, err := Place{Folder: folder, Filesystems: []uint64{77}}.Owned(devices, devices[6:])
+	owned, err := Place{Directory: directory, Filesystems: []uint64{77}}.Owned(devices, devices[6:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestOwnedTellsDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
 	}
 }
 
-func TestOwnedIsEmptyWithoutAFolder(t *testing.T) {
-	owned, err := Place{Folder: filepath.Join(t.TempDir(), "gone")}.Owned([]Device{{Number: 1, Inode: 5}}, nil)
+func TestOwnedIsEmptyWithoutADirectory(t *testing.T) {
+	owned, err := Place{Directory: filepath.Join(t.TempDir(), "gone")}.Owned([]Device{{Number: 1, Inode: 5}}, nil)
 	if err != nil || len(owned) > 0 {
 		t.Errorf("got %v, %v; want nothing", owned, err)
 	}

@@ -26,24 +26,24 @@ var own = []struct {
 	{"/srv", 0o755},
 }
 
-// Folders returns the directories that each node has its own of on its disk.
-func Folders() []string {
+// Directories returns the directories that each node has its own of on its disk.
+func Directories() []string {
 	paths := make([]string, len(own))
-	for i, folder := range own {
-		paths[i] = folder.path
+	for i, directory := range own {
+		paths[i] = directory.path
 	}
 	return paths
 }
 
-// SharedFolder is where a node sees the directory that it shares with the other nodes.
-const SharedFolder = "/var/lib/shared"
+// SharedDirectory is where a node sees the directory that it shares with the other nodes.
+const SharedDirectory = "/var/lib/shared"
 
 // mountAll turns the copy of the machine's mounts that a new namespace starts with into the node's.
 func mountAll(spec Spec) error {
 	steps := []func(Spec) error{
 		// First, so that nothing of what follows reaches the machine.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
-		mountFolders, mountShared, mountProcesses, mountSystem, mountFiles,
+		mountDirectories, mountShared, mountProcesses, mountSystem, mountFiles,
 		// As on a real node, so that mounts which containers make get to the node.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
 	}
@@ -55,7 +55,7 @@ func mountAll(spec Spec) error {
 	return nil
 }
 
-func mountFolders(spec Spec) error {
+func mountDirectories(spec Spec) error {
 	// Copies of the mounts are taken before anything hides them.
 	kept := make([]int, len(spec.Keep))
 	for i, path := range spec.Keep {
@@ -89,15 +89,15 @@ func mountFolders(spec Spec) error {
 
 // mountOwn mounts the node's own directories, which are on its disk, over the machine's.
 func mountOwn(disk string) error {
-	for _, folder := range own {
-		if info, err := os.Lstat(folder.path); err != nil || !info.IsDir() {
+	for _, directory := range own {
+		if info, err := os.Lstat(directory.path); err != nil || !info.IsDir() {
 			continue
 		}
-		source := filepath.Join(disk, strings.ReplaceAll(folder.path[1:], "/", "-"))
-		if err := makeFolder(source, folder.mode); err != nil {
+		source := filepath.Join(disk, strings.ReplaceAll(directory.path[1:], "/", "-"))
+		if err := makeDirectory(source, directory.mode); err != nil {
 			return err
 		}
-		if err := mount(source, folder.path, "", unix.MS_BIND, ""); err != nil {
+		if err := mount(source, directory.path, "", unix.MS_BIND, ""); err != nil {
 			return err
 		}
 	}
@@ -106,23 +106,23 @@ func mountOwn(disk string) error {
 
 // mountShared comes after all that could hide the shared directory's own path.
 func mountShared(spec Spec) error {
-	if err := makeFolder(SharedFolder, 0o755); err != nil {
+	if err := makeDirectory(SharedDirectory, 0o755); err != nil {
 		return err
 	}
-	return mount(spec.Shared, SharedFolder, "", unix.MS_BIND, "")
+	return mount(spec.Shared, SharedDirectory, "", unix.MS_BIND, "")
 }
 
 // hidden reports whether a path lies in a directory that the node has its own of.
 func hidden(path string) bool {
-	for _, folder := range own {
-		if strings.HasPrefix(path, folder.path+"/") {
+	for _, directory := range own {
+		if strings.HasPrefix(path, directory.path+"/") {
 			return true
 		}
 	}
 	return strings.HasPrefix(path, "/run/")
 }
 
-func makeFolder(path string, mode os.FileMode) error {
+func makeDirectory(path string, mode os.FileMode) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("making a directory of the node: %w", err)
 	}

@@ -34,7 +34,7 @@ type Spec struct {
 	Disk string `json:"disk"`
 	// Keep are directories that stay visible although a directory above them becomes the node's own.
 	Keep []string `json:"keep"`
-	// Shared is the directory that all nodes see as SharedFolder. It lies in one of those kept.
+	// Shared is the directory that all nodes see as SharedDirectory. It lies in one of those kept.
 	Shared string `json:"shared"`
 	// Files are files that the node sees in the place of others, by the others' paths.
 	Files map[string]string `json:"files"`

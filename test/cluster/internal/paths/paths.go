@@ -26,22 +26,22 @@ var ErrNoCheckout = errors.New("no checkout of " + rootModule + " above the work
 
 // Cache returns the directory for compiled programs, images and the clusters' default state directories.
 func Cache() (string, error) {
-	if folder := os.Getenv(CacheVariable); folder != "" {
-		return absolute(folder)
+	if directory := os.Getenv(CacheVariable); directory != "" {
+		return absolute(directory)
 	}
-	folder, err := os.UserCacheDir()
+	directory, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("finding the cache directory (set %s): %w", CacheVariable, err)
 	}
-	return absolute(filepath.Join(folder, "pav-cluster"))
+	return absolute(filepath.Join(directory, "pav-cluster"))
 }
 
 // Checkout returns the root of the checkout that the program is used from: the one that contains
 // the working directory, else the one that contains the program's own file.
 func Checkout() (string, error) {
 	var starts []string
-	if folder, err := os.Getwd(); err == nil {
-		starts = append(starts, folder)
+	if directory, err := os.Getwd(); err == nil {
+		starts = append(starts, directory)
 	}
 	if program, err := os.Executable(); err == nil {
 		starts = append(starts, filepath.Dir(program))
@@ -54,16 +54,16 @@ func Checkout() (string, error) {
 	return "", ErrNoCheckout
 }
 
-func checkoutAbove(folder string) (string, bool) {
+func checkoutAbove(directory string) (string, bool) {
 	for {
-		if moduleOf(filepath.Join(folder, "test", "cluster", "go.mod")) == clusterModule {
-			return folder, true
+		if moduleOf(filepath.Join(directory, "test", "cluster", "go.mod")) == clusterModule {
+			return directory, true
 		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
+		parent := filepath.Dir(directory)
+		if parent == directory {
 			return "", false
 		}
-		folder = parent
+		directory = parent
 	}
 }
 
@@ -90,8 +90,8 @@ func FindState(asked string) (State, error) {
 		asked = os.Getenv(StateVariable)
 	}
 	if asked != "" {
-		folder, err := absolute(asked)
-		return State{Folder: folder}, err
+		directory, err := absolute(asked)
+		return State{Directory: directory}, err
 	}
 	cache, err := Cache()
 	if err != nil {
@@ -101,7 +101,7 @@ func FindState(asked string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("choosing a state directory (or give one with --state): %w", err)
 	}
-	return State{Folder: filepath.Join(cache, "clusters", digest(checkout))}, nil
+	return State{Directory: filepath.Join(cache, "clusters", digest(checkout))}, nil
 }
 
 // absolute also resolves symbolic links as far as the path exists, so that one directory has one name.

@@ -24,18 +24,18 @@ func writeCheckout(t *testing.T) string {
 	return root
 }
 
-func TestCheckoutIsFoundFromAnyFolderInIt(t *testing.T) {
+func TestCheckoutIsFoundFromAnyDirectoryInIt(t *testing.T) {
 	root := writeCheckout(t)
-	for _, folder := range []string{".", "test", "test/cluster/internal"} {
-		t.Chdir(filepath.Join(root, folder))
+	for _, directory := range []string{".", "test", "test/cluster/internal"} {
+		t.Chdir(filepath.Join(root, directory))
 		found, err := Checkout()
 		if err != nil || found != root {
-			t.Errorf("from %q: got %q, %v; want %q", folder, found, err, root)
+			t.Errorf("from %q: got %q, %v; want %q", directory, found, err, root)
 		}
 	}
 }
 
-func TestCheckoutsHaveDifferentStateFoldersInTheCache(t *testing.T) {
+func TestCheckoutsHaveDifferentStateDirectoriesInTheCache(t *testing.T) {
 	t.Setenv(StateVariable, "")
 	t.Setenv(CacheVariable, t.TempDir())
 	cache, err := Cache()
@@ -49,42 +49,42 @@ func TestCheckoutsHaveDifferentStateFoldersInTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(state.Folder, filepath.Join(cache, "clusters")+"/") {
-			t.Errorf("state directory %q is not in the cache %q", state.Folder, cache)
+		if !strings.HasPrefix(state.Directory, filepath.Join(cache, "clusters")+"/") {
+			t.Errorf("state directory %q is not in the cache %q", state.Directory, cache)
 		}
 		states = append(states, state)
 	}
 	if states[0] == states[1] || states[0].ID() == states[1].ID() {
-		t.Errorf("two checkouts share the state directory %q", states[0].Folder)
+		t.Errorf("two checkouts share the state directory %q", states[0].Directory)
 	}
 }
 
-func TestStateFolderAskedForWinsOverTheEnvironment(t *testing.T) {
-	folder, err := filepath.EvalSymlinks(t.TempDir())
+func TestStateDirectoryAskedForWinsOverTheEnvironment(t *testing.T) {
+	directory, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(StateVariable, filepath.Join(folder, "environment"))
-	for asked, want := range map[string]string{"": "environment", filepath.Join(folder, "asked", "..", "asked"): "asked"} {
+	t.Setenv(StateVariable, filepath.Join(directory, "environment"))
+	for asked, want := range map[string]string{"": "environment", filepath.Join(directory, "asked", "..", "asked"): "asked"} {
 		state, err := FindState(asked)
-		if err != nil || state.Folder != filepath.Join(folder, want) {
-			t.Errorf("asked for %q: got %q, %v; want %q", asked, state.Folder, err, want)
+		if err != nil || state.Directory != filepath.Join(directory, want) {
+			t.Errorf("asked for %q: got %q, %v; want %q", asked, state.Directory, err, want)
 		}
 	}
 }
 
-func TestStateFolderHasOneNameThroughSymbolicLinks(t *testing.T) {
-	folder := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(folder, "real"), 0o755),
-		os.Symlink("real", filepath.Join(folder, "link"))); err != nil {
+func TestStateDirectoryHasOneNameThroughSymbolicLinks(t *testing.T) {
+	directory := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(directory, "real"), 0o755),
+		os.Symlink("real", filepath.Join(directory, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	first, err := FindState(filepath.Join(folder, "real", "new"))
+	first, err := FindState(filepath.Join(directory, "real", "new"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := FindState(filepath.Join(folder, "link", "new"))
+	second, err := FindState(filepath.Join(directory, "link", "new"))
 	if err != nil || first != second {
-		t.Errorf("got %q and %q, %v; want one name", first.Folder, second.Folder, err)
+		t.Errorf("got %q and %q, %v; want one name", first.Directory, second.Directory, err)
 	}
 }

@@ -5,24 +5,24 @@ import "path/filepath"
 // State names the files of one cluster.
 type State struct {
 	// Directory is the absolute path of the state directory.
-	Folder string
+	Directory string
 }
 
 // ID is a short name of the cluster that is unique on the machine, for what cannot lie in the
 // state directory: cgroup directories and locks.
-func (s State) ID() string { return digest(s.Folder) }
+func (s State) ID() string { return digest(s.Directory) }
 
 // Record is the file that says what was started.
-func (s State) Record() string { return filepath.Join(s.Folder, "cluster.json") }
+func (s State) Record() string { return filepath.Join(s.Directory, "cluster.json") }
 
 // PKI is the directory of keys and certificates.
-func (s State) PKI() string { return filepath.Join(s.Folder, "pki") }
+func (s State) PKI() string { return filepath.Join(s.Directory, "pki") }
 
 // Shared is the directory that all nodes see.
-func (s State) Shared() string { return filepath.Join(s.Folder, "shared") }
+func (s State) Shared() string { return filepath.Join(s.Directory, "shared") }
 
 // AdminKubeconfig is for whoever uses the cluster.
-func (s State) AdminKubeconfig() string { return filepath.Join(s.Folder, "admin.kubeconfig") }
+func (s State) AdminKubeconfig() string { return filepath.Join(s.Directory, "admin.kubeconfig") }
 
 // Kubeconfig is the one of a component such as "kubelet-node1".
 func (s State) Kubeconfig(user string) string {
@@ -31,25 +31,25 @@ func (s State) Kubeconfig(user string) string {
 
 // Node names the files of one node.
 func (s State) Node(name string) Node {
-	return Node{Folder: filepath.Join(s.Folder, "nodes", name), Name: name}
+	return Node{Directory: filepath.Join(s.Directory, "nodes", name), Name: name}
 }
 
 // Node names the files of one node of a cluster.
 type Node struct {
-	Folder string
-	Name   string
+	Directory string
+	Name      string
 }
 
 // Disk is what survives a reboot: the directories that the node sees as /var/lib, /tmp and so on.
-func (n Node) Disk() string { return filepath.Join(n.Folder, "disk") }
+func (n Node) Disk() string { return filepath.Join(n.Directory, "disk") }
 
 // Config is the directory of generated configuration files.
-func (n Node) Config() string { return filepath.Join(n.Folder, "config") }
+func (n Node) Config() string { return filepath.Join(n.Directory, "config") }
 
 // Log is the log file of a component.
 func (n Node) Log(component string) string {
-	return filepath.Join(n.Folder, "log", component+".log")
+	return filepath.Join(n.Directory, "log", component+".log")
 }
 
 // Identity is the file that tells the node's first process from any other process.
-func (n Node) Identity() string { return filepath.Join(n.Folder, "init.json") }
+func (n Node) Identity() string { return filepath.Join(n.Directory, "init.json") }

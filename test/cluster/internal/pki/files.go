@@ -65,8 +65,8 @@ func (c Cluster) subjects() map[string]Subject {
 
 // Write makes everything anew in a directory: for each subject a pair and a kubeconfig, the key of service
 // account tokens and that of the SSH servers.
-func (c Cluster) Write(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func (c Cluster) Write(directory string) error {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return fmt.Errorf("making the directory of certificates: %w", err)
 	}
 	authority, err := NewAuthority("pav-cluster")
@@ -97,7 +97,7 @@ func (c Cluster) Write(folder string) error {
 		files[name+".crt"], files[name+".key"], files[name+".kubeconfig"] = pair.Certificate, pair.Key, kubeconfig
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
 			return fmt.Errorf("writing certificates: %w", err)
 		}
 	}

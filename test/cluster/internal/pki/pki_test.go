@@ -18,21 +18,21 @@ import (
 
 func write(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
+	directory := t.TempDir()
 	cluster := Cluster{
 		Server:          "https://10.88.0.1:6443",
 		ServerAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 88, 0, 1)},
 		Nodes:           map[string]net.IP{"node1": net.IPv4(10, 88, 0, 1), "node2": net.IPv4(10, 88, 0, 2)},
 	}
-	if err := cluster.Write(folder); err != nil {
+	if err := cluster.Write(directory); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return directory
 }
 
-func load(t *testing.T, folder, name string) *x509.Certificate {
+func load(t *testing.T, directory, name string) *x509.Certificate {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(directory, name+".crt"), filepath.Join(directory, name+".key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func load(t *testing.T, folder, name string) *x509.Certificate {
 }
 
 func TestCertificatesAreValidForTheirSubjects(t *testing.T) {
-	folder := write(t)
-	authority, err := os.ReadFile(filepath.Join(folder, AuthorityFile))
+	directory := write(t)
+	authority, err := os.ReadFile(filepath.Join(directory, AuthorityFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestCertificatesAreValidForTheirSubjects(t *testing.T) {
 		Kubelet("node2"):  {user: "system:node:node2", group: "system:nodes", server: "node2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			certificate := load(t, folder, name)
+			certificate := load(t, directory, name)
 			if certificate.Subject.CommonName != test.user {
 				t.Errorf("user is %q, want %q", certificate.Subject.CommonName, test.user)
 			}
@@ -82,8 +82,8 @@ func TestCertificatesAreValidForTheirSubjects(t *testing.T) {
 }
 
 func TestKubeconfigContainsAllThatAClientNeeds(t *testing.T) {
-	folder := write(t)
-	content, err := os.ReadFile(filepath.Join(folder, Admin+".kubeconfig"))
+	directory := write(t)
+	content, err := os.ReadFile(filepath.Join(directory, Admin+".kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ func TestSigningKeyMatchesItsPublicHalf(t *testing.T) {
 }
 
 func TestSSHKeyMatchesItsPublicHalf(t *testing.T) {
-	folder := write(t)
-	private, privateError := os.ReadFile(filepath.Join(folder, SSHKeyFile))
-	public, publicError := os.ReadFile(filepath.Join(folder, SSHPublicFile))
+	directory := write(t)
+	private, privateError := os.ReadFile(filepath.Join(directory, SSHKeyFile))
+	public, publicError := os.ReadFile(filepath.Join(directory, SSHPublicFile))
 	if err := errors.Join(privateError, publicError); err != nil {
 		t.Fatal(err)
 	}
@@ -150,9 +150,9 @@ func TestSSHKeyMatchesItsPublicHalf(t *testing.T) {
 }
 
 func TestKeysAreReadableByTheOwnerOnly(t *testing.T) {
-	folder := write(t)
+	directory := write(t)
 	for _, name := range []string{Admin + ".key", SSHKeyFile} {
-		info, err := os.Stat(filepath.Join(folder, name))
+		info, err := os.Stat(filepath.Join(directory, name))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: got %v, %v; want 0600", name, info, err)
 		}

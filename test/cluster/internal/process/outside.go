@@ -21,12 +21,12 @@ func Outside(member int) map[int]int {
 		if target, err := os.Readlink(link); err != nil || target != wanted {
 			continue
 		}
-		folder := filepath.Dir(filepath.Dir(link))
-		status, err := os.ReadFile(filepath.Join(folder, "status"))
+		directory := filepath.Dir(filepath.Dir(link))
+		status, err := os.ReadFile(filepath.Join(directory, "status"))
 		if err != nil {
 			continue
 		}
-		outer, err := strconv.Atoi(filepath.Base(folder))
+		outer, err := strconv.Atoi(filepath.Base(directory))
 		if err != nil {
 			continue
 		}

@@ -67,7 +67,7 @@ func TestIdentityIsSavedAndLoaded(t *testing.T) {
 }
 
 func TestLockIsExclusiveAndIsReleased(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "folder", "lock")
+	path := filepath.Join(t.TempDir(), "directory", "lock")
 	first, err := Lock(t.Context(), path, func() { t.Error("a free lock was waited for") })
 	if err != nil {
 		t.Fatal(err)
@@ -115,13 +115,13 @@ func TestOutsideKnowsTheCaller(t *testing.T) {
 }
 
 func TestWriteFileLeavesNothingElseBehind(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	for i := range 2 {
-		if err := WriteFile(filepath.Join(folder, "file"), fmt.Append(nil, i), 0o444); err != nil {
+		if err := WriteFile(filepath.Join(directory, "file"), fmt.Append(nil, i), 0o444); err != nil {
 			t.Fatal(err)
 		}
 	}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(directory)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("got %v, %v; want one file", entries, err)
 	}

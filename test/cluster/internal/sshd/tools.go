@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ToolsFolder is the node's directory of the programs that only sessions find. It is new at each start.
-const ToolsFolder = "/run/pav-cluster/ssh"
+// ToolsDirectory is the node's directory of the programs that only sessions find. It is new at each start.
+const ToolsDirectory = "/run/pav-cluster/ssh"
 
 // tools are scripts by their names. Systemctl is this program. The machine's sudo would look for
 // programs in a PATH of its own, and with it find the machine's systemctl.
@@ -24,12 +24,12 @@ esac
 }
 
 // WriteTools writes systemctl and sudo into a directory.
-func WriteTools(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func WriteTools(directory string) error {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return fmt.Errorf("making the directory of sessions' programs: %w", err)
 	}
 	for name, script := range tools {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(script), 0o755); err != nil {
 			return fmt.Errorf("writing a program of sessions: %w", err)
 		}
 	}
@@ -37,11 +37,11 @@ func WriteTools(folder string) error {
 }
 
 // WithTools returns an environment in which the programs of a directory are found first.
-func WithTools(environment []string, folder string) []string {
+func WithTools(environment []string, directory string) []string {
 	var changed []string
 	for _, variable := range environment {
 		if path, found := strings.CutPrefix(variable, "PATH="); found {
-			variable = "PATH=" + folder + ":" + path
+			variable = "PATH=" + directory + ":" + path
 		}
 		changed = append(changed, variable)
 	}

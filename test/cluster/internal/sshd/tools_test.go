@@ -7,17 +7,17 @@ import (
 )
 
 func TestSessionsFindSudoBeforeTheMachines(t *testing.T) {
-	folder := t.TempDir()
-	if err := WriteTools(folder); err != nil {
+	directory := t.TempDir()
+	if err := WriteTools(directory); err != nil {
 		t.Fatal(err)
 	}
-	path := WithTools([]string{"PATH=" + os.Getenv("PATH")}, folder)
+	path := WithTools([]string{"PATH=" + os.Getenv("PATH")}, directory)
 	for command, want := range map[string]struct {
 		output string
 		code   int
 	}{
-		"command -v systemctl":            {output: folder + "/systemctl\n"},
-		"command -v sudo":                 {output: folder + "/sudo\n"},
+		"command -v systemctl":            {output: directory + "/systemctl\n"},
+		"command -v sudo":                 {output: directory + "/sudo\n"},
 		"sudo --version":                  {output: "Sudo version 0 (sessions are those of root)\n"},
 		"sudo sh -c 'echo $NAME; exit 4'": {output: "value\n", code: 4},
 		"sudo command-v":                  {code: 127},
