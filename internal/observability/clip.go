@@ -5,6 +5,9 @@ import "strings"
 // MaxNote is the greatest length of an event's message, in bytes; the API server takes 1024.
 const MaxNote = 1000
 
+// MaxCondition is the greatest length of a condition's message, in bytes; the API server takes 32 KiB.
+const MaxCondition = 4 << 10
+
 // Clip shortens a text to at most limit bytes. The middle goes: the beginning says what failed, and the
 // end how to look at it.
 func Clip(text string, limit int) string {

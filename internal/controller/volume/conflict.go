@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -87,7 +88,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 	}); err != nil {
 		return err
 	}
-	r.queue.Release(o.volume.Name)
+	r.slots.Release(o.volume.Name)
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, observability.Clip(text, observability.MaxNote))
 	return nil
@@ -101,7 +102,7 @@ func (o snapshot) unreverted(why string) *pavv1.WorkflowFailure {
 	} else if ref := o.volume.Status.Pod; ref != nil && o.volume.Status.Step == pavv1.StepCreating {
 		failure.PodNamespace, failure.PodName = ref.Namespace, ref.Name
 	}
-	failure.Message = observability.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	return failure
 }
 
@@ -135,7 +136,7 @@ func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error 
 	}); err != nil {
 		return err
 	}
-	r.queue.Release(o.volume.Name)
+	r.slots.Release(o.volume.Name)
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	if err != nil {
 		return err
 	}
-	if !reconcile.IsNodeGone(node) && untoldFor(r.Now(), pod) < longPatience {
+	if !reconcile.IsNodeGone(node) && attempt.UnreportedFor(r.Now(), pod) < attempt.LongDelay {
 		return reconcile.ErrStale
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
@@ -63,13 +64,12 @@ type Reconciler struct {
 	// Now tells the cluster's time, in which objects have theirs.
 	Now func() time.Time
 
-	queue         *queue.Queue
-	avoidance     avoidance
+	slots         *attempt.Slots
 	handles       handleReservations
 	holders       *reconcile.LiveReads
 	finders       finders
-	written       expectations
-	retryRequests retryRequests
+	expectations  reconcile.Expectations
+	retryRequests reconcile.RetryRequests
 	repeats       observability.Repeats
 	left          observability.Repeats // of storage that may be left: no other message uses up its turn
 	// rejections says when a PersistentVolume that could not be written is written again.
@@ -81,10 +81,10 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
+	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](workflow.FirstRetryDelay, workflow.LongestRetryDelay)
 	r.holders = &reconcile.LiveReads{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
-	r.queue = queue.New(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
+	r.slots = attempt.NewSlots(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
 	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		requests = q // before the first pass, and so before the first turn
 		return nil
@@ -119,7 +119,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 }
 
 // PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
-func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.queue.All() }
+func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.slots.All() }
 
 // moreThanConditions lets through all updates but those of conditions: what the reconciler says of
 // a volume is no reason to look at it again.
@@ -228,7 +228,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if r.written.isOld(volume.Name, volume.ResourceVersion) {
+	if r.expectations.IsOld(volume.Name, volume.ResourceVersion) {
 		return reconcile.Result(reconcile.ErrStale)
 	}
 	if plan := volume.Status.Plan; volume.Status.Handle != "" || plan != nil && plan.Handle != "" {
@@ -238,13 +238,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	r.syncQueueSlot(o)
+	r.slots.Sync(owner(o.volume), o.attempt())
 	if err := r.sweep(ctx, o); err != nil {
 		return reconcile.Result(err)
 	}
 	d := decide(o)
-	if !d.step.keepsTurn() && o.progress() == podIntended {
-		r.queue.Release(volume.Name) // whatever it waits for, it is not its turn
+	if !d.step.keepsTurn() && o.progress() == attempt.Intended {
+		r.slots.Release(volume.Name) // whatever it waits for, it is not its turn
 	}
 	if err := r.take(ctx, o, d); err != nil {
 		return reconcile.Result(err)
@@ -268,7 +268,7 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 		return err
 	}
 	if d.step.begins() {
-		r.retryRequests.grant(o.volume)
+		r.retryRequests.Grant(o.volume)
 	}
 	return nil
 }
@@ -277,9 +277,9 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.handles.release(volume)
 	r.finders.forget(volume)
-	r.queue.Release(volume)
-	r.written.forget(volume)
-	r.retryRequests.forget(volume)
+	r.slots.Release(volume)
+	r.expectations.Forget(volume)
+	r.retryRequests.Forget(volume)
 	r.repeats.Forget(volume)
 	r.left.Forget(volume)
 	r.rejections.Forget(volume)
@@ -287,7 +287,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.releaseOrphans(ctx, volume, pods); err != nil {
+	if err := attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, volume, pods); err != nil {
 		return err
 	}
 	return r.settleOrphan(ctx, volume)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 )
 
@@ -97,6 +98,18 @@ const (
 	stepForget step = "Forget"
 )
 
+// keepsTurn reports whether a volume that waits for a slot keeps its turn.
+func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMessage }
+
+// begins reports whether a step begins an attempt.
+func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
+
+// needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
+// claim, or the step cannot be undone.
+func (s step) needsWhole() bool {
+	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
+}
+
 // decision is a step, and what to tell about it.
 type decision struct {
 	step step
@@ -118,9 +131,9 @@ type decision struct {
 func decide(o snapshot) decision {
 	pv := o.ownPV()
 	switch {
-	case o.unrecorded():
+	case o.attempt().IsUnrecorded():
 		return decision{step: stepRecordPod}
-	case o.lateMessage() != nil:
+	case o.lateFailure() != nil:
 		return decision{step: stepRecordLateMessage}
 	case o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0:
 		return decision{step: stepRelease}
@@ -197,7 +210,7 @@ func decideWithoutPV(o snapshot) decision {
 }
 
 func waiting(condition, reason, message string, warning bool) decision {
-	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, maxCondition), warning: warning}
+	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, observability.MaxCondition), warning: warning}
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {
@@ -205,3 +218,21 @@ func waitingToDelete(reason, message string, warning bool) decision {
 }
 
 func again(after time.Duration) decision { return decision{step: stepDone, after: after} }
+
+// decided returns the decision of a verdict on a pod, which the condition reports.
+func decided(v attempt.Verdict, condition string) decision {
+	d := decision{step: stepDone, after: v.After}
+	switch {
+	case v.Action == attempt.Run:
+		d.step = stepRunPod
+	case v.Action == attempt.Stop:
+		d.step = stepStopPod
+	case v.Message != "":
+		d.step = stepWait
+	}
+	if v.Message != "" {
+		d.condition, d.reason, d.message = condition, v.Reason, observability.Clip(v.Message, observability.MaxCondition)
+		d.warning, d.repeat = v.Warning, v.Repeat
+	}
+	return d
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -19,7 +20,7 @@ func decideDeletion(o snapshot) decision {
 	if o.nothingToDelete() {
 		return decision{step: stepMarkDeleted}
 	}
-	begun := o.begun()
+	begun := o.attempt().HasBegun()
 	if !begun && o.restored() && !o.deleting() {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}
@@ -66,20 +67,21 @@ func decideDeleted(o snapshot) decision {
 
 // decideDeletionPod decides about a deletion pod that is recorded; success is what follows when it has succeeded.
 func decideDeletionPod(o snapshot, success step) decision {
-	switch p := o.progress(); p {
-	case podNone, podIntended:
+	a := o.attempt()
+	switch p := a.Progress(); p {
+	case attempt.None, attempt.Intended:
 		if o.provisioner == nil {
 			return noProvisioner(o, retainInstead)
 		}
-		return decideQueued(o, pavv1.VolumeDeleted)
-	case podRunning:
-		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile() {
+		return decided(a.DecideQueued(), pavv1.VolumeDeleted)
+	case attempt.Running:
+		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(a.Pod()) && o.retainedMeanwhile() {
 			return decision{step: stepStopPod}
 		}
-		return decideRunning(o, pavv1.VolumeDeleted)
-	case podStopping, podReporting:
+		return decided(a.DecideRunning(), pavv1.VolumeDeleted)
+	case attempt.Stopping, attempt.Reporting:
 		return decideEnding(o, p, pavv1.VolumeDeleted)
-	case podSucceeded:
+	case attempt.Succeeded:
 		return decision{step: success}
 	default:
 		return decision{step: stepRecordFailure}
@@ -110,7 +112,7 @@ func deletionBackoff(o snapshot) time.Duration {
 	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}
-	return o.backoff(status.DeletionAttempt, status.DeletionFailure)
+	return o.retryIn(status.DeletionAttempt, status.DeletionFailure)
 }
 
 // nodes names at most three nodes.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -89,7 +90,7 @@ func provisioningBackoff(o snapshot) time.Duration {
 	if o.edited() {
 		return 0
 	}
-	return o.backoff(status.Attempt, status.Failure)
+	return o.retryIn(status.Attempt, status.Failure)
 }
 
 // edited reports whether the definition is another one than that of the last attempt.
@@ -98,55 +99,34 @@ func (o snapshot) edited() bool {
 	return d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation)
 }
 
-// The delay between attempts doubles with each from the first to the longest.
-const (
-	firstDelay   = time.Second
-	longestDelay = 5 * time.Minute
-)
-
-// delayAfter returns the delay after an attempt, which are counted from 1.
-func delayAfter(attempt int32) time.Duration {
-	if attempt > 9 {
-		return longestDelay
-	}
-	return min(firstDelay<<max(attempt-1, 0), longestDelay)
-}
-
-// backoff returns how long to wait after the failure of an attempt: not at all where somebody has asked
-// for the next one since.
-func (o snapshot) backoff(attempt int32, failure *pavv1.WorkflowFailure) time.Duration {
+// retryIn returns how long to wait after the failure of an attempt; 0 if a retry was requested after it.
+func (o snapshot) retryIn(attempts int32, failure *pavv1.WorkflowFailure) time.Duration {
 	if o.retry.After(failure.Time.Time) {
 		return 0
 	}
-	return backoff(attempt, failure.Time.Time, o.now)
-}
-
-// backoff returns what is left of the delay after an attempt that failed at some time. Clocks may
-// differ, or be set back: nobody waits for longer than the delay because of that.
-func backoff(attempt int32, failed, now time.Time) time.Duration {
-	delay := delayAfter(attempt)
-	return min(max(failed.Add(delay).Sub(now), 0), delay)
+	return workflow.RetryIn(failure, int(attempts), o.now)
 }
 
 // decideMaking decides about a volume whose validation or creation pod is recorded.
 func decideMaking(o snapshot) decision {
-	switch p := o.progress(); p {
-	case podNone, podIntended:
+	a := o.attempt()
+	switch p := a.Progress(); p {
+	case attempt.None, attempt.Intended:
 		if o.unwanted() {
 			return decision{step: stepDropPod}
 		}
-		return decideQueued(o, pavv1.VolumeProvisioned)
-	case podRunning:
+		return decided(a.DecideQueued(), pavv1.VolumeProvisioned)
+	case attempt.Running:
 		if o.unwanted() {
 			return decision{step: stepStopPod}
 		}
-		return decideRunning(o, pavv1.VolumeProvisioned)
-	case podReporting:
+		return decided(a.DecideRunning(), pavv1.VolumeProvisioned)
+	case attempt.Reporting:
 		if o.unwanted() {
 			return decideMadeOrNot(o, p) // nobody waits for what a validation pod left
 		}
 		return decideEnding(o, p, pavv1.VolumeProvisioned)
-	case podStopping:
+	case attempt.Stopping:
 		return decideEnding(o, p, pavv1.VolumeProvisioned)
 	default:
 		return decideMadeOrNot(o, p)
@@ -154,9 +134,9 @@ func decideMaking(o snapshot) decision {
 }
 
 // decideMadeOrNot decides about a validation or creation pod that is over.
-func decideMadeOrNot(o snapshot, p progress) decision {
+func decideMadeOrNot(o snapshot, p attempt.Progress) decision {
 	creating := o.volume.Status.Step == pavv1.StepCreating
-	nothingRan := p == podFailed && neverBound(o.pod())
+	nothingRan := p == attempt.Failed && attempt.WasNeverBound(o.pod())
 	if o.unwanted() && (!creating || nothingRan) {
 		return decision{step: stepDropPod}
 	}
@@ -166,7 +146,7 @@ func decideMadeOrNot(o snapshot, p progress) decision {
 		return decision{step: stepRecordConflict}
 	case o.unwanted():
 		return decideRevert(o, known)
-	case p != podSucceeded:
+	case p != attempt.Succeeded:
 		return decision{step: stepRecordFailure}
 	case creating:
 		return decision{step: stepRecordCreated}
@@ -179,7 +159,7 @@ func decideMadeOrNot(o snapshot, p progress) decision {
 func decideRevert(o snapshot, known knowledge) decision {
 	switch known {
 	case handleUntold:
-		return decideUntold(o.now, o.creationPod(), pavv1.VolumeProvisioned)
+		return decided(attempt.DecideReporting(o.now, o.creationPod()), pavv1.VolumeProvisioned)
 	case handleUnknown:
 		return decision{step: stepAbandon}
 	default:
@@ -222,8 +202,8 @@ func decideReverting(o snapshot) decision {
 		}
 		reverted.step = stepDeletePV // its storage is gone, or about to be
 	}
-	if o.begun() {
-		if o.progress() == podSucceeded && o.holdsAnother() {
+	if o.attempt().HasBegun() {
+		if o.progress() == attempt.Succeeded && o.holdsAnother() {
 			return holding(o, pavv1.VolumeProvisioned)
 		}
 		return decideDeletionPod(o, reverted.step)
@@ -249,47 +229,14 @@ func decideReverting(o snapshot) decision {
 // revert has been created, so that all that was made is there. A pod that could not be created has no name.
 func (o snapshot) untouched() bool {
 	status := &o.volume.Status
-	return status.Capacity != nil && !o.begun() && status.DeletionAttempt <= 1 &&
+	return status.Capacity != nil && !o.attempt().HasBegun() && status.DeletionAttempt <= 1 &&
 		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
 }
 
-// within reports whether something happened less than so long ago, by a clock that may differ from ours.
-func within(now, then time.Time, patience time.Duration) bool {
-	return now.Sub(then).Abs() < patience
-}
-
-// stopPatience returns how long it is still no wonder that a pod which is being deleted has not ended:
-// its deletion timestamp is when its grace period ends.
-func stopPatience(now time.Time, pod *corev1.Pod) time.Duration {
-	most := 2 * reportPatience
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		most += time.Duration(*grace) * time.Second
+// decideEnding decides about a pod of which nothing matters but its end, or the report of its node.
+func decideEnding(o snapshot, p attempt.Progress, condition string) decision {
+	if p == attempt.Stopping {
+		return decided(o.attempt().DecideStopping(), condition)
 	}
-	return min(pod.DeletionTimestamp.Add(2*reportPatience).Sub(now), most)
-}
-
-// decideEnding decides about a pod of which nothing is wanted but its end, or the report of its node.
-func decideEnding(o snapshot, p progress, condition string) decision {
-	pod := o.pod()
-	if p == podStopping {
-		if wait := stopPatience(o.now, pod); wait > 0 {
-			return again(wait)
-		}
-		return waiting(condition, "PodStopping", fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is gone for good, delete the Node",
-			pod.Spec.NodeName, pod.Namespace, pod.Name), true)
-	}
-	return decideUntold(o.now, pod, condition)
-}
-
-// decideUntold decides about a pod that is over, and of which the agent of its node has yet to tell what it left.
-func decideUntold(now time.Time, pod *corev1.Pod, condition string) decision {
-	if within(now, endOf(pod), 2*reportPatience) {
-		return again(reportPatience)
-	}
-	d := waiting(condition, "PodReporting", fmt.Sprintf("waiting for the agent on node %q to tell what pod %s/%s left in /pav; if the node is gone for good, delete the Node",
-		pod.Spec.NodeName, pod.Namespace, pod.Name), true)
-	if _, collected := workflow.Collected(pod); collected {
-		d.after = min(max(longPatience-untoldFor(now, pod), reportPatience), longPatience) // the clock may be behind
-	}
-	return d
+	return decided(attempt.DecideReporting(o.now, o.pod()), condition)
 }

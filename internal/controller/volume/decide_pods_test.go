@@ -85,8 +85,6 @@ func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 
 func told(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"} }
 
-func graceful(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = new(int64(30)) }
-
 func runs(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -98,33 +96,12 @@ func pulls(pod *corev1.Pod) {
 	}}}
 }
 
-func crashes(pod *corev1.Pod) {
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}},
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
-	}}
-}
-
 // hung makes a pod hang on its node, as a kubelet tells that cannot mount one of its volumes.
 func hung(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionFalse) }
-
-// pulling makes a pod wait for its image.
-func pulling(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionTrue) }
 
 func readyToStart(pod *corev1.Pod, status corev1.ConditionStatus) {
 	pod.Status.StartTime = &pod.CreationTimestamp
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: status}}
-}
-
-// untold is a pod of a kubelet that tells nothing of that kind.
-func untold(pod *corev1.Pod) { pod.Status.StartTime = &pod.CreationTimestamp }
-
-// boundAgo binds a pod that has waited for a node.
-func boundAgo(seconds int) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: ago(seconds)})
-	}
 }
 
 func unbound(pod *corev1.Pod) {
@@ -167,39 +144,20 @@ func TestDecideWithPods(t *testing.T) {
 		"a pod that exists is recorded first":       {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *snapshot) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
 		"without provisioner nothing is run":        {state: at(deleting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"nor reverted":                              {state: at(reverting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"a node's clock may be ahead":               {state: at(creating).pod(9, ended(failed, -3600)), want: stepRecordFailure},
 		"one in line is looked at again":            {state: at(creating).with(due(60)), want: stepRunPod, after: 9 * time.Minute},
-		"a clock that was set back is no reason to": {state: at(creating).with(due(-3600)), want: stepRunPod, after: 10 * time.Minute},
-		"one that is in line for long is told of":   {state: at(creating).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a place"},
-		"a deletion pod, too":                       {state: at(deleting).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a place"},
+		"one that is in line for long is told of":   {state: at(creating).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a slot"},
 		"a running pod is waited for":               {state: at(creating).pod(60, runs), want: stepDone, after: 9 * time.Minute},
 		"one that runs for long is told of":         {state: at(creating).pod(600, runs), want: stepWait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"},
 		"one that nobody wants is stopped":          {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
 		"a validation pod, too":                     {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
 		"but not a reverting one":                   {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone, after: 599 * time.Second},
 		"a starting pod is given time":              {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
-		"a cause is given time to pass":             {state: at(creating).pod(1, pulls), want: stepDone, after: 3 * time.Second},
 		"a pod that cannot start is told of":        {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
-		"a pod that is not scheduled is told of":    {state: at(validating).pod(5, unbound), want: stepWait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second},
-		"a pod that does not start is told of":      {state: at(deleting).pod(31), want: stepWait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second},
 		"one that hangs is given up":                {state: at(creating).pod(300, hung), want: stepStopPod, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`},
-		"not before some minutes, either":           {state: at(creating).pod(299, hung), want: stepWait, message: "has not started", after: time.Second},
-		"counted from when it got its node":         {state: at(creating).pod(9000, hung, boundAgo(299)), want: stepWait, message: "has not started", after: time.Second},
-		"so is one that no kubelet has seen":        {state: at(deleting).pod(300), want: stepStopPod, message: "is given up"},
-		"whose image is pulled stays":               {state: at(creating).pod(9000, pulling), want: stepWait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute},
-		"also for a while where others wait":        {state: at(creating).with(contended).pod(1799, pulling), want: stepWait, message: "its images are being pulled", after: 5 * time.Minute},
-		"not for ever":                              {state: at(creating).with(contended).pod(1800, pulling), want: stepStopPod},
-		"so does one of which nothing is told":      {state: at(creating).pod(9000, untold), want: stepWait, message: "has not started", after: 5 * time.Minute},
-		"unless others wait":                        {state: at(creating).with(contended).pod(300, untold), want: stepStopPod},
-		"it goes on waiting":                        {state: at(creating).pod(3600, pulls), want: stepWait, message: "ErrImagePull", after: 5 * time.Minute},
 		"but not where others wait for its place":   {state: at(creating).with(contended).pod(300, pulls), want: stepStopPod},
-		"not before some minutes":                   {state: at(creating).with(contended).pod(100, pulls), want: stepWait, message: "ErrImagePull", after: 200 * time.Second},
-		"a pod that runs keeps its place":           {state: at(creating).with(contended).pod(500, runs), want: stepDone, after: 100 * time.Second},
 		"a node that does not take the pod":         {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
-		"is given some seconds to":                  {state: at(creating).with(selected).pod(6, unbound), want: stepWait, message: "not scheduled", after: 9 * time.Second},
 		"without a selected node it is waited for":  {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
 		"a stopping pod is waited for":              {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
-		"for as long as it may take":                {state: at(creating).pod(9, runs, deletedAgo(-30), graceful), want: stepDone, after: 40 * time.Second},
 		"and told of":                               {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
 		"also where nobody wants it":                {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
 		"what nobody wants must be told, too":       {state: at(creating).with(unclaimed).pod(99, ended(succeeded, 1)), want: stepDone, after: 5 * time.Second},
@@ -216,11 +174,10 @@ func TestDecideWithPods(t *testing.T) {
 		"validated":                                 {state: at(validating).pod(9, ended(succeeded, 1)), want: stepCreate},
 		"validated in vain":                         {state: at(validating).with(unclaimed).pod(9, ended(succeeded, 1)), want: stepDropPod},
 		"refused":                                   {state: at(validating).pod(9, ended(failed, 1), told), want: stepRecordFailure},
-		"last words are waited for":                 {state: at(validating).pod(9, ended(failed, 1)), want: stepDone, after: 5 * time.Second},
 		"but not for long":                          {state: at(validating).pod(9, ended(failed, 5)), want: stepRecordFailure},
 		"refused in vain":                           {state: at(validating).with(unclaimed).pod(9, ended(failed, 5)), want: stepDropPod},
 		"what a creation pod left is waited for":    {state: at(creating).pod(9, ended(succeeded, 1)), want: stepDone, after: 5 * time.Second},
-		"for as long as it takes":                   {state: at(creating).pod(9999, ended(succeeded, 999)), want: stepWait, message: `waiting for the agent on node "n1" to tell what pod pav-pods/pod left in /pav`},
+		"for as long as it takes":                   {state: at(creating).pod(9999, ended(succeeded, 999)), want: stepWait, message: `waiting for the agent on node "n1" to report what pod pav-pods/pod left in /pav`},
 		"created":                                   {state: at(creating).pod(9, ended(succeeded, 1), told), want: stepRecordCreated},
 		"created in vain":                           {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), told), want: stepRevert},
 		"creation failed":                           {state: at(creating).pod(9, ended(failed, 1), told), want: stepRecordFailure},
@@ -240,8 +197,6 @@ func TestDecideWithPods(t *testing.T) {
 		"one that cannot start is stopped under it": {state: at(deleting).pod(9, pulls).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
 		"a deletion that waits is not run under it": {state: at(deleting).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
 		"nor where the volume is bound again":       {state: at(deleting).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
-		"a pod that crashes again and again":        {state: at(creating).pod(60, crashes), want: stepWait, message: "CrashLoopBackOff", after: 240 * time.Second},
-		"keeps its place, as it may have done much": {state: at(creating).with(contended).pod(600, crashes), want: stepWait, message: "CrashLoopBackOff", after: 5 * time.Minute},
 		"what was told of it is taken back": {state: at(creating).pod(60, runs).with(func(o *snapshot) {
 			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
 		}), want: stepWait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute},

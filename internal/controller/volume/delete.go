@@ -66,7 +66,7 @@ func (r *Reconciler) patchVolume(ctx context.Context, before, after *pavv1.PavVo
 	if err := r.patch(ctx, before, after); err != nil {
 		return err
 	}
-	r.written.replace(before.Name, before.ResourceVersion, after.ResourceVersion)
+	r.expectations.Replace(before.Name, before.ResourceVersion, after.ResourceVersion)
 	return nil
 }
 

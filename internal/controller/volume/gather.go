@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -20,8 +21,8 @@ import (
 
 // gather collects from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
-	o := snapshot{volume: volume, now: r.Now(), contended: r.queue.Contended(volume.Spec.Provisioner)}
-	o.retry = r.retryRequests.asked(volume, o.now)
+	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner)}
+	o.retry = r.retryRequests.Asked(volume, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
 	}
@@ -43,24 +44,10 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 // checkVanished asks the API server whether a pod that the cache does not have is gone: nothing orders
 // the watch of pods and that of the ledger, so that a pod may be on record before it is seen.
 func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
-	if o.progress() != podVanished {
+	if o.progress() != attempt.Vanished {
 		return nil
 	}
-	return r.checkAbsent(ctx, o.volume)
-}
-
-// checkAbsent asks the API server for the recorded pod, which the cache does not have. If it is there,
-// the cache is behind.
-func (r *Reconciler) checkAbsent(ctx context.Context, volume *pavv1.PavVolume) error {
-	ref := volume.Status.Pod
-	pod, err := r.Runner.Get(ctx, ref, volume.UID)
-	if err != nil {
-		return err
-	}
-	if pod != nil && (ref.UID == "" || ref.UID == pod.UID) {
-		return reconcile.ErrStale
-	}
-	return nil
+	return attempt.CheckAbsent(ctx, r.Runner, o.volume.Status.Pod, o.volume.UID)
 }
 
 // gatherObjects reads the objects that say whether anybody wants the volume.

@@ -3,12 +3,12 @@ package volume
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -53,7 +53,7 @@ func (o snapshot) creationOver() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepCreating:
 		p := o.progress()
-		return p == podReporting || p == podSucceeded || p == podFailed || p == podVanished
+		return p == attempt.Reporting || p == attempt.Succeeded || p == attempt.Failed || p == attempt.Vanished
 	case pavv1.StepReverting:
 		return o.pending()
 	default:
@@ -68,7 +68,7 @@ func (o snapshot) creationPod() *corev1.Pod {
 		return o.pod()
 	}
 	if f := status.Failure; f != nil && f.Workflow == pavv1.WorkflowCreation {
-		return podNamed(o.pods, f.PodNamespace, f.PodName)
+		return attempt.PodNamed(o.pods, f.PodNamespace, f.PodName)
 	}
 	return nil
 }
@@ -86,24 +86,13 @@ func (o snapshot) chosen() (string, knowledge) {
 		return "", handleUnknown
 	case result != nil:
 		return handleOf(result, o.volume.Name)
-	case neverBound(pod), workflow.NeverRan(pod) && !o.nodeGone:
+	case attempt.WasNeverBound(pod), workflow.NeverRan(pod) && !o.nodeGone:
 		return o.volume.Name, handleKnown
-	case o.nodeGone && !within(o.now, endOf(pod), reportPatience), untoldFor(o.now, pod) >= longPatience:
+	case o.nodeGone && !attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay), attempt.UnreportedFor(o.now, pod) >= attempt.LongDelay:
 		return "", handleUnknown
 	default:
 		return "", handleUntold
 	}
-}
-
-// untoldFor returns for how long the node of a pod that Kubernetes' garbage collector ended has said nothing of it:
-// no time for other pods. If there is a node of that name again, its agent would have told long before longPatience,
-// or knows nothing of the pod.
-func untoldFor(now time.Time, pod *corev1.Pod) time.Duration {
-	at, collected := workflow.Collected(pod)
-	if !collected {
-		return 0
-	}
-	return now.Sub(at)
 }
 
 func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -21,7 +22,7 @@ func says(result string) func(*corev1.Pod) {
 func failedCreation(seconds int, changes ...func(*corev1.Pod)) *state {
 	s := at(pavv1.StepCreating).pod(seconds+9, append([]func(*corev1.Pod){ended(corev1.PodFailed, seconds)}, changes...)...)
 	status := &s.o.volume.Status
-	status.Failure = failureOf(pavv1.WorkflowCreation, &s.o.pods[0], podErrorMessage(&s.o.pods[0]))
+	status.Failure = s.o.attempt().Failure(pavv1.WorkflowCreation)
 	status.Step, status.Pod = pavv1.StepReverting, nil
 	return s
 }
@@ -158,10 +159,10 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 
 		// Its result is not known.
 		"a revert waits for what the pod left":       {state: failedCreation(7), want: stepDone, after: 5 * time.Second},
-		"and says so":                                {state: failedCreation(60), want: stepWait, message: "to tell what pod pav-pods/pod left in /pav"},
+		"and says so":                                {state: failedCreation(60), want: stepWait, message: "to report what pod pav-pods/pod left in /pav"},
 		"what nobody will tell is not reverted":      {state: failedCreation(60).with(nodeGone), want: stepAbandon},
-		"a node that is back may tell yet":           {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to tell what pod"},
-		"also if the clock is behind":                {state: at(creating).with(unclaimed).pod(99, collected(-500)), want: stepWait, after: longPatience, message: "to tell what pod"},
+		"a node that is back may tell yet":           {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to report what pod"},
+		"also if the clock is behind":                {state: at(creating).with(unclaimed).pod(99, collected(-500)), want: stepWait, after: attempt.LongDelay, message: "to report what pod"},
 		"but not for ever":                           {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
 		"nor where nobody wants it":                  {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
 		"the definition's own handle is known":       {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},

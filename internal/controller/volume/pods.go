@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/podplan"
-	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -58,19 +57,14 @@ func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
-		setCondition(o.volume, status, conditionOf(i.step), reasonQueued, fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
+		setCondition(o.volume, status, conditionOf(i.step), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	if !r.acquireSlot(o.volume) {
+	if !r.slots.Acquire(owner(o.volume)) {
 		return nil // its turn brings the next pass
 	}
 	return r.start(ctx, o, pod, i.generation)
-}
-
-// doing says what the pod of a step does.
-func doing(step pavv1.VolumeStep, pod *pavv1.PodReference) string {
-	return fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, words[step])
 }
 
 // conditionOf returns the condition that tells of a step.
@@ -83,23 +77,18 @@ func conditionOf(step pavv1.VolumeStep) string {
 
 // build returns the pod of an intent with its PodPolicy. Its name tells it from all other pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
-	placement := podplan.Placement{Within: i.within, Avoid: r.avoidance.of(volume.Spec.Provisioner, r.Now())}
+	placement := podplan.Placement{Within: i.within, Avoid: r.slots.Avoid(volume.Spec.Provisioner, r.Now())}
 	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, number)
 }
 
-// acquireSlot reports whether the volume has a place for its pod.
-func (r *Reconciler) acquireSlot(volume *pavv1.PavVolume) bool {
-	return r.queue.Acquire(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
-}
-
-// restoreSlot gives a place to a volume whose pod exists.
-func (r *Reconciler) restoreSlot(volume *pavv1.PavVolume) {
-	r.queue.Restore(volume.Name, volume.Spec.Provisioner, volume.Spec.ClaimRef.Namespace)
+// owner returns for what a volume's slot is.
+func owner(volume *pavv1.PavVolume) attempt.Owner {
+	return attempt.Owner{Name: volume.Name, Provisioner: volume.Spec.Provisioner, Namespace: volume.Spec.ClaimRef.Namespace}
 }
 
 // runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
 func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
-	if !r.acquireSlot(o.volume) {
+	if !r.slots.Acquire(owner(o.volume)) {
 		if d.message == "" {
 			return nil // its turn brings the next pass
 		}
@@ -110,7 +99,7 @@ func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 	}
 	pod, generation, err := r.preparePod(ctx, o)
 	if err != nil {
-		r.queue.Release(o.volume.Name) // others may have more luck meanwhile
+		r.slots.Release(o.volume.Name) // others may have more luck meanwhile
 	}
 	if err != nil || pod == nil {
 		return err
@@ -233,7 +222,7 @@ func (r *Reconciler) recordPod(ctx context.Context, o snapshot, _ decision) erro
 
 func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod types.UID) {
 	status.Pod.UID = pod
-	setCondition(volume, status, conditionOf(status.Step), string(status.Step), doing(status.Step, status.Pod))
+	setCondition(volume, status, conditionOf(status.Step), string(status.Step), attempt.Attempt{Ref: status.Pod, Doing: words[status.Step]}.Describe())
 }
 
 // stopPod ends the pod of the present step.
@@ -266,10 +255,10 @@ func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error 
 // checkNotCreated asks the API server whether a pod that is about to be forgotten was created all
 // the same: the cache has yet to see it, or the one who created it was stopped before recording that.
 func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
-	if o.progress() != podIntended {
+	if o.progress() != attempt.Intended {
 		return nil
 	}
-	return r.checkAbsent(ctx, o.volume)
+	return attempt.CheckAbsent(ctx, r.Runner, o.volume.Status.Pod, o.volume.UID)
 }
 
 // sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want
@@ -281,11 +270,11 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 		if pod == current || o.awaited(pod) {
 			continue
 		}
-		if err := r.releasePod(ctx, pod, keeps(&o.volume.Status, pod)); err != nil {
+		if err := attempt.Release(ctx, r.Runner, pod, keeps(&o.volume.Status, pod)); err != nil {
 			return err
 		}
 	}
-	return r.releaseOrphans(ctx, o.volume.Name, o.orphans)
+	return attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, o.volume.Name, o.orphans)
 }
 
 // keeps reports whether a pod that is over is kept for people to look at.
@@ -294,83 +283,8 @@ func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 	if pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion {
 		failure = status.DeletionFailure
 	}
-	if failure == nil || failure.PodNamespace != pod.Namespace || failure.PodName != pod.Name {
-		return false
-	}
-	return status.Pod == nil || (workflows[status.Step] == pavv1.WorkflowDeletion) != (failure.Workflow == pavv1.WorkflowDeletion)
-}
-
-func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod, keep bool) error {
-	// One that still runs is released at its end, which is an event, and brings the next pass.
-	if state := workflow.Observe(pod); state == workflow.Succeeded || state == workflow.Failed {
-		if err := r.Runner.Release(ctx, pod); err != nil {
-			return err
-		}
-	}
-	if keep {
-		return nil
-	}
-	return r.Runner.Stop(ctx, pod)
-}
-
-// releaseOrphans lets pods go whose PavVolume is gone, or another one of its name is there.
-func (r *Reconciler) releaseOrphans(ctx context.Context, volume string, pods []corev1.Pod) error {
-	if len(pods) == 0 {
-		return nil
-	}
-	live := &pavv1.PavVolume{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: volume}, live); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading PavVolume %q: %w", volume, err)
-	}
-	for i := range pods {
-		if metav1.IsControlledBy(&pods[i], live) {
-			return reconcile.ErrStale
-		}
-		if err := r.releasePod(ctx, &pods[i], false); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncQueueSlot tells the queue what has become of the volume's place.
-func (r *Reconciler) syncQueueSlot(o snapshot) {
-	name := o.volume.Name
-	switch o.progress() {
-	case podIntended: // it waits for one, or is about to
-	case podStopping:
-		r.settleStopping(o)
-	case podRunning:
-		r.restoreSlot(o.volume)
-		pod := o.pod()
-		provisioner, node := o.volume.Spec.Provisioner, pod.Spec.NodeName
-		switch {
-		case workflow.Started(pod):
-			r.queue.Resume(name)
-			r.avoidance.clear(provisioner, node, workflow.StartOf(pod))
-		case cannotStart(o.now, pod):
-			r.queue.Suspend(name)
-		}
-		if isHung(o.now, pod) {
-			r.avoidance.note(provisioner, node, o.now)
-		}
-	default:
-		r.queue.Release(name)
-	}
-}
-
-// settleStopping does the same for a pod that is being deleted. One whose kubelet does not confirm that is on
-// a node that is lost, for all that is known. It holds no place, as nobody can tell for how long it would;
-// such pods are no more than were on that node.
-func (r *Reconciler) settleStopping(o snapshot) {
-	if stopPatience(o.now, o.pod()) > 0 {
-		r.restoreSlot(o.volume)
-		return
-	}
-	r.queue.Release(o.volume.Name)
-	if pod := o.pod(); !workflow.Started(pod) {
-		r.avoidance.note(o.volume.Spec.Provisioner, pod.Spec.NodeName, o.now)
-	}
+	replaced := failure != nil && status.Pod != nil && (workflows[status.Step] == pavv1.WorkflowDeletion) == (failure.Workflow == pavv1.WorkflowDeletion)
+	return attempt.IsKept(pod, failure, replaced)
 }
 
 // adoptAll tells the queue, once, of all pods that an earlier agent has started.
@@ -386,7 +300,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 	}
 	for i := range volumes.Items {
 		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" {
-			r.restoreSlot(v)
+			r.slots.Restore(owner(v))
 		}
 	}
 	r.adopted = true

@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // wait reports what the volume waits for, once for each thing that it waits for.
@@ -49,48 +51,37 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 // recordFailure records that the pod of the present step has failed.
 func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) error {
 	kind := workflows[o.volume.Status.Step]
-	pod := o.pod()
-	failure := vanished(kind, o.volume.Status.Pod)
-	if pod != nil {
-		failure = failureOf(kind, pod, podErrorMessage(pod))
-	}
+	failure := o.attempt().Failure(kind)
 	if kind == pavv1.WorkflowDeletion {
 		return r.failDeletion(ctx, o, failure, nothing)
 	}
-	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !neverBound(pod))
+	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !attempt.WasNeverBound(o.pod()))
 }
 
 // recordLateMessage adds what a pod wrote to /pav/error to the record of its failure, and tells it.
 func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decision) error {
-	told := o.lateMessage()
+	late := o.lateFailure()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		failure := &status.Failure
-		if told.Workflow == pavv1.WorkflowDeletion {
+		if late.Workflow == pavv1.WorkflowDeletion {
 			failure = &status.DeletionFailure
 		}
 		for i := range status.Conditions {
 			c := &status.Conditions[i]
-			c.Message = observability.Clip(strings.Replace(c.Message, (*failure).Message, told.Message, 1), maxCondition)
+			c.Message = observability.Clip(strings.Replace(c.Message, (*failure).Message, late.Message, 1), observability.MaxCondition)
 		}
-		*failure = told
+		*failure = late
 	})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[told.Workflow], told.Message)
-	if told.Workflow == pavv1.WorkflowDeletion {
+	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[late.Workflow], late.Message)
+	if late.Workflow == pavv1.WorkflowDeletion {
 		r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	} else {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	}
 	return nil
-}
-
-func vanished(kind string, pod *pavv1.PodReference) *pavv1.WorkflowFailure {
-	return &pavv1.WorkflowFailure{
-		Workflow: kind, PodNamespace: pod.Namespace, PodName: pod.Name,
-		Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", pod.Namespace, pod.Name),
-	}
 }
 
 // at gives a failure that is recorded now the cluster's time, by which the next attempt waits.
@@ -139,7 +130,7 @@ var phases = map[string]string{
 // and that what the creation pod may have done has to be reverted, or that there is nothing to revert.
 func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
 	r.handles.release(o.volume.Name)
-	failure.Message = observability.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	text := failure.Message
 	if failure.PodName != "" {
 		text = phases[failure.Workflow] + ": " + text
@@ -156,12 +147,12 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *
 	}); err != nil {
 		return err
 	}
-	r.queue.Release(o.volume.Name)
+	r.slots.Release(o.volume.Name)
 	// What needs no pod to be refused is refused in the same words each time.
 	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil
 	}
-	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, delayAfter(o.volume.Status.Attempt))
+	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, workflow.RetryDelay(int(o.volume.Status.Attempt)))
 	if revert {
 		next = "what it may have made is reverted first"
 	}
@@ -183,18 +174,18 @@ func reasonOf(failure *pavv1.WorkflowFailure) string {
 
 // failDeletion records that an attempt to delete or to revert, which change may have begun, has failed.
 func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
-	failure.Message = observability.Clip(failure.Message, maxCondition)
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		status.DeletionFailure, status.Pod = r.at(failure), nil
 		text = fmt.Sprintf("PavProvisioner %q: deletion attempt %d failed: %s; the next follows in %s",
-			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, delayAfter(status.DeletionAttempt).Round(time.Second))
+			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, workflow.RetryDelay(int(status.DeletionAttempt)).Round(time.Second))
 		setCondition(o.volume, status, pavv1.VolumeDeleted, "DeletionFailed", text)
 	}); err != nil {
 		return err
 	}
-	r.queue.Release(o.volume.Name)
+	r.slots.Release(o.volume.Name)
 	r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	return nil
 }

@@ -42,32 +42,3 @@ func TestDecide_RetryAsked(t *testing.T) {
 		})
 	}
 }
-
-func TestWishes_CountOnce(t *testing.T) {
-	w := &retryRequests{}
-	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1"}}
-	wish := func(at time.Time) {
-		volume.Annotations = map[string]string{pavv1.RetryAnnotation: at.Format(pavv1.RetryFormat)}
-	}
-	if got := w.asked(volume, noon); !got.IsZero() {
-		t.Errorf("nobody has asked, got %s", got)
-	}
-	// A clock that is ahead: no failure would ever be younger.
-	wish(noon.Add(time.Hour))
-	if got := w.asked(volume, noon); !got.Equal(noon) {
-		t.Errorf("a wish from the future was at %s, want %s", got, noon)
-	}
-	w.grant(volume)
-	if got := w.asked(volume, noon); !got.IsZero() {
-		t.Errorf("an attempt has begun since, got %s", got)
-	}
-	wish(noon)
-	if got := w.asked(volume, noon); !got.Equal(noon) {
-		t.Errorf("another wish was at %s, want %s", got, noon)
-	}
-	w.grant(volume)
-	w.forget(volume.Name)
-	if got := w.asked(volume, noon); got.IsZero() {
-		t.Error("another volume of the name has no wish")
-	}
-}

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // snapshot is all that the decision about a volume depends on.
@@ -170,155 +170,29 @@ func (o snapshot) retainedMeanwhile() bool {
 	return o.volume.Spec.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 }
 
+// attempt returns the pod of the present step, as it is recorded and as it is.
+func (o snapshot) attempt() attempt.Attempt {
+	status := &o.volume.Status
+	a := attempt.Attempt{
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating,
+		SelectedNode: status.Step == pavv1.StepCreating && status.SelectedNode != "", Contended: o.contended,
+	}
+	if c := meta.FindStatusCondition(status.Conditions, conditionOf(status.Step)); c != nil {
+		a.Reported = c.Reason
+	}
+	return a
+}
+
 // pod returns the pod of the present step, or nil.
-func (o snapshot) pod() *corev1.Pod {
-	ref := o.volume.Status.Pod
-	if ref == nil {
-		return nil
-	}
-	pod := podNamed(o.pods, ref.Namespace, ref.Name)
-	if pod == nil || ref.UID != "" && pod.UID != ref.UID {
-		return nil
-	}
-	return pod
-}
+func (o snapshot) pod() *corev1.Pod { return o.attempt().Pod() }
 
-func podNamed(pods []corev1.Pod, namespace, name string) *corev1.Pod {
-	for i := range pods {
-		if pods[i].Namespace == namespace && pods[i].Name == name {
-			return &pods[i]
-		}
-	}
-	return nil
-}
+// progress returns the state of the pod of the present step.
+func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
 
-// unrecorded reports whether the pod of the present step exists, and the ledger does not say so yet.
-func (o snapshot) unrecorded() bool {
-	return o.volume.Status.Pod != nil && o.volume.Status.Pod.UID == "" && o.pod() != nil
-}
-
-// progress is how far the pod of the present step is.
-type progress string
-
-const (
-	// podNone: no pod is recorded.
-	podNone progress = "None"
-
-	// podIntended: the pod is recorded, and not known to have been created.
-	podIntended progress = "Intended"
-
-	// podRunning: containers of the pod run or may run yet.
-	podRunning progress = "Running"
-
-	// podStopping: the pod is being deleted, and containers of it may still run.
-	podStopping progress = "Stopping"
-
-	// podReporting: all containers have ended, and the agent of the node has yet to tell what they left in /pav.
-	podReporting progress = "Reporting"
-
-	// podSucceeded: all containers have ended well, by themselves.
-	podSucceeded progress = "Succeeded"
-
-	// podFailed: no container runs any more, and the pod did not end well.
-	podFailed progress = "Failed"
-
-	// podVanished: the pod was created, and is gone without an outcome.
-	podVanished progress = "Vanished"
-)
-
-// reportPatience is how long a failed pod's last words are waited for; without them, its failure is
-// reported all the same, and again when they come. What a pod that succeeded left is waited for as long as its node exists.
-const reportPatience = 5 * time.Second
-
-func (o snapshot) progress() progress {
-	ref, pod := o.volume.Status.Pod, o.pod()
-	switch {
-	case ref == nil:
-		return podNone
-	case pod == nil && ref.UID == "":
-		return podIntended
-	case pod == nil:
-		return podVanished
-	}
-	switch workflow.Observe(pod) {
-	case workflow.Stopping:
-		return podStopping
-	case workflow.Succeeded:
-		if o.mayTell(pod) {
-			return podReporting
-		}
-		return podSucceeded
-	case workflow.Failed:
-		if o.mayTell(pod) && pod.DeletionTimestamp == nil && within(o.now, endOf(pod), reportPatience) {
-			return podReporting
-		}
-		return podFailed
-	default:
-		return podRunning
-	}
-}
-
-// begun reports whether the pod of the present step was created, as far as is known.
-func (o snapshot) begun() bool {
-	p := o.progress()
-	return p != podNone && p != podIntended
-}
-
-// mayTell reports whether something that matters may come from the node of a pod that is over: what a
-// creation pod that succeeded left in /pav, or the last words of one that failed.
-func (o snapshot) mayTell(pod *corev1.Pod) bool {
-	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told || !workflow.Started(pod) {
-		return false
-	}
-	return pod.Status.Phase == corev1.PodFailed || o.volume.Status.Step == pavv1.StepCreating
-}
-
-// lateMessage returns a recorded failure as it is to be recorded by now: with the pod's last words, which
-// came when it was on record already. It returns nil where there is no such failure.
-func (o snapshot) lateMessage() *pavv1.WorkflowFailure {
-	for _, failure := range []*pavv1.WorkflowFailure{o.volume.Status.Failure, o.volume.Status.DeletionFailure} {
-		if failure == nil {
-			continue
-		}
-		pod := podNamed(o.pods, failure.PodNamespace, failure.PodName)
-		if pod == nil || workflow.Observe(pod) != workflow.Failed {
-			continue
-		}
-		without, told := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, podErrorMessage(pod))
-		if failure.Message == without.Message && failure.Message != told.Message {
-			told.Time = failure.Time
-			return told
-		}
-	}
-	return nil
-}
-
-// podErrorMessage returns what the node has told that a pod wrote to /pav/error, or "".
-func podErrorMessage(pod *corev1.Pod) string {
-	if result, err := workflow.ResultOf(pod); err == nil && result != nil {
-		return result.Error
-	}
-	return ""
-}
-
-// failureOf returns the failure of a pod with such words as it is recorded.
-func failureOf(kind string, pod *corev1.Pod, words string) *pavv1.WorkflowFailure {
-	failure := workflow.Failure(kind, pod, words)
-	failure.Message = observability.Clip(failure.Message, maxCondition)
-	return failure
-}
-
-// endOf returns when the last container of a pod ended, or the zero time.
-func endOf(pod *corev1.Pod) time.Time {
-	var end time.Time
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, s := range statuses {
-			if ended := s.State.Terminated; ended != nil && ended.FinishedAt.After(end) {
-				end = ended.FinishedAt.Time
-			}
-		}
-	}
-	return end
+// lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was
+// recorded; nil if there is no such failure.
+func (o snapshot) lateFailure() *pavv1.WorkflowFailure {
+	return attempt.LateFailure(o.pods, o.volume.Status.Failure, o.volume.Status.DeletionFailure)
 }
 
 // nothingToDelete reports whether the definition has nothing to do about a volume that is to be deleted,
@@ -333,14 +207,8 @@ func (o snapshot) irrevocable() bool {
 	case pavv1.StepDeleted:
 		return true
 	case pavv1.StepDeleting:
-		p := o.progress()
-		return p != podNone && p != podIntended
+		return o.attempt().HasBegun()
 	default:
 		return false
 	}
-}
-
-// neverBound reports whether a pod that is over was never bound to a node, so that nothing of it ever ran.
-func neverBound(pod *corev1.Pod) bool {
-	return pod != nil && pod.Spec.NodeName == "" && !workflow.Started(pod)
 }

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,69 +37,27 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-func TestLateWords(t *testing.T) {
-	const failed = corev1.PodFailed
-	says := func(text string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: text} }
-	}
-	// after is a volume whose pod has failed, which is on record as that pod said before changes to it.
-	after := func(step pavv1.VolumeStep, before []func(*corev1.Pod), changes ...func(*corev1.Pod)) *state {
-		s := at(step).pod(9, append([]func(*corev1.Pod){ended(failed, 6)}, before...)...)
-		pod := &s.o.pods[0]
-		failure := failureOf(workflows[step], pod, podErrorMessage(pod))
-		failure.Time = ago(1)
-		if step == pavv1.StepReverting {
-			s.o.volume.Status.DeletionFailure = failure
-		} else {
-			s.o.volume.Status.Failure = failure
-		}
-		s.o.volume.Status.Pod = nil
-		for _, change := range changes {
-			change(pod)
-		}
-		return s
-	}
-	full := says(`{"error": "no room"}`)
-	tests := map[string]struct {
-		state *state
-		want  string // of the message, or empty where nothing is new
-	}{
-		"nothing has failed":              {state: at(pavv1.StepCreating).pod(9, runs)},
-		"nothing was told":                {state: after(pavv1.StepCreating, nil)},
-		"words of a creation pod":         {state: after(pavv1.StepCreating, nil, full), want: "exit code 3: no room; see"},
-		"words of a validation pod":       {state: after(pavv1.StepValidating, nil, full), want: "exit code 3: no room; see"},
-		"words of a deletion pod":         {state: after(pavv1.StepReverting, nil, full), want: "exit code 3: no room; see"},
-		"words that were in time":         {state: after(pavv1.StepCreating, []func(*corev1.Pod){full}, full)},
-		"no words at last":                {state: after(pavv1.StepCreating, nil, told)},
-		"what is no result":               {state: after(pavv1.StepCreating, nil, says("no JSON"))},
-		"as many words as there may be":   {state: after(pavv1.StepCreating, nil, says(`{"error": "`+strings.Repeat("x", 9000)+`"}`)), want: "xxx"},
-		"another pod":                     {state: after(pavv1.StepCreating, nil, full, func(pod *corev1.Pod) { pod.Name = "next" })},
-		"a pod that succeeded":            {state: after(pavv1.StepCreating, nil, full, ended(corev1.PodSucceeded, 6))},
-		"a failure that is not the pod's": {state: after(pavv1.StepCreating, nil, full).with(func(o *snapshot) { o.volume.Status.Failure.Message = "/pav/handle is empty" })},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := test.state.o.lateMessage()
-			if got == nil {
-				if test.want != "" || decide(test.state.o).step == stepRecordLateMessage {
-					t.Errorf("got nothing, want %q", test.want)
-				}
-				return
+func TestDecide_ReportedErrorText(t *testing.T) {
+	for step, failure := range map[pavv1.VolumeStep]func(*pavv1.PavVolumeStatus) **pavv1.WorkflowFailure{
+		pavv1.StepValidating: func(status *pavv1.PavVolumeStatus) **pavv1.WorkflowFailure { return &status.Failure },
+		pavv1.StepCreating:   func(status *pavv1.PavVolumeStatus) **pavv1.WorkflowFailure { return &status.Failure },
+		pavv1.StepReverting:  func(status *pavv1.PavVolumeStatus) **pavv1.WorkflowFailure { return &status.DeletionFailure },
+	} {
+		t.Run(string(step), func(t *testing.T) {
+			s := at(step).pod(9, ended(corev1.PodFailed, 6))
+			status := &s.o.volume.Status
+			*failure(status) = s.o.attempt().Failure(workflows[step])
+			status.Pod = nil
+			if got := decide(s.o).step; got == stepRecordLateMessage {
+				t.Error("a text is recorded before the node reports one")
 			}
-			if test.want == "" || !strings.Contains(got.Message, test.want) || !got.Time.Equal(new(ago(1))) {
-				t.Errorf("got %+v, want %q", got, test.want)
+			s.o.pods[0].Annotations = map[string]string{pavv1.ResultAnnotation: `{"error": "no room"}`}
+			if got := decide(s.o).step; got != stepRecordLateMessage {
+				t.Errorf("after the node has reported a text, got step %s", got)
 			}
-			if next := decide(test.state.o).step; next != stepRecordLateMessage {
-				t.Errorf("got step %s", next)
-			}
-			// Once recorded, they are no news.
-			if status := &test.state.o.volume.Status; status.Failure != nil {
-				status.Failure = got
-			} else {
-				status.DeletionFailure = got
-			}
-			if again := test.state.o.lateMessage(); again != nil {
-				t.Errorf("recorded, they are late again: %+v", again)
+			*failure(status) = s.o.lateFailure()
+			if got := decide(s.o).step; got == stepRecordLateMessage {
+				t.Error("the text is recorded twice")
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	} else if err != nil {
 		return fmt.Errorf("updating the status of PavVolume %q: %w", volume.Name, err)
 	}
-	r.written.replace(volume.Name, volume.ResourceVersion, changed.ResourceVersion)
+	r.expectations.Replace(volume.Name, volume.ResourceVersion, changed.ResourceVersion)
 	before := volume.Status
 	*volume = *changed
 	r.measure(ctx, volume, &before)
@@ -69,8 +69,5 @@ func hasCondition(volume *pavv1.PavVolume, d decision) bool {
 // setCondition makes a condition false that tells of what goes on.
 func setCondition(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, kind, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse,
-		Reason: reason, Message: observability.Clip(message, maxCondition), ObservedGeneration: volume.Generation})
+		Reason: reason, Message: observability.Clip(message, observability.MaxCondition), ObservedGeneration: volume.Generation})
 }
-
-// maxCondition keeps conditions well below the 32 KiB that the API server takes, in bytes.
-const maxCondition = 4 << 10

@@ -12,7 +12,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
-	staging "github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -167,7 +166,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	if deaths <= 0 {
 		return 0
 	}
-	return max(ready.LastTransitionTime.Add(staging.PauseAfter(int(deaths))).Sub(m.clusterTime()), 0)
+	return max(ready.LastTransitionTime.Add(workflow.RetryDelay(int(deaths))).Sub(m.clusterTime()), 0)
 }
 
 // restageable reports whether the present definition allows volumes to be staged anew.

@@ -298,7 +298,7 @@ func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, fi
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
-	failure.Message, failure.Time = observability.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
+	failure.Message, failure.Time = observability.Clip(failure.Message, observability.MaxCondition), metav1.NewTime(t.clusterTime())
 	what, reason := staging, "StagingFailed"
 	if failure.Workflow == pavv1.WorkflowValidation {
 		what, reason = validating, "ValidationFailed"

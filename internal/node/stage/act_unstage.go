@@ -150,7 +150,7 @@ func (t *task) retryUnstaging(ctx context.Context) error {
 }
 
 func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
-	failure.Message, failure.Time = observability.Clip(failure.Message, maxMessage), metav1.NewTime(t.clusterTime())
+	failure.Message, failure.Time = observability.Clip(failure.Message, observability.MaxCondition), metav1.NewTime(t.clusterTime())
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure

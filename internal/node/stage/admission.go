@@ -46,7 +46,7 @@ func (t *task) unjudged(ctx context.Context, kind string, reason error, first bo
 		if first && kind == pavv1.WorkflowValidation {
 			status.ValidationPod = nil
 		}
-		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observability.Clip(reason.Error(), maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observability.Clip(reason.Error(), observability.MaxCondition))
 	}); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (s *Stager) Observe(tracker *health.Tracker, callEnded func(stage string)) 
 
 // SetDegraded writes to a PavStage whether something is wrong with its volume, and what.
 func (s *Stager) SetDegraded(ctx context.Context, stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) error {
-	s.setCondition(stage, pavv1.StageDegraded, status, reason, observability.Clip(message, maxMessage))
+	s.setCondition(stage, pavv1.StageDegraded, status, reason, observability.Clip(message, observability.MaxCondition))
 	return s.writeStatus(ctx, stage)
 }
 

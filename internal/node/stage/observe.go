@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,10 +166,10 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
 		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
-		wait := restagingBackoff(&t.stage.Status, t.attempts.failures(t.stage.Name), t.clusterTime())
+		wait := workflow.RetryIn(t.stage.Status.StagingFailure, t.attempts.failures(t.stage.Name), t.clusterTime())
 		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
-		o.backoff = t.unlessAsked(backoff(&t.stage.Status, t.clusterTime()), t.stage.Status.UnstagingFailure)
+		o.backoff = t.unlessAsked(workflow.RetryIn(t.stage.Status.UnstagingFailure, int(t.stage.Status.UnstagingAttempt)-1, t.clusterTime()), t.stage.Status.UnstagingFailure)
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
 	}
 	return err
@@ -263,35 +262,4 @@ func (t *task) unstagingWanted(ctx context.Context) (bool, error) {
 			t.stage.Spec.VolumeName, t.stage.Spec.Provisioner)
 	}
 	return provisioner.Spec.VolumeUnstaging != nil && provisioner.Spec.VolumeUnstaging.PodTemplate != nil, nil
-}
-
-// backoff returns how long the next unstaging attempt is to wait.
-func backoff(status *pavv1.PavStageStatus, now time.Time) time.Duration {
-	if status.UnstagingFailure == nil {
-		return 0
-	}
-	return remaining(status.UnstagingFailure, int(status.UnstagingAttempt)-1, now)
-}
-
-// restagingBackoff returns how long the next attempt to stage a volume anew is to wait.
-func restagingBackoff(status *pavv1.PavStageStatus, failures int, now time.Time) time.Duration {
-	if status.StagingFailure == nil {
-		return 0
-	}
-	return remaining(status.StagingFailure, failures, now)
-}
-
-// remaining returns how long to wait after a failure that is the last of so many.
-func remaining(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Duration {
-	return max(last.Time.Add(PauseAfter(failures)).Sub(now), 0)
-}
-
-// PauseAfter returns how long to wait after so many failures: a second after the first, doubled with each
-// further one, and five minutes at most.
-func PauseAfter(failures int) time.Duration {
-	const longest = 5 * time.Minute
-	if failures < 10 {
-		return min(time.Second<<max(failures-1, 0), longest)
-	}
-	return longest
 }

@@ -138,7 +138,7 @@ func (t *task) reportObstacle(ctx context.Context) error {
 		cause, kind = workflow.Waiting(pod), ErrPending
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observability.Clip(cause, maxMessage))
+		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observability.Clip(cause, observability.MaxCondition))
 	}); err != nil {
 		return err
 	}

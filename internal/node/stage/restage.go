@@ -153,7 +153,7 @@ func (t *task) fenceAll(ctx context.Context, paths []string) error {
 // reportUnfenced tells once why a volume is not staged anew.
 func (t *task) reportUnfenced(ctx context.Context, reason error) error {
 	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
-		t.stage.Spec.VolumeName, t.node, reason), maxMessage)
+		t.stage.Spec.VolumeName, t.node, reason), observability.MaxCondition)
 	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
 	if told != nil && told.Message == words {
 		return nil

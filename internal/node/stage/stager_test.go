@@ -6,9 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
@@ -161,32 +159,6 @@ func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
 		if untold {
 			known.told[step.cause] = true
 		}
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	now := time.Now()
-	failed := func(attempt int32, ago time.Duration) *pavv1.PavStageStatus {
-		return &pavv1.PavStageStatus{UnstagingAttempt: attempt, UnstagingFailure: &pavv1.WorkflowFailure{Time: metav1.NewTime(now.Add(-ago))}}
-	}
-	tests := map[string]struct {
-		status *pavv1.PavStageStatus
-		want   time.Duration
-	}{
-		"nothing has failed":                        {status: &pavv1.PavStageStatus{UnstagingAttempt: 1}, want: 0},
-		"a second after the first failure":          {status: failed(2, 0), want: time.Second},
-		"doubled with each further one":             {status: failed(5, 0), want: 8 * time.Second},
-		"less what has gone by":                     {status: failed(5, 3*time.Second), want: 5 * time.Second},
-		"nothing when all has gone by":              {status: failed(5, time.Minute), want: 0},
-		"five minutes at most":                      {status: failed(12, 0), want: 5 * time.Minute},
-		"also after more failures than a shift has": {status: failed(2000, 0), want: 5 * time.Minute},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := backoff(test.status, now); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
 	}
 }
 

@@ -79,6 +79,3 @@ func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.Obj
 func claimNamed(namespace, name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name, UID: uid}
 }
-
-// maxMessage keeps conditions well below the 32 KiB that the API server takes.
-const maxMessage = 4 << 10

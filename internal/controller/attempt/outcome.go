@@ -1,0 +1,89 @@
+package attempt
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Failure returns the failure of the recorded pod, which is Failed or Vanished.
+func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
+	pod := a.Pod()
+	if pod == nil {
+		return &pavv1.WorkflowFailure{
+			Workflow: kind, PodNamespace: a.Ref.Namespace, PodName: a.Ref.Name,
+			Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", a.Ref.Namespace, a.Ref.Name),
+		}
+	}
+	return failureOf(kind, pod, errorText(pod))
+}
+
+// failureOf returns the failure of a pod that wrote a text to /pav/error, as it is recorded.
+func failureOf(kind string, pod *corev1.Pod, text string) *pavv1.WorkflowFailure {
+	failure := workflow.Failure(kind, pod, text)
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
+	return failure
+}
+
+// LateFailure returns a recorded failure as it is to be recorded now: with the text in /pav/error, which the node
+// reported after the failure was recorded. It returns nil if there is no such failure.
+func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
+	for _, failure := range recorded {
+		if failure == nil {
+			continue
+		}
+		pod := PodNamed(pods, failure.PodNamespace, failure.PodName)
+		if pod == nil || workflow.Observe(pod) != workflow.Failed {
+			continue
+		}
+		without, with := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, errorText(pod))
+		if failure.Message == without.Message && failure.Message != with.Message {
+			with.Time = failure.Time
+			return with
+		}
+	}
+	return nil
+}
+
+// errorText returns the text that a pod wrote to /pav/error, as far as its node has reported it, or "".
+func errorText(pod *corev1.Pod) string {
+	if result, err := workflow.ResultOf(pod); err == nil && result != nil {
+		return result.Error
+	}
+	return ""
+}
+
+// HasEndedWithin reports whether the last container of a pod ended less than a duration ago, by a clock that may
+// differ from this one.
+func HasEndedWithin(now time.Time, pod *corev1.Pod, duration time.Duration) bool {
+	var end time.Time
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			if ended := s.State.Terminated; ended != nil && ended.FinishedAt.After(end) {
+				end = ended.FinishedAt.Time
+			}
+		}
+	}
+	return now.Sub(end).Abs() < duration
+}
+
+// UnreportedFor returns how long the node of a pod that Kubernetes' garbage collector ended has not reported its files;
+// 0 for other pods. If there is a node of that name again, its agent would have reported long before LongDelay, or
+// does not know the pod.
+func UnreportedFor(now time.Time, pod *corev1.Pod) time.Duration {
+	at, collected := workflow.Collected(pod)
+	if !collected {
+		return 0
+	}
+	return now.Sub(at)
+}
+
+// WasNeverBound reports whether a pod that is over was never bound to a node, so that no container of it ever ran.
+func WasNeverBound(pod *corev1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName == "" && !workflow.Started(pod)
+}

@@ -1,0 +1,32 @@
+package workflow
+
+import (
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// The delay before the next attempt doubles with each failure, from the first to the longest.
+const (
+	FirstRetryDelay   = time.Second
+	LongestRetryDelay = 5 * time.Minute
+)
+
+// RetryDelay returns the delay after so many failures: a second after the first, twice as long after each further one,
+// and at most five minutes.
+func RetryDelay(failures int) time.Duration {
+	if failures > 9 {
+		return LongestRetryDelay
+	}
+	return min(FirstRetryDelay<<max(failures-1, 0), LongestRetryDelay)
+}
+
+// RetryIn returns how much of the delay is left after a failure that is the last of so many; 0 if there is no failure.
+// Clocks may differ, or be set back: that makes it no longer than the delay.
+func RetryIn(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Duration {
+	if last == nil {
+		return 0
+	}
+	delay := RetryDelay(failures)
+	return min(max(last.Time.Add(delay).Sub(now), 0), delay)
+}
