@@ -80,7 +80,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone(t, c, volume)
-			told(t, c, provisioner, "Warning", "VolumeFailedDelete", `PavVolume "`+volume.Name+`" is forgotten without a deletion pod`)
+			told(t, c, provisioner, "Warning", "VolumeFailedDelete", `PavVolume "`+volume.Name+`" is deleted without a deletion pod`)
 			if n := podsMade(a); n != 2 {
 				t.Errorf("%d pods were made, want two creation pods", n)
 			}
@@ -212,7 +212,7 @@ func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 			stage := mustCreate(t, c, stageOf(again, "stage-renamed", handNode))
 			happens(t, c, pv.DeepCopy())
 			mustDelete(t, c, claim)
-			told(t, c, volume, "Warning", "VolumeFailedDelete", `PersistentVolume "renamed-again" has the same storage, with the handle "`+pv.Spec.CSI.VolumeHandle+`"`)
+			told(t, c, volume, "Warning", "VolumeFailedDelete", `PersistentVolume "renamed-again" uses the same storage, with the handle "`+pv.Spec.CSI.VolumeHandle+`"`)
 			mustDelete(t, c, again)
 			gone(t, c, again)
 			told(t, c, volume, "Normal", "VolumeDeletionWaiting", "unstaged on node "+handNode)

@@ -306,7 +306,7 @@ func TestHandleInUse(t *testing.T) {
 	pv, _ := bound(t, c, first)
 	second := mustCreate(t, c, claimOf("twins", "second"))
 	told(t, c, second, "Warning", "ProvisioningFailed",
-		`PavProvisioner "twins": spec.volumeCreation.handle: the handle "the only one" is that of PersistentVolume "`+pv.Name+`" already`)
+		`PavProvisioner "twins": spec.volumeCreation.handle: the handle "the only one" is already in use by PersistentVolume "`+pv.Name+`"`)
 	mustDelete(t, c, first)
 	bound(t, c, second) // with backoff, as soon as the handle is free
 }

@@ -9,10 +9,10 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// changes are what makes a PavVolume and its PersistentVolume agree. A zero value changes nothing.
+// changes make a PavVolume and its PersistentVolume agree. The zero value changes nothing.
 type changes struct {
-	// policy is the reclaim policy that the PavVolume takes over from the PersistentVolume, and
-	// pvPolicy the one that the PersistentVolume takes over from the PavVolume.
+	// policy is the reclaim policy that is copied from the PersistentVolume to the PavVolume, and
+	// pvPolicy the one that is copied the other way.
 	policy, pvPolicy corev1.PersistentVolumeReclaimPolicy
 
 	// volume and pv change PaV's finalizer on the object.
@@ -28,9 +28,9 @@ const (
 	remove
 )
 
-// alignment tells what has to change. While the PersistentVolume exists its reclaim policy is the
-// one that counts, as that is the one that administrators know to change; save that a retained
-// volume is deleted, too, where its PavVolume's is changed to Delete and the PavVolume is deleted.
+// alignment returns what has to change. While the PersistentVolume exists, its reclaim policy applies, as that is the
+// one that administrators change. There is one exception: a retained volume is also deleted if the policy of its
+// PavVolume is changed to Delete and the PavVolume is deleted.
 func alignment(o snapshot) changes {
 	c := changes{}
 	policy, bound := o.volume.Spec.ReclaimPolicy, false
@@ -38,14 +38,14 @@ func alignment(o snapshot) changes {
 		c, policy = alignmentWith(o, pv)
 		bound = pv.Status.Phase == corev1.VolumeBound
 	}
-	// A retained volume's storage is the administrator's, so that its record holds nothing. Once a claim has it
-	// again, the finalizer comes first, and then the phase: no other record may go at once when it is deleted.
+	// The storage of a retained volume belongs to the administrator, so its record has no finalizer. When a claim is
+	// bound to it again, the finalizer is added before the phase changes: every other record must survive its deletion.
 	owned := policy == corev1.PersistentVolumeReclaimDelete || o.volume.Status.Phase != pavv1.VolumeRetained || bound
 	c.volume = finalizerOf(o.volume, pavv1.VolumeFinalizer, owned)
 	return c
 }
 
-// alignmentWith tells what has to change because of the PersistentVolume, and the policy that counts.
+// alignmentWith returns what has to change because of the PersistentVolume, and the policy that applies.
 func alignmentWith(o snapshot, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
 	recorded, policy := o.volume.Spec.ReclaimPolicy, policyOf(pv)
 	if o.reclaimed(pv) {
@@ -55,23 +55,22 @@ func alignmentWith(o snapshot, pv *corev1.PersistentVolume) (changes, corev1.Per
 		return changes{}, recorded // until the PavVolume is deleted, too
 	}
 	c := changes{}
-	// One that waits for a new claim remembers nothing until it has one, lest the record tell later
-	// what the administrator has taken back.
+	// While it waits for a new claim, the policy is not copied: the administrator may still take it back.
 	available := o.volume.Status.Phase == pavv1.VolumeRetained && !o.released(pv)
 	if recorded != policy && (!available || policy == corev1.PersistentVolumeReclaimRetain) {
 		c.policy = policy
 	}
-	// While it is being deleted, its finalizer goes with its storage.
+	// While it is being deleted, its finalizer is removed after its storage.
 	if pv.DeletionTimestamp == nil || policy != corev1.PersistentVolumeReclaimDelete {
 		c.pv = finalizerOf(pv, pavv1.PVFinalizer, policy == corev1.PersistentVolumeReclaimDelete)
 	}
 	if c.pv == add {
-		c.policy = "" // first the finalizer, by which reclaimed tells who said Delete
+		c.policy = "" // first the finalizer, from which reclaimed sees which object the policy Delete came from
 	}
 	return c, policy
 }
 
-// finalizerOf compares an object's finalizers with what is wanted. Kubernetes refuses new ones on an object under deletion.
+// finalizerOf returns how an object's finalizers have to change. Kubernetes rejects new ones on an object that is being deleted.
 func finalizerOf(object client.Object, finalizer string, wanted bool) finalizerChange {
 	has := slices.Contains(object.GetFinalizers(), finalizer)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// begin begins an attempt to provision: with the validation pod, or where there is none, with creation.
+// begin begins an attempt to provision: with the validation pod or, if there is none, with creation.
 func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 		return reconcile.ErrStale
 	}
 	claim, err := podplan.RecordClaim(request.Claim)
-	if err != nil { // It may have grown since the attempt before.
+	if err != nil { // The claim may have grown since the last attempt.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
 	start := beginning(o, claim)
@@ -40,7 +40,7 @@ func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 	return r.intend(ctx, o, intent{step: pavv1.StepValidating, pod: pod, generation: request.Generation, change: start})
 }
 
-// create goes on to creation after the validation pod has succeeded.
+// create continues with creation after the validation pod has succeeded.
 func (r *Reconciler) create(ctx context.Context, o snapshot, _ decision) error {
 	request, err := r.validatedRequest(ctx, o)
 	if err != nil {
@@ -49,12 +49,12 @@ func (r *Reconciler) create(ctx context.Context, o snapshot, _ decision) error {
 	return r.createBy(ctx, o, request, o.volume.Status.Definition.VolumeCreation, nothing)
 }
 
-// change is what is recorded of an attempt together with its next step.
+// change changes a status in the same write that records the next step.
 type change func(*pavv1.PavVolumeStatus)
 
 func nothing(*pavv1.PavVolumeStatus) {}
 
-// beginning is what is recorded of a new attempt. Claim is what it validates, nil for what it was before.
+// beginning records a new attempt. Claim is the claim that it validates, or nil to keep the recorded one.
 func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase = pavv1.VolumePending
@@ -75,7 +75,7 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 	}
 }
 
-// createBy records the creation pod or, where there is none, what the volume is: before the
+// createBy records the creation pod or, if there is none, the volume's handle and capacity. They are recorded before the
 // PersistentVolume is written, so that a repeated pass writes the same one.
 func (r *Reconciler) createBy(ctx context.Context, o snapshot, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
 	creation, err := request.Create(ctx, c)
@@ -94,7 +94,7 @@ func (r *Reconciler) createBy(ctx context.Context, o snapshot, request podplan.V
 	})
 }
 
-// planned returns what is recorded of how a volume is to be created.
+// planned returns the plan of a volume, as it is recorded.
 func planned(creation *podplan.Creation) *pavv1.VolumePlan {
 	p := &pavv1.VolumePlan{Handle: creation.Handle, AccessibleTopology: creation.Topology}
 	if creation.Capacity > 0 {
@@ -118,15 +118,15 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation 
 	})
 }
 
-// setMade ends creation with what the volume is.
+// setMade records the handle, capacity and topology of a volume that is created.
 func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessible []pavv1.TopologyLabels) {
 	status.Step, status.Pod = "", nil
 	status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
 	status.AccessibleTopology = accessible
 }
 
-// recordCreated records what the volume is, by the definition and the word of the creation pod. If
-// that cannot be, what the pod did is reverted.
+// recordCreated records the volume's handle and capacity, from the definition and the files of the creation pod. If they
+// are invalid, the creation is reverted.
 func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) error {
 	pod := o.pod()
 	made, err := r.made(ctx, o, pod)
@@ -167,17 +167,17 @@ func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (pod
 	return made, r.reserve(ctx, o, "the creation pod's /pav/handle", made.Handle)
 }
 
-// reserve keeps a handle for a volume. One handle in two volumes would be one storage under two
-// names, so one that is taken is a plan.Error, which begins with the source of the handle.
+// reserve reserves a handle for a volume. Two volumes with one handle would be the same storage, so a handle that is in
+// use is a podplan.Error. Its text begins with the source of the handle.
 func (r *Reconciler) reserve(ctx context.Context, o snapshot, source, handle string) error {
 	volume := o.volume
 	if r.handles.reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
-		return reconcile.ErrStale // the cache will tell whose it is, or that it is free
+		return reconcile.ErrStale // the cache will show whose it is, or that it is free
 	}
 	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))
 	if err == nil {
 		if others := o.besides(handle, holders); len(others) > 0 {
-			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is that of %s already", source, handle, describe(others[0]))}
+			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is already in use by %s", source, handle, describe(others[0]))}
 		}
 	}
 	if err != nil {

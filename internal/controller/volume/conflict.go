@@ -16,13 +16,13 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// reasonConflict is the reason of a condition about storage that another object has.
+// reasonConflict is the reason of a condition about storage that another object uses.
 const reasonConflict = "HandleInUse"
 
-// conflictText says whose storage the handle of a volume in the making is, and what to do.
+// conflictText says which object uses the storage that a creation pod named, and what to do.
 func conflictText(provisioner, handle string, holder reconcile.Holder) string {
-	return fmt.Sprintf("PavProvisioner %q: /pav/handle of the creation pod says %q, which is the storage of %s; nothing is created or reverted while that exists, as reverting would delete its data: "+
-		"have the creation pod write a handle of its own, such as defaultHandle, and make the claim again", provisioner, handle, describe(holder))
+	return fmt.Sprintf("PavProvisioner %q: the creation pod wrote %q to /pav/handle, which is the storage of %s; nothing is created or reverted while that exists, as reverting would delete its data: "+
+		"let the creation pod write a unique handle, such as defaultHandle, and create the claim again", provisioner, handle, describe(holder))
 }
 
 // describe names a holder.
@@ -37,8 +37,8 @@ func describe(h reconcile.Holder) string {
 	return text
 }
 
-// decideConflict decides about a volume whose last creation pod named storage that another object has:
-// nothing, until the other object is gone, the definition changes, or somebody asks for another attempt.
+// decideConflict decides about a volume whose last creation pod named storage that another object uses. Nothing is done
+// until the other object is deleted, the definition changes, or a retry is requested.
 func decideConflict(o snapshot) (d decision, waits bool) {
 	status := &o.volume.Status
 	if status.Conflict == nil || len(o.others) == 0 || o.edited() ||
@@ -49,9 +49,9 @@ func decideConflict(o snapshot) (d decision, waits bool) {
 		conflictText(o.volume.Spec.Provisioner, status.Conflict.Handle, o.others[0]), true), true
 }
 
-// decideShared decides about a volume that was created and has no PersistentVolume yet, where others hold
-// its storage. Of two volumes in the making that report one handle at a time, the one whose name comes
-// first waits until the other has given way, or got its PersistentVolume before it saw this one.
+// decideShared decides about a volume that was created, has no PersistentVolume yet, and whose storage other objects use.
+// If two pending volumes report the same handle at the same time, the one whose name sorts first waits until the other
+// has failed, or has got its PersistentVolume because it did not see this one.
 func decideShared(o snapshot) decision {
 	for _, other := range o.others {
 		making := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
@@ -59,12 +59,12 @@ func decideShared(o snapshot) decision {
 			return decision{step: stepRecordConflict}
 		}
 	}
-	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is in the making and gives way",
+	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is not provisioned yet and will fail",
 		o.volume.Status.Handle, describe(o.others[0])), true)
 }
 
-// recordConflict records that the creation pod named storage that another object has. What the pod did
-// is never reverted: a deletion pod would delete the other object's data.
+// recordConflict records that the creation pod named storage that another object uses. The creation is never reverted:
+// a deletion pod would delete the other object's data.
 func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
@@ -94,7 +94,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 	return nil
 }
 
-// unreverted returns the failure of an attempt whose effects are left as they are, and why.
+// unreverted returns the failure of an attempt that is not reverted, with the reason.
 func (o snapshot) unreverted(why string) *pavv1.WorkflowFailure {
 	failure := newFailure(pavv1.WorkflowCreation, errors.New(why))
 	if f := o.volume.Status.Failure; o.volume.Status.Step == pavv1.StepReverting && f != nil {
@@ -106,14 +106,14 @@ func (o snapshot) unreverted(why string) *pavv1.WorkflowFailure {
 	return failure
 }
 
-// clearMade forgets what was made, or was to be made, in an attempt that is over.
+// clearMade removes the results and the plan of an attempt that is over.
 func clearMade(status *pavv1.PavVolumeStatus) {
 	clearDeletion(status)
 	status.Plan, status.Handle, status.Capacity, status.AccessibleTopology = nil, "", nil, nil
 }
 
-// abandon leaves what a creation pod may have made as it is, because nobody knows which storage that is:
-// it may be another volume's. The next attempt, if there is one, finds it as it is.
+// abandon leaves the storage that a creation pod may have made, because its handle cannot be known: it may be another
+// volume's. If there is a next attempt, it finds the storage as it is.
 func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error {
 	if err := r.checkUntold(ctx, o); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error 
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
 		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",
 		o.volume.Spec.Provisioner, podOf(failure), o.volume.Name)
-	r.reportLeft(o, text) // before the record forgets it: rather twice than never
+	r.reportLeft(o, text) // before the record loses it: better twice than never
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
 		status.Failure = failure
@@ -147,15 +147,15 @@ func podOf(f *pavv1.WorkflowFailure) string {
 	return fmt.Sprintf(" %s/%s", f.PodNamespace, f.PodName)
 }
 
-// checkUntold asks the API server whether what a creation pod left cannot be known: the pod, or the node
-// that would tell, is gone.
+// checkUntold asks the API server whether the files of a creation pod cannot be reported any more, because the pod or its
+// node is gone.
 func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	pod := o.creationPod()
 	if pod == nil {
 		return r.checkVanished(ctx, o)
 	}
 	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told {
-		return nil // and says nothing that could be a handle
+		return nil // and has no valid handle
 	}
 	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 	if err != nil {
@@ -167,9 +167,9 @@ func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	return nil
 }
 
-// reportLeft gives an event about storage that may be left to everybody who may look for it, the
-// PavProvisioner first: claim and PavVolume may be gone by then. What it precedes may fail and be tried again
-// for as long as the cache is behind: it is told once in a while.
+// reportLeft records an event about storage that may be left on every object where people may look for it. The
+// PavProvisioner is the first, as claim and PavVolume may be gone by then. The step that follows may be repeated while the
+// cache is behind, so the event is limited by observability.Repeats.
 func (r *Reconciler) reportLeft(o snapshot, text string) {
 	text = observability.Clip(text, observability.MaxNote)
 	if due, _ := r.left.Due(o.volume.Name, text, r.Now()); !due {
@@ -182,13 +182,13 @@ func (r *Reconciler) reportLeft(o snapshot, text string) {
 	r.Events.Event(claimObject(o.volume), corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 }
 
-// reportConflictLeft says, when a volume is forgotten, what its creation pod may have left in storage that another object has.
+// reportConflictLeft reports, when the record of a volume is deleted, that its creation pod may have changed the storage of another object.
 func (r *Reconciler) reportConflictLeft(ctx context.Context, o snapshot) {
 	c := o.volume.Status.Conflict
 	if c == nil {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("no deletion pod was run, as the handle is another object's", "handle", c.Handle, "holder", c.Kind+"/"+c.Name)
-	r.reportLeft(o, fmt.Sprintf("PavVolume %q is forgotten without a deletion pod, as its creation pod named the handle %q, which is the storage of %s %q: "+
-		"what the creation pod did to that storage is left as it is; look whether it is as it should be", o.volume.Name, c.Handle, c.Kind, c.Name))
+	r.reportLeft(o, fmt.Sprintf("PavVolume %q is deleted without a deletion pod, as its creation pod named the handle %q, which is the storage of %s %q: "+
+		"the creation pod may have changed that storage, and nothing is reverted; check it", o.volume.Name, c.Handle, c.Kind, c.Name))
 }

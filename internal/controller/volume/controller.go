@@ -35,12 +35,12 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Reconciler takes volumes through their life.
+// Reconciler provisions, reclaims and deletes volumes.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
-	// Live reads from the API server: templates see what it has, and nothing is forgotten on a cache's word.
+	// Live reads from the API server: for templates, and before steps that cannot be undone.
 	Live client.Reader
 
 	// Runner runs pods. It reads from the API server.
@@ -52,7 +52,7 @@ type Reconciler struct {
 	// Templates evaluates the fields of provisioners.
 	Templates *template.Evaluator
 
-	// Version is that of the agent; it goes on record with each status.
+	// Version is the version of the agent, which is written with each status.
 	Version string
 
 	// Limits say how many pods run at once.
@@ -61,7 +61,7 @@ type Reconciler struct {
 	// Metrics counts the outcomes of pods; nil disables these metrics.
 	Metrics *metrics.Workflows
 
-	// Now tells the cluster's time, in which objects have theirs.
+	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
 	slots         *attempt.Slots
@@ -71,12 +71,12 @@ type Reconciler struct {
 	expectations  reconcile.Expectations
 	retryRequests reconcile.RetryRequests
 	repeats       observability.Repeats
-	left          observability.Repeats // of storage that may be left: no other message uses up its turn
-	// rejections says when a PersistentVolume that could not be written is written again.
+	left          observability.Repeats // of events about storage that may be left, apart from all others
+	// rejections delays the next write of a PersistentVolume that the API server rejected.
 	rejections workqueue.TypedRateLimiter[string]
 
 	mu      sync.Mutex
-	adopted bool // whether the queue knows of the pods of earlier agents
+	adopted bool // whether the queue has the pods of earlier agents
 }
 
 // Register adds the reconciler and its watches to the manager.
@@ -86,7 +86,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
 	r.slots = attempt.NewSlots(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
 	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		requests = q // before the first pass, and so before the first turn
+		requests = q // before the first pass, and so before the first slot
 		return nil
 	})
 	return ctrl.NewControllerManagedBy(mgr).
@@ -109,7 +109,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// keys returns what log lines say of a volume, besides its name.
+// keys returns the log keys of a volume, besides its name.
 func (r *Reconciler) keys(name types.NamespacedName) []any {
 	volume := &pavv1.PavVolume{}
 	if err := r.Client.Get(context.Background(), name, volume); err != nil { //nolint:forbidigo // it reads the cache
@@ -121,8 +121,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 // PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
 func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.slots.All() }
 
-// moreThanConditions lets through all updates but those of conditions: what the reconciler says of
-// a volume is no reason to look at it again.
+// moreThanConditions passes all updates except those of conditions: a report of the reconciler itself needs no pass.
 var moreThanConditions = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.DeepCopyObject().(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
@@ -148,14 +147,14 @@ func ofClaim(_ context.Context, object client.Object) []ctrl.Request {
 	return requests
 }
 
-// storageChanges lets through what may make storage free, or taken.
+// storageChanges passes updates that may free storage, or take it.
 var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
 	return !ok || !also || before.Status.Phase != after.Status.Phase || !slices.Equal(reconcile.StoragesOf(before), reconcile.StoragesOf(after))
 }}
 
-// concerned maps an object that holds storage to the volumes that have it, too, or wait for it.
+// concerned maps an object that uses storage to the other volumes that use it or wait for it.
 func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	for _, storage := range reconcile.StoragesOf(object) {
@@ -232,7 +231,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(reconcile.ErrStale)
 	}
 	if plan := volume.Status.Plan; volume.Status.Handle != "" || plan != nil && plan.Handle != "" {
-		r.handles.release(request.Name) // the index has it now
+		r.handles.release(request.Name) // the index has the handle now
 	}
 	o, err := r.gather(ctx, volume)
 	if err != nil {
@@ -244,7 +243,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	d := decide(o)
 	if !d.step.keepsTurn() && o.progress() == attempt.Intended {
-		r.slots.Release(volume.Name) // whatever it waits for, it is not its turn
+		r.slots.Release(volume.Name) // it waits for something else than a slot
 	}
 	if err := r.take(ctx, o, d); err != nil {
 		return reconcile.Result(err)
@@ -252,7 +251,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: d.after}, nil
 }
 
-// reserve takes the step of a decision.
+// take takes the step of a decision.
 func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if d.step.needsWhole() {
 		whole, err := r.whole(ctx, o.volume)
@@ -262,7 +261,7 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 		o.volume = whole
 	}
 	if d.step.begins() && !o.retry.IsZero() {
-		r.repeats.Forget(o.volume.Name) // whoever asked for the attempt is told what comes of it
+		r.repeats.Forget(o.volume.Name) // a requested attempt is reported even if it fails as before
 	}
 	if err := r.act(ctx, o, d); err != nil {
 		return err
@@ -273,7 +272,7 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	return nil
 }
 
-// gone clears up after a volume that PaV knows nothing of any more.
+// gone clears up after a PavVolume that does not exist any more.
 func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.handles.release(volume)
 	r.finders.forget(volume)
@@ -293,7 +292,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	return r.settleOrphan(ctx, volume)
 }
 
-// acts are the ways to take each step that is something to do.
+// acts are the methods that take each step.
 var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error{
 	stepWait:              (*Reconciler).wait,
 	stepAlign:             (*Reconciler).align,

@@ -18,56 +18,56 @@ const (
 	// stepDone: nothing is to be done until something changes.
 	stepDone step = "Done"
 
-	// stepWait: the same, but the decision has a condition that says what for.
+	// stepWait: the same, and a condition says what the volume waits for.
 	stepWait step = "Wait"
 
 	// stepAlign: make reclaim policy and finalizers of PavVolume and PersistentVolume agree.
 	stepAlign step = "Align"
 
-	// stepBegin: begin an attempt to provision: check the request, and record the first pod or,
-	// where there is none, what the volume is.
+	// stepBegin: begin an attempt to provision: check the request, and record the first pod or, if there is none, the
+	// handle and capacity.
 	stepBegin step = "Begin"
 
-	// stepCreate: the request is valid; record the creation pod or what the volume is.
+	// stepCreate: the request is valid; record the creation pod or the handle and capacity.
 	stepCreate step = "Create"
 
-	// stepRefuse: the attempt fails before anything is done; the message says why.
+	// stepRefuse: the attempt fails before any pod runs; the message says why.
 	stepRefuse step = "Refuse"
 
-	// stepRunPod: create the recorded pod, as soon as there is a place for it.
+	// stepRunPod: create the recorded pod as soon as it has a slot.
 	stepRunPod step = "RunPod"
 
-	// stepRecordPod: the pod exists; record that, as it may be gone by the next look.
+	// stepRecordPod: the pod exists; record its UID, as it may be gone by the next pass.
 	stepRecordPod step = "RecordPod"
 
-	// stepStopPod: end the pod of the present step.
+	// stepStopPod: delete the recorded pod.
 	stepStopPod step = "StopPod"
 
-	// stepDropPod: the recorded pod was never created, and is not wanted any more.
+	// stepDropPod: remove a pod from the record that was never created or left nothing, and that is not needed any more.
 	stepDropPod step = "DropPod"
 
-	// stepRecordCreated: the creation pod has succeeded; record what the volume is.
+	// stepRecordCreated: the creation pod has succeeded; record the handle and capacity.
 	stepRecordCreated step = "RecordCreated"
 
-	// stepRecordFailure: the pod of the present step has failed.
+	// stepRecordFailure: record that the pod has failed.
 	stepRecordFailure step = "RecordFailure"
 
-	// stepRecordLateMessage: the node has told what a pod wrote to /pav/error after its failure was recorded.
+	// stepRecordLateMessage: the node reported the text in /pav/error after the failure was recorded; add it.
 	stepRecordLateMessage step = "RecordWords"
 
-	// stepRevert: begin to undo what the creation pod did; record which storage that is.
+	// stepRevert: begin to revert a creation; record the handle of the storage.
 	stepRevert step = "Revert"
 
-	// stepRecordConflict: the creation pod named storage that another object has; record that, and stop.
+	// stepRecordConflict: the creation pod named storage that another object uses; record that, and stop.
 	stepRecordConflict step = "RecordConflict"
 
-	// stepAbandon: nobody knows which storage the creation pod made; leave it as it is.
+	// stepAbandon: the handle of the storage that the creation pod made cannot be known; leave the storage.
 	stepAbandon step = "Abandon"
 
-	// stepReverted: record that all is undone.
+	// stepReverted: record that the creation is reverted.
 	stepReverted step = "Reverted"
 
-	// stepReturnNode: the volume cannot be made for the node that the scheduler chose; let it choose again.
+	// stepReturnNode: the volume cannot be created for the node that the scheduler chose; let it choose again.
 	stepReturnNode step = "ReturnNode"
 
 	// stepWritePV: write the PersistentVolume.
@@ -76,7 +76,7 @@ const (
 	// stepMarkReady: record that the PersistentVolume exists.
 	stepMarkReady step = "MarkReady"
 
-	// stepMarkDeleting: record that the storage will be deleted, before any of it is.
+	// stepMarkDeleting: record that the storage will be deleted, before any deletion pod runs.
 	stepMarkDeleting step = "MarkDeleting"
 
 	// stepDelete: record the deletion pod.
@@ -88,13 +88,13 @@ const (
 	// stepDeletePV: the storage is gone; delete the PersistentVolume.
 	stepDeletePV step = "DeletePV"
 
-	// stepRetain: record that the storage is now the administrator's.
+	// stepRetain: record that the storage now belongs to the administrator.
 	stepRetain step = "Retain"
 
-	// stepRelease: the handle of storage that was deleted can be another volume's from now on.
+	// stepRelease: release the handle of deleted storage, so that another volume can have it.
 	stepRelease step = "Release"
 
-	// stepForget: nothing of the volume is left, or nothing was ever made; delete the PavVolume.
+	// stepForget: no storage is left, or none was ever created; delete the PavVolume.
 	stepForget step = "Forget"
 )
 
@@ -110,17 +110,17 @@ func (s step) needsWhole() bool {
 	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
 }
 
-// decision is a step, and what to tell about it.
+// decision is a step, and what to report about it.
 type decision struct {
 	step step
 
 	// condition, reason and message are those of the condition; the message is also the event's.
 	condition, reason, message string
 
-	// warning says that somebody has to do something about it.
+	// warning says that the administrator may have to act.
 	warning bool
 
-	// repeat says that the event is given again although nothing has changed.
+	// repeat says that the event is recorded again although the condition is unchanged.
 	repeat bool
 
 	// after is when to decide again if nothing changes; 0 for not before that.
@@ -140,7 +140,7 @@ func decide(o snapshot) decision {
 	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
 		return decideReverting(o)
 	case o.irrevocable():
-		// What runs is seen to its end, whatever the reclaim policy says by now.
+		// A deletion that has begun is completed, even if the reclaim policy has changed since.
 		return decideDeletion(o)
 	case pv != nil:
 		return decideWithPV(o, pv)
@@ -171,13 +171,13 @@ func decideWithPV(o snapshot, pv *corev1.PersistentVolume) decision {
 	return decision{step: stepDone}
 }
 
-// decideInUse decides about a volume that somebody has, or can have.
+// decideInUse decides about a volume that a claim has, or can still get.
 func decideInUse(o snapshot, pv *corev1.PersistentVolume) decision {
 	phase := o.volume.Status.Phase
 	if o.volume.Status.Handle == "" && pv.Status.Phase != corev1.VolumeBound {
-		return decision{step: stepDone} // a restored record is believed when Kubernetes has bound its PersistentVolume
+		return decision{step: stepDone} // a restored record counts once Kubernetes has bound its PersistentVolume
 	}
-	// A retained volume that waits for a new claim is still the administrator's.
+	// A retained volume that waits for a new claim still belongs to the administrator.
 	if o.renews(pv) || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || pv.Status.Phase == corev1.VolumeBound) {
 		return decision{step: stepMarkReady}
 	}
@@ -219,7 +219,7 @@ func waitingToDelete(reason, message string, warning bool) decision {
 
 func again(after time.Duration) decision { return decision{step: stepDone, after: after} }
 
-// decided returns the decision of a verdict on a pod, which the condition reports.
+// decided returns the decision that follows from a verdict on a pod; the condition reports it.
 func decided(v attempt.Verdict, condition string) decision {
 	d := decision{step: stepDone, after: v.After}
 	switch {

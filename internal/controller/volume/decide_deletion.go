@@ -36,7 +36,7 @@ func decideDeletion(o snapshot) decision {
 	return decideNextDeletion(o, retainInstead)
 }
 
-// decideNextDeletion decides when the next deletion pod comes; instead is what can be done without a provisioner.
+// decideNextDeletion decides when the next deletion pod is recorded. Instead says what to do if there is no provisioner.
 func decideNextDeletion(o snapshot, instead string) decision {
 	if o.provisioner == nil {
 		return noProvisioner(o, instead)
@@ -47,13 +47,13 @@ func decideNextDeletion(o snapshot, instead string) decision {
 	return decision{step: stepDelete}
 }
 
-// stillHeld decides about a volume that is to be deleted while others hold its storage.
+// stillHeld decides about a volume that is to be deleted while other objects use its storage.
 func stillHeld(o snapshot) decision {
 	if staged := reconcile.StagedOn(o.others); len(staged) == len(o.others) {
 		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
 	}
-	// PersistentVolumes and PavVolumes come first.
-	return waitingToDelete("StillInUse", fmt.Sprintf("%s has the same storage, with the handle %q, which is deleted once that is gone: delete it; or, to keep the storage, set the reclaim policy to Retain",
+	// PersistentVolumes and PavVolumes sort before PavStages.
+	return waitingToDelete("StillInUse", fmt.Sprintf("%s uses the same storage, with the handle %q; the storage is deleted after that object: delete the object or, to keep the storage, set the reclaim policy to Retain",
 		describe(o.others[0]), o.volume.Status.Handle), true)
 }
 
@@ -65,7 +65,7 @@ func decideDeleted(o snapshot) decision {
 	return decideForget(o, pavv1.VolumeDeleted)
 }
 
-// decideDeletionPod decides about a deletion pod that is recorded; success is what follows when it has succeeded.
+// decideDeletionPod decides about a recorded deletion pod; success is the step after it has succeeded.
 func decideDeletionPod(o snapshot, success step) decision {
 	a := o.attempt()
 	switch p := a.Progress(); p {
@@ -88,12 +88,12 @@ func decideDeletionPod(o snapshot, success step) decision {
 	}
 }
 
-// retainInstead is what can be done about a volume that nobody knows how to delete.
+// retainInstead says what to do about a volume whose provisioner is gone.
 const retainInstead = "set the reclaim policy to Retain and delete the storage by hand"
 
-// noProvisioner decides about a volume whose provisioner is gone; instead is what can be done but to create it again.
+// noProvisioner decides about a volume whose provisioner is gone. Instead says what to do other than to create it again.
 func noProvisioner(o snapshot, instead string) decision {
-	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, so that PaV cannot know how to delete the volume: create it again; or %s",
+	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to delete the volume: create it again; or %s",
 		o.volume.Spec.Provisioner, instead), true)
 }
 
@@ -105,8 +105,8 @@ func deletionPod(p *pavv1.PavProvisioner) *pavv1.Template {
 	return p.Spec.VolumeDeletion.PodTemplate
 }
 
-// deletionBackoff returns how long the next deletion pod has to wait. One of a definition that has
-// changed since waits for nothing.
+// deletionBackoff returns how long the next deletion pod has to wait. It does not wait if the definition has changed
+// since the last one.
 func deletionBackoff(o snapshot) time.Duration {
 	status := &o.volume.Status
 	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
@@ -115,7 +115,7 @@ func deletionBackoff(o snapshot) time.Duration {
 	return o.retryIn(status.DeletionAttempt, status.DeletionFailure)
 }
 
-// nodes names at most three nodes.
+// nodes lists at most three nodes.
 func nodes(names []string) string {
 	const most = 3
 	text := "node "

@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// decidePending decides about a volume in the making.
+// decidePending decides about a volume that is not provisioned yet.
 func decidePending(o snapshot) decision {
 	switch o.volume.Status.Step {
 	case pavv1.StepValidating, pavv1.StepCreating:
@@ -24,13 +24,12 @@ func decidePending(o snapshot) decision {
 	}
 }
 
-// decideIdle decides about a volume of which nothing exists: before the first attempt, or after one
-// that failed and was reverted.
+// decideIdle decides about a volume without storage: before the first attempt, or after one that failed and was reverted.
 func decideIdle(o snapshot) decision {
 	if o.unwanted() && o.wasBound && !o.deleting() {
 		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
 	}
-	// The claim's own controller tells its user why, and goes by a replaced StorageClass with a new PavVolume.
+	// The claim controller reports why, and creates a new PavVolume for a replaced StorageClass.
 	if o.unwanted() || o.classReplaced && o.volume.Status.Failure != nil {
 		return decideForget(o, pavv1.VolumeProvisioned)
 	}
@@ -60,7 +59,7 @@ func decideAttempt(o snapshot) decision {
 	return decision{step: stepBegin}
 }
 
-// unusable says why no volume can be made by a provisioner, or "".
+// unusable says why a provisioner cannot provision, or "".
 func unusable(p *pavv1.PavProvisioner) string {
 	if !p.Supports(pavv1.ProvisioningModeDynamic) {
 		return fmt.Sprintf("spec.provisioningModes: is %v, without Dynamic", p.Spec.ProvisioningModes)
@@ -71,8 +70,7 @@ func unusable(p *pavv1.PavProvisioner) string {
 	return ""
 }
 
-// failedOnNode reports whether the last attempt's creation pod failed, and the node that it was for is still the
-// scheduler's choice.
+// failedOnNode reports whether the last creation pod failed, and the scheduler still selects the node that it was for.
 func failedOnNode(o snapshot) bool {
 	status := &o.volume.Status
 	f := status.Failure
@@ -80,8 +78,8 @@ func failedOnNode(o snapshot) bool {
 		status.SelectedNode != "" && status.SelectedNode == o.selectedNode
 }
 
-// provisioningBackoff returns how long the next attempt has to wait. One of a definition that has
-// changed since waits for nothing.
+// provisioningBackoff returns how long the next attempt has to wait. It does not wait if the definition has changed since
+// the last one.
 func provisioningBackoff(o snapshot) time.Duration {
 	status := &o.volume.Status
 	if status.Failure == nil {
@@ -93,7 +91,7 @@ func provisioningBackoff(o snapshot) time.Duration {
 	return o.retryIn(status.Attempt, status.Failure)
 }
 
-// edited reports whether the definition is another one than that of the last attempt.
+// edited reports whether the definition has changed since the last attempt.
 func (o snapshot) edited() bool {
 	d := o.volume.Status.Definition
 	return d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation)
@@ -123,7 +121,7 @@ func decideMaking(o snapshot) decision {
 		return decided(a.DecideRunning(), pavv1.VolumeProvisioned)
 	case attempt.Reporting:
 		if o.unwanted() {
-			return decideMadeOrNot(o, p) // nobody waits for what a validation pod left
+			return decideMadeOrNot(o, p) // the result of a validation pod does not matter any more
 		}
 		return decideEnding(o, p, pavv1.VolumeProvisioned)
 	case attempt.Stopping:
@@ -155,7 +153,7 @@ func decideMadeOrNot(o snapshot, p attempt.Progress) decision {
 	}
 }
 
-// decideRevert decides about a volume in the making that is to be reverted, and whose handle nobody else has.
+// decideRevert decides about a creation that is to be reverted, and whose storage no other object uses.
 func decideRevert(o snapshot, known knowledge) decision {
 	switch known {
 	case handleUntold:
@@ -170,7 +168,7 @@ func decideRevert(o snapshot, known knowledge) decision {
 // decideMade decides about a volume that was created and has no PersistentVolume yet.
 func decideMade(o snapshot) decision {
 	if o.unwanted() {
-		// Where no creation pod ran, there is nothing to revert.
+		// If no creation pod ran, there is nothing to revert.
 		if o.volume.Status.Plan == nil {
 			return decideForget(o, pavv1.VolumeProvisioned)
 		}
@@ -186,21 +184,21 @@ func decideMade(o snapshot) decision {
 		return decideShared(o)
 	}
 	if !o.registered {
-		return decision{step: stepDone} // the CSIDriver comes first, and brings the next pass
+		return decision{step: stepDone} // the CSIDriver is created first, which brings the next pass
 	}
 	return decision{step: stepWritePV}
 }
 
-// decideReverting decides about a volume whose creation is being undone.
+// decideReverting decides about a volume whose creation is being reverted.
 func decideReverting(o snapshot) decision {
 	reverted := decision{step: stepReverted}
 	pv := o.ownPV()
-	if pv != nil { // another leader wrote it before it knew of the revert
+	if pv != nil { // another leader wrote it before it saw the revert
 		kept := !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 		if kept && o.untouched() {
-			return decision{step: stepMarkReady} // for its claim, or for the administrator
+			return decision{step: stepMarkReady} // it belongs to its claim, or to the administrator
 		}
-		reverted.step = stepDeletePV // its storage is gone, or about to be
+		reverted.step = stepDeletePV // its storage is deleted, or is about to be
 	}
 	if o.attempt().HasBegun() {
 		if o.progress() == attempt.Succeeded && o.holdsAnother() {
@@ -211,7 +209,7 @@ func decideReverting(o snapshot) decision {
 	_, known := o.identity()
 	switch {
 	case known == handleKnown && len(o.others) > 0 && pv != nil:
-		return stillHeld(o) // a conflict would forget that a deletion pod has run
+		return stillHeld(o) // the record of a conflict would lose that a deletion pod has run
 	case known == handleKnown && len(o.others) > 0:
 		return decision{step: stepRecordConflict}
 	case o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil:
@@ -220,13 +218,13 @@ func decideReverting(o snapshot) decision {
 		return decideRevert(o, known)
 	}
 	if o.volume.Status.Pod == nil {
-		return decideNextDeletion(o, "once what the creation pod made is deleted by hand, take the finalizer off the PavVolume")
+		return decideNextDeletion(o, "delete by hand what the creation pod made, then remove the finalizer from the PavVolume")
 	}
 	return decideDeletionPod(o, reverted.step)
 }
 
-// untouched reports whether the volume was made, which is when its capacity is known, and no deletion pod of its
-// revert has been created, so that all that was made is there. A pod that could not be created has no name.
+// untouched reports whether the volume was created, which is when its capacity is known, and no deletion pod has reverted
+// anything of it. The failure of a pod that could not be created has no pod name.
 func (o snapshot) untouched() bool {
 	status := &o.volume.Status
 	return status.Capacity != nil && !o.attempt().HasBegun() && status.DeletionAttempt <= 1 &&

@@ -79,12 +79,12 @@ func (r *Reconciler) patch(ctx context.Context, before, after client.Object) err
 	return nil
 }
 
-// markDeleting records that the storage will be deleted, before any of it is.
+// markDeleting records that the storage will be deleted, before any deletion pod runs.
 func (r *Reconciler) markDeleting(ctx context.Context, o snapshot, _ decision) error {
 	return r.markPhase(ctx, o, pavv1.VolumeDeleting)
 }
 
-// retain records that the storage is now the administrator's.
+// retain records that the storage now belongs to the administrator.
 func (r *Reconciler) retain(ctx context.Context, o snapshot, _ decision) error {
 	return r.markPhase(ctx, o, pavv1.VolumeRetained)
 }
@@ -95,20 +95,20 @@ func (r *Reconciler) markPhase(ctx context.Context, o snapshot, phase pavv1.Volu
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
-		status.Handle, _ = o.identity() // which a restored record may have lost
+		status.Handle, _ = o.identity() // a restored record may have lost it
 		clearDeletion(status)
 	})
 }
 
-// clearDeletion forgets what was recorded of a deletion, or a revert, that is over.
+// clearDeletion removes the record of a deletion or revert that is over.
 func clearDeletion(status *pavv1.PavVolumeStatus) {
 	status.Step, status.Pod = "", nil
 	status.DeletionAttempt, status.DeletionFailure = 0, nil
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
 }
 
-// revert begins to undo what a creation pod did that has failed, or whose volume nobody wants any more:
-// it records the handle of what is undone, which nobody else has or can take from then on.
+// revert begins to revert a creation that failed, or whose claim is gone. It records the handle of the storage, which no
+// other object uses or can get from then on.
 func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
 	}
 	handle, _ := o.identity()
 	if err := r.reserve(ctx, o, "the handle to revert", handle); podplan.IsRefusal(err) {
-		return reconcile.ErrStale // the next decision is about whose it is
+		return reconcile.ErrStale // the next decision is about the other object
 	} else if err != nil {
 		return err
 	}
@@ -127,14 +127,14 @@ func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
 	})
 }
 
-// markReverted records that nothing of the volume is left, or ever was.
+// markReverted records that no storage of the volume is left, or ever was.
 func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) error {
-	// A PersistentVolume that was written meanwhile goes first. Without a pod, it is the definition's word that
-	// there is nothing to do.
+	// A PersistentVolume that was written meanwhile is deleted first. Without a pod, the definition must still have no
+	// deletion pod.
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	r.finders.forget(o.volume.Name) // which are looked for now that the storage is gone
+	r.finders.forget(o.volume.Name) // they are looked up now that the storage is gone
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.Pod != nil {
 			status.FormerHandle = status.Handle
@@ -147,7 +147,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) e
 	return nil
 }
 
-// delete records a deletion pod, made from the provisioner as it is now.
+// delete records a deletion pod, from the current definition.
 func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	step := pavv1.StepReverting
 	if !o.pending() {
@@ -171,7 +171,7 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	return r.intend(ctx, o, intent{step: step, pod: pod, generation: o.provisioner.Generation, change: attempt})
 }
 
-// checkDeletable asks the API server whether the storage may be deleted, or what was made of it undone.
+// checkDeletable asks the API server whether the storage may be deleted, or its creation reverted.
 func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision)
 	return r.checkAlone(ctx, o)
 }
 
-// markDeleted records that the deletion pod has succeeded, or that there is none: all that is left
-// are objects, for which neither the definition nor the reclaim policy matters any more.
+// markDeleted records that the deletion pod has succeeded, or that there is none. Only objects are left, for which neither
+// the definition nor the reclaim policy matters any more.
 func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) error {
 	if o.volume.Status.Pod == nil {
 		if err := r.confirm(ctx, o, d); err != nil {
@@ -190,9 +190,9 @@ func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) er
 			return err
 		}
 	}
-	r.finders.forget(o.volume.Name) // which are looked for now that the storage is gone
+	r.finders.forget(o.volume.Name) // they are looked up now that the storage is gone
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		if status.Pod != nil && status.FormerHandle == "" { // else it holds two, and waits for the finders of both
+		if status.Pod != nil && status.FormerHandle == "" { // else it keeps two handles, and waits for the finders of both
 			status.FormerHandle = status.Handle
 		}
 		clearDeletion(status)
@@ -200,8 +200,8 @@ func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) er
 	})
 }
 
-// deletePV deletes the PersistentVolume of a volume whose storage is gone: first the object, then
-// the finalizer, so that a crash in between leaves nothing that looks like an unprotected volume.
+// deletePV deletes the PersistentVolume of a volume whose storage is gone: first the object, then the finalizer. If the
+// agent is killed between the two, no PersistentVolume is left that looks usable.
 //
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
 func (r *Reconciler) deletePV(ctx context.Context, o snapshot, _ decision) error {
@@ -216,13 +216,13 @@ func (r *Reconciler) deletePV(ctx context.Context, o snapshot, _ decision) error
 	}
 	pv := o.pv.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pv, pavv1.PVFinalizer) {
-		return nil // Kubernetes' own protection remains, and goes by itself
+		return nil // only Kubernetes' own finalizer is left, which Kubernetes removes
 	}
 	return r.patch(ctx, o.pv, pv)
 }
 
-// checkStill asks the API server whether the volume is still staged, unless that was asked before
-// its deletion pod ran: its storage is gone.
+// checkStill asks the API server whether the volume is still staged, unless its deletion pod has succeeded: that was asked
+// before the pod ran.
 func (r *Reconciler) checkStill(ctx context.Context, o snapshot) error {
 	if o.volume.Status.Step == pavv1.StepDeleted {
 		return nil
@@ -230,13 +230,13 @@ func (r *Reconciler) checkStill(ctx context.Context, o snapshot) error {
 	return r.checkUnstaged(ctx, o)
 }
 
-// exactly makes a deletion fail where the object is another one by now, or has changed.
+// exactly makes a deletion fail if the object was replaced, or has changed.
 func exactly(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
 
-// forget deletes the PavVolume, after which PaV knows nothing of the volume any more. So the API
-// server is asked, not the cache, whether there is nothing left to know.
+// forget deletes the PavVolume, which is all that PaV knows of the volume. So the API server is asked, not the cache,
+// whether it is not needed any more.
 func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -246,9 +246,9 @@ func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 			return err
 		}
 	}
-	r.reportConflictLeft(ctx, o) // before the record is gone: rather twice than never
-	// The finalizer goes first, as the object is known to nobody else who would delete it in between:
-	// an agent that is stopped here finds a volume to forget again.
+	r.reportConflictLeft(ctx, o) // before the record is gone: better twice than never
+	// The finalizer is removed first. No other process deletes the object in between, and an agent that is killed here
+	// finds a volume to delete again.
 	volume := o.volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, pavv1.VolumeFinalizer)
 	if err := r.patchVolume(ctx, o.volume, volume); err != nil {

@@ -1,6 +1,5 @@
-// Package volume takes dynamically provisioned volumes through their life: PavVolume to
-// PersistentVolume, and back. A pass gathers what is known of a volume, decides on one step (a pure
-// function of what was gathered) and takes it; the write that the step makes brings the next pass.
-// The package never writes claims, never mounts, and never deletes storage that is retained or
-// staged somewhere.
+// Package volume provisions and deletes volumes: from the PavVolume to the PersistentVolume, and back. A pass gathers a
+// snapshot of the volume, decides on one step (a pure function of the snapshot) and takes it. The write that the step
+// makes brings the next pass. The package never writes claims, except that it removes the node that the scheduler selected;
+// it never mounts, and never deletes storage that is retained or staged on a node.
 package volume

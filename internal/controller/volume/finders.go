@@ -18,10 +18,10 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// finders are, for each volume whose storage a deletion pod has deleted, the volumes whose creation pods ran at
-// that time and have not told their handles. Such a pod may have found the storage as it was, and name it
-// yet: the PersistentVolume would be that of storage which is gone. So the volume holds the handle until all
-// of them have told. Those that began later find what is there. It is safe for concurrent use.
+// finders are, for each volume whose storage a deletion pod has deleted, the volumes whose creation pods ran at that time
+// and whose handles are not known yet. Such a pod may have found the storage before it was deleted, and may still write its
+// handle: that PersistentVolume would have no storage. So the volume keeps the handle until the handles of all of them are
+// known. Pods that started later cannot find deleted storage. It is safe for concurrent use.
 type finders struct {
 	mu sync.Mutex
 	of map[string]found // by the volume whose storage is deleted
@@ -33,7 +33,7 @@ type found struct {
 	finders map[string]reconcile.Making
 }
 
-// get returns the finders of a volume's storage, and whether they were ever looked for.
+// get returns the finders of a volume's storage, and whether they were looked up.
 func (f *finders) get(volume *pavv1.PavVolume) (all []reconcile.Making, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *finders) get(volume *pavv1.PavVolume) (all []reconcile.Making, known bo
 	return all, true
 }
 
-// set records which finders of a volume's storage there are.
+// set records the finders of a volume's storage.
 func (f *finders) set(volume *pavv1.PavVolume, all []reconcile.Making) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,14 +61,14 @@ func (f *finders) set(volume *pavv1.PavVolume, all []reconcile.Making) {
 	f.of[volume.Name] = of
 }
 
-// forget forgets the finders of a volume's storage: there are none, or they are to be looked for again.
+// forget removes the finders of a volume's storage: there are none, or they must be looked up again.
 func (f *finders) forget(volume string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, volume)
 }
 
-// ofFinder maps a volume whose creation pod has told its handle to those that wait for that.
+// ofFinder maps a volume whose handle has become known to the volumes that wait for that.
 func (f *finders) ofFinder(_ context.Context, object client.Object) []ctrl.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,17 +82,17 @@ func (f *finders) ofFinder(_ context.Context, object client.Object) []ctrl.Reque
 	return requests
 }
 
-// tells lets through what may be the end of a creation pod that chooses its handle.
+// tells passes updates that may end a creation pod which chooses its handle.
 var tells = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
 	return !ok || !also || reconcile.Chooses(before) != reconcile.Chooses(after) || before.Status.Pods != after.Status.Pods
 }}
 
-// gatherFinders looks up which creation pods may name the storage yet that the volume has deleted.
+// gatherFinders looks up the creation pods that may still name the storage that the volume has deleted.
 func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 	if o.volume.Status.FormerHandle == "" || o.volume.Status.Step == pavv1.StepDeleted && o.ownPV() != nil {
-		return nil // the PersistentVolume goes first, and nothing waits for this
+		return nil // the PersistentVolume is deleted first, and nothing waits for this
 	}
 	all, known := r.finders.get(o.volume)
 	if !known {
@@ -101,7 +101,7 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 			return err
 		}
 		all = slices.DeleteFunc(slices.Clone(live), func(m reconcile.Making) bool { return m.Name == o.volume.Name })
-		r.finders.set(o.volume, all) // before the cache is asked: what tells from now on brings another pass
+		r.finders.set(o.volume, all) // before the cache is read: a handle that becomes known from now on brings another pass
 	}
 	var err error
 	all = slices.DeleteFunc(all, func(m reconcile.Making) bool {
@@ -117,8 +117,8 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 	return err
 }
 
-// told reports whether a creation pod has told its handle, or is not heard of any more. The cache may be
-// behind: what it does not have is asked of the API server.
+// told reports whether the handle of a creation pod is known, or its volume is gone. The cache may be behind: for a volume
+// that it does not have, the API server is asked.
 func (r *Reconciler) told(ctx context.Context, m reconcile.Making) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		v, err := optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
@@ -132,13 +132,13 @@ func (r *Reconciler) told(ctx context.Context, m reconcile.Making) (bool, error)
 	return true, nil
 }
 
-// holdsAnother reports whether the volume still holds the handle of other storage than that which the
-// present deletion pod has deleted. It can hold but one.
+// holdsAnother reports whether the volume still keeps the handle of other storage than the current deletion pod has
+// deleted. It can keep only one.
 func (o snapshot) holdsAnother() bool {
 	return len(o.finders) > 0 && o.volume.Status.FormerHandle != o.volume.Status.Handle
 }
 
-// decideForget decides about a volume of which nothing is left but the record.
+// decideForget decides about a volume of which only the record is left.
 func decideForget(o snapshot, condition string) decision {
 	if len(o.finders) > 0 {
 		return holding(o, condition)
@@ -146,13 +146,13 @@ func decideForget(o snapshot, condition string) decision {
 	return decision{step: stepForget}
 }
 
-// holding decides about a volume that has nothing to do but to hold the handle of what it deleted.
+// holding decides about a volume whose record is kept only for the handle of deleted storage.
 func holding(o snapshot, condition string) decision {
-	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the creation pod of PavVolume %q, which may have found that storage, tells its handle",
+	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the handle of PavVolume %q is known, as its creation pod may have found that storage",
 		o.volume.Status.FormerHandle, o.finders[0]), false)
 }
 
-// release gives up the handle of storage that is deleted, and that nobody can name any more as it was.
+// release releases the handle of deleted storage, which no creation pod can have found any more.
 func (r *Reconciler) release(ctx context.Context, o snapshot, _ decision) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.FormerHandle = "" }); err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestDecideAboutFormerStorage(t *testing.T) {
 		message string
 	}{
 		"a deleted volume is forgotten at once where no pod can name it": {state: deletedBy(), want: stepForget},
-		"else when they have told":                                       {state: deletedBy("b", "c"), want: stepWait, message: `the handle "h0" is deleted; this record is kept until the creation pod of PavVolume "b"`},
+		"else when they have told":                                       {state: deletedBy("b", "c"), want: stepWait, message: `the handle "h0" is deleted; this record is kept until the handle of PavVolume "b" is known`},
 		"its PersistentVolume does not wait":                             {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(deletedStorage).with(formerly("b")), want: stepDeletePV},
 		"a reverted volume is tried again meanwhile":                     {state: idle().with(formerly("b")), want: stepBegin},
 		"and goes on":                             {state: at(pavv1.StepCreating).with(formerly("b")), want: stepRunPod},

@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// gather collects from the cache what the decision depends on.
+// gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
 	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner)}
 	o.retry = r.retryRequests.Asked(volume, o.now)
@@ -41,8 +41,8 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 	return o, r.gatherOthers(ctx, &o)
 }
 
-// checkVanished asks the API server whether a pod that the cache does not have is gone: nothing orders
-// the watch of pods and that of the ledger, so that a pod may be on record before it is seen.
+// checkVanished asks the API server whether a pod that the cache does not have is gone. The watches of pods and of
+// PavVolumes are not ordered, so a pod may be recorded before the cache has it.
 func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
 	if o.progress() != attempt.Vanished {
 		return nil
@@ -50,7 +50,7 @@ func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
 	return attempt.CheckAbsent(ctx, r.Runner, o.volume.Status.Pod, o.volume.UID)
 }
 
-// gatherObjects reads the objects that say whether anybody wants the volume.
+// gatherObjects reads the objects that decide whether the volume is still wanted.
 func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *snapshot) error {
 	volume := o.volume
 	var err error
@@ -81,7 +81,7 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
 		return fmt.Errorf("looking up claims: %w", err)
 	}
 	for i := range claims.Items {
-		// Anybody can write a claim that names the volume; that it was bound is Kubernetes' word.
+		// Any tenant can write a claim that names the volume; only Kubernetes writes that it was bound.
 		claim := &claims.Items[i]
 		if claim.DeletionTimestamp == nil && (claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost) {
 			o.claim = claimBound
@@ -90,7 +90,7 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
 	return nil
 }
 
-// gatherClass tells what the StorageClass says about when and where the volume is made.
+// gatherClass reads from the StorageClass when and where the volume is created.
 func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *snapshot) error {
 	recorded := &storagev1.StorageClass{}
 	if err := json.Unmarshal(o.volume.Spec.StorageClass.Raw, recorded); err != nil {
@@ -109,8 +109,8 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. Where
-// the cache shows a ledger that is older than its pods, it is ErrStale.
+// gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. The error is
+// reconcile.ErrStale if the cache shows a PavVolume that is older than its pods.
 func (r *Reconciler) gatherPods(ctx context.Context, o *snapshot) error {
 	pods, err := r.podsOf(ctx, o.volume.Name)
 	if err != nil {
@@ -138,8 +138,8 @@ func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, e
 	return pods.Items, nil
 }
 
-// confirm reports whether the API server, too, has what a step that cannot be taken back was decided
-// on. If not, the cache is behind.
+// confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives
+// another step, the cache is behind, and the error is reconcile.ErrStale.
 func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error {
 	live := o
 	if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
@@ -151,8 +151,8 @@ func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error 
 	return nil
 }
 
-// whole returns the volume with its copies of the claim, of which the cache does not keep all. If the API
-// server has another version of the volume, the cache is behind.
+// whole returns the volume with its copies of the claim, which the cache does not keep completely. If the API server has
+// another version of the volume, the cache is behind, and the error is reconcile.ErrStale.
 func (r *Reconciler) whole(ctx context.Context, volume *pavv1.PavVolume) (*pavv1.PavVolume, error) {
 	live := &pavv1.PavVolume{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); client.IgnoreNotFound(err) != nil {
@@ -169,7 +169,7 @@ func claimKey(volume *pavv1.PavVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
 }
 
-// optional returns the object of the key, or nil where there is none.
+// optional returns the object of the key, or nil if there is none.
 func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
 	var none T
 	err := reader.Get(ctx, key, object)

@@ -2,14 +2,14 @@ package volume
 
 import "sync"
 
-// handleReservations keeps two volumes from being given one handle while neither record of it has reached the
-// cache. It holds only the handles of passes that have just recorded them.
+// handleReservations prevents two volumes from getting the same handle before the cache has the record of either. It has
+// only handles that were just recorded.
 type handleReservations struct {
 	mu    sync.Mutex
 	taken map[string]string // handle to volume
 }
 
-// reserve reserves a handle for a volume and returns the volume that has it: another one, or this.
+// reserve reserves a handle for a volume, and returns the volume that has it: this one, or another.
 func (h *handleReservations) reserve(handle, volume string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -23,7 +23,7 @@ func (h *handleReservations) reserve(handle, volume string) string {
 	return volume
 }
 
-// release gives back what a volume reserved: its record is in the cache, or will not be written.
+// release releases the handle that a volume reserved: the cache has its record, or it will not be written.
 func (h *handleReservations) release(volume string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

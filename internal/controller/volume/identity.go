@@ -13,23 +13,23 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// knowledge is what is known of the handle of a volume in the making.
+// knowledge says whether the handle of a volume that is not provisioned yet is known.
 type knowledge int
 
 const (
-	// handleKnown: it is the definition's, the creation pod's, or the default.
+	// handleKnown: it is from the definition, from the creation pod, or the default.
 	handleKnown knowledge = iota
 
-	// handleUntold: the creation pod may have chosen one, and its node has yet to tell.
+	// handleUntold: the creation pod may have chosen one, and its node has yet to report it.
 	handleUntold
 
-	// handleUnknown: the creation pod may have chosen one, and nobody will ever tell.
+	// handleUnknown: the creation pod may have chosen one, and no node will ever report it.
 	handleUnknown
 )
 
-// identity returns the handle of the storage that the volume has or would have; of a volume whose last
-// attempt ended in a conflict, the one that it is about. What a deletion pod deletes is never more
-// than is known here: storage is identified by its handle, and by nothing else.
+// identity returns the handle of the storage that the volume has or would have or, if the last attempt ended in a conflict,
+// the handle of that conflict. A deletion pod deletes only storage whose handle is known here: storage is identified by its
+// handle, and by nothing else.
 func (o snapshot) identity() (string, knowledge) {
 	status := &o.volume.Status
 	switch {
@@ -48,7 +48,7 @@ func (o snapshot) identity() (string, knowledge) {
 	}
 }
 
-// creationOver reports whether a creation pod has ended, or is gone, and what it did is not settled.
+// creationOver reports whether a creation pod has ended, or is gone, and it is not decided yet what becomes of its storage.
 func (o snapshot) creationOver() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepCreating:
@@ -61,7 +61,7 @@ func (o snapshot) creationOver() bool {
 	}
 }
 
-// creationPod returns the creation pod whose effects are to be settled, or nil.
+// creationPod returns the creation pod of the storage that creationOver speaks of, or nil.
 func (o snapshot) creationPod() *corev1.Pod {
 	status := &o.volume.Status
 	if status.Step == pavv1.StepCreating {
@@ -73,8 +73,7 @@ func (o snapshot) creationPod() *corev1.Pod {
 	return nil
 }
 
-// chosen returns the handle that the creation pod has chosen. One that cannot be read, or cannot be a
-// handle, may mean any storage.
+// chosen returns the handle that the creation pod has chosen. If it cannot be read, or is invalid, it may mean any storage.
 func (o snapshot) chosen() (string, knowledge) {
 	pod := o.creationPod()
 	if pod == nil {
@@ -109,7 +108,7 @@ func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {
 	}
 }
 
-// awaited reports whether the result of a pod that is over is yet to be read.
+// awaited reports whether the result of a pod that is over is still needed.
 func (o snapshot) awaited(pod *corev1.Pod) bool {
 	if o.volume.Status.Step != pavv1.StepReverting || o.creationPod() != pod {
 		return false
@@ -118,7 +117,7 @@ func (o snapshot) awaited(pod *corev1.Pod) bool {
 	return known == handleUntold
 }
 
-// gatherOthers looks up who else holds the volume's storage.
+// gatherOthers looks up the other objects that use the volume's storage.
 func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
 	if pod := o.creationPod(); pod != nil && pod.Spec.NodeName != "" {
 		node, err := optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
@@ -137,7 +136,7 @@ func (o snapshot) storage(handle string) reconcile.StorageKey {
 	return reconcile.StorageKey{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
 }
 
-// besides returns those holders of the storage of a handle that are not the volume itself.
+// besides returns the holders of the storage of a handle without the volume itself.
 func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
 	unstageable := o.unstageable(handle, holders)
 	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool {
@@ -146,22 +145,22 @@ func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile
 	})
 }
 
-// unstageable reports whether no node can have staged the storage of a handle: the default handle is the volume's
-// name, in which the claim's UID is, and nobody can use it before there is its PersistentVolume. With the token of
-// a node's agent somebody may write stages of any handle for that node, and so stop all provisioning.
+// unstageable reports whether no node can have staged the storage of a handle. The default handle is the volume's name,
+// which contains the claim's UID, and no pod can use it before its PersistentVolume exists. PavStages are ignored then: an
+// attacker with the token of one node agent could write PavStages with any handle for that node, and so stop all provisioning.
 func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
 	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
 	return making && !o.wasBound && !o.unwanted() && handle == o.volume.Name && o.pv == nil &&
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 
-// liveOthers is gatherOthers by the API server's word, which counts before what cannot be taken back.
+// liveOthers is gatherOthers with the objects that the API server has, before a step that cannot be undone.
 func (r *Reconciler) liveOthers(ctx context.Context, o snapshot, handle string) ([]reconcile.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
 	return o.besides(handle, holders), err
 }
 
-// checkAlone asks the API server whether nobody else holds the volume's storage.
+// checkAlone asks the API server whether no other object uses the volume's storage.
 func (r *Reconciler) checkAlone(ctx context.Context, o snapshot) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
@@ -171,7 +170,7 @@ func (r *Reconciler) checkAlone(ctx context.Context, o snapshot) error {
 	return err
 }
 
-// checkUnstaged asks the API server whether the volume is still staged: data is never deleted on a cache's word.
+// checkUnstaged asks the API server whether the volume is still staged: the cache alone is not enough to delete data.
 func (r *Reconciler) checkUnstaged(ctx context.Context, o snapshot) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
@@ -181,8 +180,8 @@ func (r *Reconciler) checkUnstaged(ctx context.Context, o snapshot) error {
 	return err
 }
 
-// checkNewHolders asks the caches once more. Since checkAlone, the template was evaluated and the pod was recorded, and an
-// administrator may have created a PersistentVolume of the storage meanwhile.
+// checkNewHolders reads the cache once more. After checkAlone, the template was evaluated and the pod was recorded, and an
+// administrator may have created a PersistentVolume of the storage since.
 func (r *Reconciler) checkNewHolders(ctx context.Context, o snapshot) error {
 	if err := r.gatherOthers(ctx, &o); err != nil {
 		return err

@@ -193,10 +193,10 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		"unless it is deleted":                   {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
 
 		// A deletion.
-		"a static PersistentVolume has it, too":   {state: idle().with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" has the same storage, with the handle "h"`},
-		"and a pod in line is not run":            {state: at(deleting).with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" has the same storage`},
-		"nor where the PersistentVolume was lost": {state: without(pavv1.VolumeDeleting, deletePolicy).with(withDeletionPod).with(heldBy(staticPV)), want: stepWait, message: "delete it; or, to keep the storage"},
-		"another record has it, too":              {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) has the same storage`},
+		"a static PersistentVolume has it, too":   {state: idle().with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage, with the handle "h"`},
+		"and a pod in line is not run":            {state: at(deleting).with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage`},
+		"nor where the PersistentVolume was lost": {state: without(pavv1.VolumeDeleting, deletePolicy).with(withDeletionPod).with(heldBy(staticPV)), want: stepWait, message: "delete the object or, to keep the storage"},
+		"another record has it, too":              {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) uses the same storage`},
 		"a stage of the other has it":             {state: idle().with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
 		"a pod in line waits for a stage":         {state: at(deleting).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
 		"a pod that runs is seen to its end":      {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},

@@ -14,8 +14,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// measure counts what a write of the ledger has recorded: the outcome of a pod, when the pod goes off the
-// ledger, and a failure. The write took place once, and so does this.
+// measure counts what a write of the status has recorded: a failure, and the outcome of a pod that is removed from the
+// status. The write happens once, so each is counted once.
 func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, before *pavv1.PavVolumeStatus) {
 	after := &volume.Status
 	failure := newest(before.Failure, after.Failure)
@@ -39,7 +39,7 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 	}
 }
 
-// cachedPod returns a pod of the volume out of the cache, or nil.
+// cachedPod returns a pod of the volume from the cache, or nil.
 func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref *pavv1.PodReference) *corev1.Pod {
 	pod, err := optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
 	if err != nil {
@@ -51,8 +51,7 @@ func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref
 	return pod
 }
 
-// newest returns a failure that was not recorded before, or nil. That of one pod is one failure, whatever
-// more is known of it by now.
+// newest returns a failure that was not recorded before, or nil. Another text about the same pod is the same failure.
 func newest(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
 	if after == nil || equality.Semantic.DeepEqual(before, after) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// settleOrphan does what is left to do about the PersistentVolume of that name where there is no PavVolume any more.
+// settleOrphan handles the PersistentVolume of a name that has no PavVolume any more.
 func (r *Reconciler) settleOrphan(ctx context.Context, name string) error {
 	pv, err := r.orphan(ctx, r.Client, name)
 	if err != nil || pv == nil {
@@ -33,8 +33,8 @@ func (r *Reconciler) settleOrphan(ctx context.Context, name string) error {
 	return nil
 }
 
-// orphan returns the PersistentVolume of that name if it is of a provisioner that may be used, or nil. PaV's finalizer
-// on it is external-provisioner's, too: on a volume of another driver it is not PaV's to remove.
+// orphan returns the PersistentVolume of that name if its provisioner may be used, or nil. PaV's finalizer is also that of
+// external-provisioner: PaV must not remove it from a volume of another driver.
 func (r *Reconciler) orphan(ctx context.Context, reader client.Reader, name string) (*corev1.PersistentVolume, error) {
 	pv, err := optional(ctx, reader, types.NamespacedName{Name: name}, &corev1.PersistentVolume{})
 	if err != nil || pv == nil || pv.Spec.CSI == nil || pv.Annotations[protocol.ProvisionedBy] != pv.Spec.CSI.Driver {
@@ -48,13 +48,13 @@ func (r *Reconciler) orphan(ctx context.Context, reader client.Reader, name stri
 	return pv, nil
 }
 
-// orphanFate is what becomes of a PersistentVolume without a PavVolume.
+// orphanFate is what happens to a PersistentVolume without a PavVolume.
 type orphanFate string
 
 const (
 	orphanKept     orphanFate = "Kept"
 	orphanReported orphanFate = "Reported" // an event says that PaV cannot delete its storage
-	orphanReleased orphanFate = "Released" // PaV's finalizer is removed, which would keep it for ever
+	orphanReleased orphanFate = "Released" // PaV's finalizer, which would keep it forever, is removed
 )
 
 // decideOrphan is pure.
@@ -83,14 +83,14 @@ func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolu
 	return nil
 }
 
-// warnOfOrphan records an event that says what PaV does not know, or has not done, without a PavVolume.
+// warnOfOrphan records an event that says what PaV cannot do without a PavVolume.
 func (r *Reconciler) warnOfOrphan(pv *corev1.PersistentVolume, message string) {
 	r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeFailedDelete,
 		observability.Clip(fmt.Sprintf("there is no PavVolume %q, so that PaV %s", pv.Name, message), observability.MaxNote))
 }
 
-// releaseOrphan lets go of a PersistentVolume that is being deleted and has no PavVolume. Its storage stays, as PaV
-// does not know from what it was made.
+// releaseOrphan removes PaV's finalizer from a PersistentVolume that is being deleted and has no PavVolume. Its storage is
+// not deleted, as the claim and class that a deletion pod needs are not recorded.
 func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	volume, err := optional(ctx, r.Live, types.NamespacedName{Name: name}, &pavv1.PavVolume{})
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	}
 	pv, err := r.orphan(ctx, r.Live, name)
 	if err != nil || pv == nil {
-		return err // no event is recorded of one that is gone: its storage may have been deleted with it
+		return err // if it is gone, no event is recorded: its storage may have been deleted with it
 	}
 	if volume != nil || decideOrphan(pv) != orphanReleased {
 		return reconcile.ErrStale
@@ -126,12 +126,12 @@ func storageOf(pv *corev1.PersistentVolume) reconcile.StorageKey {
 	return reconcile.StorageKey{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle, Name: pv.Name}
 }
 
-// besidesPV returns the holders of a PersistentVolume's storage but for itself.
+// besidesPV returns the holders of a PersistentVolume's storage without itself.
 func besidesPV(pv *corev1.PersistentVolume, holders []reconcile.Holder) []reconcile.Holder {
 	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV && h.Name == pv.Name })
 }
 
-// orphansOf returns requests for the PersistentVolumes of a driver that PaV's finalizer keeps. They may wait for a
+// orphansOf returns requests for the PersistentVolumes of a driver that have PaV's finalizer. They may wait for a
 // provisioner of that name.
 func (r *Reconciler) orphansOf(ctx context.Context, driver string) []ctrl.Request {
 	pvs := &corev1.PersistentVolumeList{}

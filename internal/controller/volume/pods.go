@@ -20,7 +20,7 @@ import (
 type intent struct {
 	step pavv1.VolumeStep
 
-	// pod is the evaluated template, and generation that of the definition that it is from.
+	// pod is the evaluated template, and generation the generation of its definition.
 	pod        map[string]any
 	generation int64
 
@@ -34,7 +34,7 @@ type intent struct {
 	change change
 }
 
-// workflows are those of the pods of each step; words say what such a pod does.
+// workflows are the workflows of each step; words say what a pod of the step does.
 var (
 	workflows = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: pavv1.WorkflowValidation, pavv1.StepCreating: pavv1.WorkflowCreation,
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// intend records a pod, then creates it as soon as there is a place for it.
+// intend records a pod, and creates it if it has a slot at once.
 func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 	number := o.volume.Status.Pods + 1
 	pod, err := r.build(o.volume, i, number)
@@ -57,17 +57,17 @@ func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 		i.change(status)
 		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
-		setCondition(o.volume, status, conditionOf(i.step), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as there is a place for it", pod.Namespace, pod.Name))
+		setCondition(o.volume, status, conditionOf(i.step), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as it has a slot", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
 	if !r.slots.Acquire(owner(o.volume)) {
-		return nil // its turn brings the next pass
+		return nil // its slot brings the next pass
 	}
 	return r.start(ctx, o, pod, i.generation)
 }
 
-// conditionOf returns the condition that tells of a step.
+// conditionOf returns the condition that reports a step.
 func conditionOf(step pavv1.VolumeStep) string {
 	if workflows[step] == pavv1.WorkflowDeletion {
 		return pavv1.VolumeDeleted
@@ -75,22 +75,22 @@ func conditionOf(step pavv1.VolumeStep) string {
 	return pavv1.VolumeProvisioned
 }
 
-// build returns the pod of an intent with its PodPolicy. Its name tells it from all other pods of the volume.
+// build returns the pod of an intent with its PodPolicy. Its name is unique among the pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
 	placement := podplan.Placement{Within: i.within, Avoid: r.slots.Avoid(volume.Spec.Provisioner, r.Now())}
 	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, number)
 }
 
-// owner returns for what a volume's slot is.
+// owner returns the owner of a volume's slot.
 func owner(volume *pavv1.PavVolume) attempt.Owner {
 	return attempt.Owner{Name: volume.Name, Provisioner: volume.Spec.Provisioner, Namespace: volume.Spec.ClaimRef.Namespace}
 }
 
-// runPod creates the recorded pod: when its turn has come, or after an agent was stopped in between.
+// runPod creates the recorded pod: when it has a slot, or after an agent was killed before that.
 func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 	if !r.slots.Acquire(owner(o.volume)) {
 		if d.message == "" {
-			return nil // its turn brings the next pass
+			return nil // its slot brings the next pass
 		}
 		return r.wait(ctx, o, d)
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 	}
 	pod, generation, err := r.preparePod(ctx, o)
 	if err != nil {
-		r.slots.Release(o.volume.Name) // others may have more luck meanwhile
+		r.slots.Release(o.volume.Name) // other pods may be created meanwhile
 	}
 	if err != nil || pod == nil {
 		return err
@@ -107,8 +107,8 @@ func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 	return r.start(ctx, o, pod, generation)
 }
 
-// preparePod builds the recorded pod again, and returns the generation of the definition that it is
-// of. Where there is none any more, or another plan, that is recorded instead and there is no pod.
+// preparePod builds the recorded pod again, and returns the generation of its definition. If the definition has no such
+// pod any more, or another plan, that is recorded and the pod is nil.
 func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, int64, error) {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
@@ -128,9 +128,8 @@ func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, i
 	return pod, i.generation, nil
 }
 
-// checkRunnable asks the API server whether the recorded pod, which is that of the PavVolume as the API
-// server has it, is still to be run, and was not created before. Creating it is the one effect that no
-// write of the ledger comes right before.
+// checkRunnable asks the API server whether the recorded pod must still run, and was not created before. Creating the pod
+// is the only effect that no write of the PavVolume directly precedes.
 func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) error {
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
@@ -141,8 +140,8 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) 
 	return nil
 }
 
-// replan records what the definition makes of the claim now: what the pod is told and what is
-// recorded must be one thing.
+// replan records the plan that the definition makes from the claim now: the pod must be created with the plan that is
+// recorded.
 func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.VolumePlan) error {
 	if planned.Handle != "" {
 		if err := r.reserve(ctx, o, "spec.volumeCreation.handle", planned.Handle); err != nil {
@@ -152,8 +151,8 @@ func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.Volu
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Plan = planned })
 }
 
-// recordedIntent evaluates the template of the recorded pod again. A deletion pod that the definition
-// does not have any more is no pod.
+// recordedIntent evaluates the template of the recorded pod again. The intent has no pod if the definition has no deletion
+// pod any more.
 func (r *Reconciler) recordedIntent(ctx context.Context, o snapshot) (intent, error) {
 	i := intent{step: o.volume.Status.Step, change: nothing}
 	definition := o.volume.Status.Definition
@@ -191,7 +190,7 @@ func (i *intent) create(ctx context.Context, request podplan.VolumeRequest, c *p
 	return nil
 }
 
-// start creates a pod that is recorded and has a place, and records that it was created.
+// start creates a recorded pod that has a slot, and records its UID.
 func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, generation int64) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil && workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
@@ -215,7 +214,7 @@ func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, gen
 	})
 }
 
-// recordPod records that the pod of the present step was created.
+// recordPod records the UID of the pod.
 func (r *Reconciler) recordPod(ctx context.Context, o snapshot, _ decision) error {
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { setCreated(o.volume, status, o.pod().UID) })
 }
@@ -225,7 +224,7 @@ func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod type
 	setCondition(volume, status, conditionOf(status.Step), string(status.Step), attempt.Attempt{Ref: status.Pod, Doing: words[status.Step]}.Describe())
 }
 
-// stopPod ends the pod of the present step.
+// stopPod deletes the recorded pod.
 func (r *Reconciler) stopPod(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -239,7 +238,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o snapshot, d decision) error 
 	return nil
 }
 
-// dropPod forgets a pod that was never created or has nothing to revert, and the attempt that it belongs to.
+// dropPod removes a pod from the record that was never created or left nothing to revert, and ends its attempt.
 func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -252,8 +251,8 @@ func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error 
 	})
 }
 
-// checkNotCreated asks the API server whether a pod that is about to be forgotten was created all
-// the same: the cache has yet to see it, or the one who created it was stopped before recording that.
+// checkNotCreated asks the API server whether a pod that is about to be removed from the record was created after all. The
+// cache may be behind, or the agent that created the pod was killed before it recorded that.
 func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
 	if o.progress() != attempt.Intended {
 		return nil

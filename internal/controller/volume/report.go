@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// wait reports what the volume waits for, once for each thing that it waits for.
+// wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
 	if hasCondition(o.volume, d) {
 		if !d.repeat {
@@ -31,7 +31,7 @@ func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
 	return nil
 }
 
-// announce gives an event of what the decision says.
+// announce records an event with the message of the decision.
 func (r *Reconciler) announce(o snapshot, d decision) {
 	eventType := corev1.EventTypeNormal
 	if d.warning {
@@ -48,7 +48,7 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 	r.reportDeletion(o, eventType, reason, d.message)
 }
 
-// recordFailure records that the pod of the present step has failed.
+// recordFailure records that the pod has failed.
 func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) error {
 	kind := workflows[o.volume.Status.Step]
 	failure := o.attempt().Failure(kind)
@@ -58,7 +58,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) 
 	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !attempt.WasNeverBound(o.pod()))
 }
 
-// recordLateMessage adds what a pod wrote to /pav/error to the record of its failure, and tells it.
+// recordLateMessage adds the text in /pav/error to the recorded failure, and reports it.
 func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decision) error {
 	late := o.lateFailure()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
@@ -84,7 +84,7 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decisi
 	return nil
 }
 
-// at gives a failure that is recorded now the cluster's time, by which the next attempt waits.
+// at sets the time of a failure to the time of the cluster, from which the delay before the next attempt counts.
 func (r *Reconciler) at(failure *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
 	failure.Time = metav1.NewTime(r.Now())
 	return failure
@@ -94,18 +94,18 @@ func newFailure(kind string, err error) *pavv1.WorkflowFailure {
 	return &pavv1.WorkflowFailure{Workflow: kind, Message: err.Error()}
 }
 
-// refuseBegin fails an attempt before anything is done.
+// refuseBegin records that an attempt has failed before any pod ran.
 func (r *Reconciler) refuseBegin(ctx context.Context, o snapshot, d decision) error {
 	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.message)})
 }
 
-// refuse records that an attempt has failed without a pod of the workflow, which change began.
-// Errors that are not about the request are returned.
+// refuse records that an attempt, which begin may have begun, has failed without a pod of the workflow. It returns errors
+// that are not about the request.
 func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin change, err error) error {
 	if !podplan.IsRefusal(err) {
 		return err
 	}
-	// An earlier pass may have created the pod that is refused now, without hearing or recording that.
+	// An earlier pass may have created the pod that is rejected now, without seeing or recording that.
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 	return nil
 }
 
-// phases are the words for what a workflow does.
+// phases are the names of workflows in messages.
 var phases = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
 }
 
-// failProvisioning records that the attempt to provision, which change may have begun, has failed,
-// and that what the creation pod may have done has to be reverted, or that there is nothing to revert.
+// failProvisioning records that an attempt to provision, which begin may have begun, has failed, and whether the creation
+// has to be reverted.
 func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
 	r.handles.release(o.volume.Name)
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
@@ -148,13 +148,13 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *
 		return err
 	}
 	r.slots.Release(o.volume.Name)
-	// What needs no pod to be refused is refused in the same words each time.
+	// A request that is rejected without a pod is rejected with the same text each time.
 	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil
 	}
 	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, workflow.RetryDelay(int(o.volume.Status.Attempt)))
 	if revert {
-		next = "what it may have made is reverted first"
+		next = "the creation is reverted first"
 	}
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed,
 		fmt.Sprintf("PavProvisioner %q: %s; %s", o.volume.Spec.Provisioner, text, next))
@@ -172,7 +172,7 @@ func reasonOf(failure *pavv1.WorkflowFailure) string {
 	}
 }
 
-// failDeletion records that an attempt to delete or to revert, which change may have begun, has failed.
+// failDeletion records that an attempt to delete or to revert, which begin may have begun, has failed.
 func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	var text string
@@ -190,7 +190,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv
 	return nil
 }
 
-// reportDeletion gives an event to whoever may look for why a volume is not deleted.
+// reportDeletion records an event on every object where people may look for why a volume is not deleted.
 func (r *Reconciler) reportDeletion(o snapshot, eventType, reason, message string) {
 	message = observability.Clip(message, observability.MaxNote)
 	r.Events.Event(o.volume, eventType, reason, message)
@@ -206,7 +206,7 @@ func (r *Reconciler) tellClaim(volume *pavv1.PavVolume, eventType, reason, messa
 	r.Events.Event(claimObject(volume), eventType, reason, observability.Clip(message, observability.MaxNote))
 }
 
-// claimObject stands for the volume's claim in events.
+// claimObject returns a claim that events about the volume's claim refer to.
 func claimObject(volume *pavv1.PavVolume) *corev1.PersistentVolumeClaim {
 	ref := volume.Spec.ClaimRef
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}

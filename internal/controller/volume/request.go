@@ -18,9 +18,9 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// provisioningRequest returns what a definition is to make a volume of: the claim as the API server
-// has it now, the StorageClass as the ledger has it, and the node that was selected, if any. A claim
-// that does not wait for the volume any more is retry.ErrStale: the cache will tell.
+// provisioningRequest returns the request that a definition provisions: the claim as the API server has it now, the recorded
+// StorageClass, and the selected node, if any. If the claim does not wait for the volume any more, the error is
+// reconcile.ErrStale, as the cache is behind.
 func (r *Reconciler) provisioningRequest(ctx context.Context, o snapshot, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
 	volume := o.volume
 	claim, err := r.readClaim(ctx, claimKey(volume))
@@ -46,13 +46,13 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o snapshot, d *pav
 		return request, nil
 	}
 	if request.Node, err = r.readNode(ctx, node); err == nil && request.Node == nil {
-		err = &podplan.NodeError{Err: &podplan.Error{Err: fmt.Errorf("node %q, which the scheduler chose for the claim's first consumer, does not exist any more", node)}}
+		err = &podplan.NodeError{Err: &podplan.Error{Err: fmt.Errorf("node %q, which the scheduler selected for the claim's first consumer, does not exist any more", node)}}
 	}
 	return request, err
 }
 
-// validatedRequest is provisioningRequest for an attempt that has begun. A claim that has changed since
-// is a plan.Error: what the validation pod saw is what the creation pod is made from.
+// validatedRequest is provisioningRequest for an attempt that has begun. If the claim has changed since, the error is a
+// podplan.Error: the creation pod must get the claim that the validation pod saw.
 func (r *Reconciler) validatedRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
 	status := &o.volume.Status
 	request, err := r.provisioningRequest(ctx, o, status.Definition, status.SelectedNode)
@@ -62,8 +62,8 @@ func (r *Reconciler) validatedRequest(ctx context.Context, o snapshot) (podplan.
 	return request, podplan.CheckUnchanged(status.ProvisionedClaim, request.Claim)
 }
 
-// deletionRequest returns what the current definition is to delete or revert. Where the claim is
-// gone, or another one has its name, the ledger's copy stands in.
+// deletionRequest returns the request that the current definition deletes or reverts. If the claim is gone, or was replaced,
+// it has the recorded copy.
 func (r *Reconciler) deletionRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
 	live, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o snapshot) (podplan.V
 		return request, err
 	}
 	request.Provisioner, request.Generation = o.provisioner.UID, o.provisioner.Generation
-	// The node for which the volume was made, as long as it exists.
+	// The node for which the volume was created, if it still exists.
 	if name := o.volume.Status.SelectedNode; name != "" {
 		request.Node, err = r.readNode(ctx, name)
 	}
@@ -106,8 +106,8 @@ func (r *Reconciler) requestOf(o snapshot, claim map[string]any) (podplan.Volume
 	return request, nil
 }
 
-// reportLookup records for the administrator that a definition looks claims of another namespace up: what
-// namespace that is may be a tenant's word.
+// reportLookup reports to the administrator that a definition looks up claims of another namespace: a tenant may have chosen
+// the namespace.
 func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allowed bool) {
 	if due, _ := r.repeats.Due(volume.Name, message, r.Now()); !due {
 		return
@@ -131,12 +131,12 @@ func (r *Reconciler) getPVC(ctx context.Context, name, namespace string) (map[st
 	return claim.Object, nil
 }
 
-// readClaim returns a claim as the API server has it, or nil where there is none.
+// readClaim returns a claim as the API server has it, or nil if there is none.
 func (r *Reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	return r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), key)
 }
 
-// readNode returns a Node as the API server has it, or nil where there is none.
+// readNode returns a Node as the API server has it, or nil if there is none.
 func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any, error) {
 	node, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("Node"), types.NamespacedName{Name: name})
 	if err != nil || node == nil {
@@ -146,7 +146,7 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any,
 }
 
 func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	// A tenant's text may be no name at all, which the client would not even ask for.
+	// The name may be any text of a tenant. The client rejects invalid names before it asks the API server.
 	if key.Name == "" || key.Namespace == "" && kind.Kind == "PersistentVolumeClaim" {
 		return nil, nil
 	}
@@ -164,15 +164,15 @@ func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key
 	return object, err
 }
 
-// returnNode lets the scheduler choose another node for the claim's first consumer, as
-// external-provisioner does where a volume cannot be made for the one that it chose.
+// returnNode lets the scheduler choose another node for the claim's first consumer, as external-provisioner does if a volume
+// cannot be created for the selected node.
 func (r *Reconciler) returnNode(ctx context.Context, o snapshot, _ decision) error {
 	claim, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
 		return err
 	}
 	node := o.volume.Status.SelectedNode
-	// The scheduler may choose the same node again, and is then believed.
+	// If the scheduler chooses the same node again, the volume is tried there again.
 	forget := func(status *pavv1.PavVolumeStatus) { status.SelectedNode = "" }
 	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != node {
 		return r.patchStatus(ctx, o.volume, forget)
@@ -185,6 +185,6 @@ func (r *Reconciler) returnNode(ctx context.Context, o snapshot, _ decision) err
 		return err
 	}
 	r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.Provisioning,
-		"the volume cannot be provisioned for node %s, so that the scheduler may choose another one", node)
+		"the volume cannot be provisioned for node %s: the scheduler can select another one", node)
 	return r.patchStatus(ctx, o.volume, forget)
 }

@@ -15,9 +15,9 @@ import (
 // clockTolerance is how far the clocks of an agent and of the API server may be apart.
 const clockTolerance = 5 * time.Minute
 
-// restored reports whether the record of a volume that has, or had, a PersistentVolume was written back from
-// a backup of objects: what it says is older than the object that says it, or its status is missing.
-// What has become of the storage since the backup is not known.
+// restored reports whether the PavVolume of a volume that has, or had, a PersistentVolume was restored from a backup of
+// objects: its condition is older than the object itself, or its status is missing. It is not known what has happened to the
+// storage since the backup.
 func (o snapshot) restored() bool {
 	status := &o.volume.Status
 	if status.Handle == "" {
@@ -27,29 +27,29 @@ func (o snapshot) restored() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
 }
 
-// wasBound reports whether a volume of which nothing was ever done, by its record, had a claim bound to it: its
-// record was written back without its status.
+// wasBound reports whether a claim was bound to a volume whose status says that no attempt was ever made: its PavVolume was
+// restored without its status.
 func wasBound(volume *pavv1.PavVolume) bool {
 	if volume.Status.Attempt > 0 || volume.Status.Handle != "" {
 		return false
 	}
 	s, err := podplan.SourceOf(volume)
-	// The name alone is a tenant's word.
+	// A tenant could write the name alone.
 	return err == nil && s.Claim.Spec.VolumeName == volume.Name && s.Claim.Status.Phase == corev1.ClaimBound
 }
 
 func restoredText(volume *pavv1.PavVolume) string {
-	return fmt.Sprintf("PavVolume %q was restored from a backup, so that PaV does not know whether its storage is still what it was, and deletes nothing by itself: "+
-		"to have the storage deleted, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
+	return fmt.Sprintf("PavVolume %q was restored from a backup, and PaV does not know whether its storage has changed since; it does not delete the storage by itself: "+
+		"to delete the storage, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
 }
 
 // lostText says what to do about a record without its status, its claim and its PersistentVolume.
 func lostText(volume *pavv1.PavVolume) string {
-	return fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, so that its storage may exist: "+
-		"restore the PersistentVolume, too, or delete the storage by hand and then the PavVolume", volume.Name)
+	return fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, and its storage may exist: "+
+		"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", volume.Name)
 }
 
-// renews reports whether a restored record can be believed again: Kubernetes says that its PersistentVolume is in use.
+// renews reports whether a restored PavVolume is valid again: Kubernetes has bound its PersistentVolume.
 func (o snapshot) renews(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeReady && o.restored() && pv.Status.Phase == corev1.VolumeBound
 }

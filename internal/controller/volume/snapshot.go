@@ -13,65 +13,65 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// snapshot is all that the decision about a volume depends on.
+// snapshot has everything that the decision about a volume depends on.
 type snapshot struct {
 	volume *pavv1.PavVolume
 
-	// now is when it was observed.
+	// now is when it was taken.
 	now time.Time
 
-	// provisioner is the volume's; nil if it does not exist.
+	// provisioner is the PavProvisioner of the volume; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
 
-	// registered reports whether the provisioner's CSIDriver exists.
+	// registered says that the CSIDriver of the provisioner exists.
 	registered bool
 
-	// claim is what has become of the claim that the volume is made for.
+	// claim is the state of the claim that the volume is provisioned for.
 	claim claimState
 
-	// selectedNode is the node that the scheduler has chosen for the claim's first consumer, or "";
-	// waitsForNode says that it has yet to choose one.
+	// selectedNode is the node that the scheduler has selected for the claim's first consumer, or "";
+	// waitsForNode says that it has yet to select one.
 	selectedNode string
 	waitsForNode bool
 
-	// classReplaced says that the claim's StorageClass is not what the ledger has any more.
+	// classReplaced says that the claim's StorageClass has changed since it was recorded.
 	classReplaced bool
 
-	// pv is the PersistentVolume of the volume's name, whoever made it; nil if there is none.
+	// pv is the PersistentVolume of the volume's name, which PaV need not have created; nil if there is none.
 	pv *corev1.PersistentVolume
 
-	// others are the objects, besides the volume's own, that hold the storage that the volume has or would
-	// have, by driver and handle, and the stages of its PersistentVolume.
+	// others are the objects, without the volume's own, that use the storage that the volume has or would have, by driver
+	// and handle, and the PavStages of its PersistentVolume.
 	others []reconcile.Holder
 
-	// finders are the PavVolumes whose creation pods may name the storage yet that the volume has deleted, by name.
+	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string
 
-	// nodeGone says that the node of the creation pod does not exist any more, or is out of service, so
-	// that nobody will tell what the pod left.
+	// nodeGone says that the node of the creation pod does not exist any more, or is out of service, so that the files of
+	// the pod will not be reported.
 	nodeGone bool
 
 	// pods are all pods of the volume, and orphans those of an earlier PavVolume of its name.
 	pods, orphans []corev1.Pod
 
-	// wasBound says that the record has lost its status: a claim was bound to the volume before.
+	// wasBound says that a claim was bound to the volume before the PavVolume lost its status.
 	wasBound bool
 
-	// retry is when somebody asked for the next attempt, if none has begun since; else the zero time.
+	// retry is when a retry was requested, if no attempt has begun since; else the zero time.
 	retry time.Time
 
-	// contended says that other volumes of the provisioner wait for this one's pod to end.
+	// contended says that other volumes of the provisioner wait for a slot.
 	contended bool
 }
 
-// claimState is what has become of the claim that a volume is made for.
+// claimState is the state of the claim that a volume is provisioned for.
 type claimState string
 
 const (
 	// claimWaits: the claim waits for this volume.
 	claimWaits claimState = "Waits"
 
-	// claimGone: the claim is deleted or under deletion, or another one has its name.
+	// claimGone: the claim is deleted or being deleted, or was replaced by another one.
 	claimGone claimState = "Gone"
 
 	// claimElsewhere: the claim is bound to another volume.
@@ -81,7 +81,7 @@ const (
 	claimBound claimState = "Bound"
 )
 
-// stateOf tells what has become of the volume's claim. Claim is the one of its name, or nil.
+// stateOf returns the state of the volume's claim. Claim is the claim of its name, or nil.
 func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claimState {
 	switch {
 	case claim == nil || claim.UID != volume.Spec.ClaimRef.UID || claim.DeletionTimestamp != nil:
@@ -95,23 +95,23 @@ func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claim
 	}
 }
 
-// pending reports whether the volume is in the making: no PersistentVolume was ever seen.
+// pending reports whether the volume is not provisioned yet: it never had a PersistentVolume.
 func (o snapshot) pending() bool {
 	phase := o.volume.Status.Phase
 	return phase == "" || phase == pavv1.VolumePending
 }
 
-// deleting reports whether somebody asked for the PavVolume to be deleted.
+// deleting reports whether the PavVolume is being deleted.
 func (o snapshot) deleting() bool { return o.volume.DeletionTimestamp != nil }
 
-// unwanted reports whether nobody waits for a volume in the making any more, or nobody can make it.
+// unwanted reports whether a pending volume is not needed any more, or cannot be provisioned.
 func (o snapshot) unwanted() bool {
 	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
 		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
 }
 
-// ownPV returns the PersistentVolume if it is the volume's, or nil. A claim of another name may be
-// bound to it by now, but driver and handle never change.
+// ownPV returns the PersistentVolume if it is that of the volume, or nil. Another claim may be bound to it by now, but driver
+// and handle never change.
 func (o snapshot) ownPV() *corev1.PersistentVolume {
 	if o.pv == nil || o.pv.Spec.CSI == nil || o.pv.Spec.CSI.Driver != o.volume.Spec.Provisioner {
 		return nil
@@ -125,9 +125,9 @@ func (o snapshot) ownPV() *corev1.PersistentVolume {
 	return o.pv
 }
 
-// wrote reports whether a PersistentVolume of the name of a volume in the making is the one that PaV wrote. It
-// need not be the claim's any more: a volume populator gives it to another claim, whose data it has from then
-// on, whether or not its writing is on record by then.
+// wrote reports whether the PersistentVolume with the name of a pending volume is the one that PaV wrote. It may belong to
+// another claim by now: a volume populator binds it to the claim whose data it has written, perhaps before PaV records that
+// the PersistentVolume exists.
 func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
 	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == o.volume.Spec.ClaimRef.UID {
 		return true
@@ -135,10 +135,10 @@ func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Handle != "" && pv.Annotations[protocol.ProvisionedBy] == o.volume.Spec.Provisioner
 }
 
-// released reports whether nobody is entitled to the PersistentVolume any more.
+// released reports whether no claim has the PersistentVolume any more, or can get it.
 //
-// Protocol: "External deleters MUST watch for PV changes. When pv.Status.Phase == Released …". One
-// that was deleted before it was bound never gets there, as nothing binds it any more.
+// Protocol: "External deleters MUST watch for PV changes. When pv.Status.Phase == Released …". A PersistentVolume that is
+// deleted before it is bound never becomes Released, as Kubernetes does not bind it any more.
 func (o snapshot) released(pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase == corev1.VolumeReleased {
 		return true
@@ -146,7 +146,7 @@ func (o snapshot) released(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound
 }
 
-// policyOf returns the reclaim policy of a PersistentVolume. What is not Delete is the administrator's to reclaim.
+// policyOf returns the reclaim policy of a PersistentVolume. With any policy but Delete, the administrator reclaims it.
 func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy {
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		return corev1.PersistentVolumeReclaimDelete
@@ -154,9 +154,9 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 	return corev1.PersistentVolumeReclaimRetain
 }
 
-// reclaimed reports whether an administrator has asked, by the reclaim policy of the PavVolume, for a
-// retained volume to be deleted after all: while a volume is retained, the policies of both were Retain. Where the
-// PersistentVolume has the finalizer, its policy was Delete for a while, and the PavVolume's came from there.
+// reclaimed reports whether the administrator has set the reclaim policy of the PavVolume to Delete, so that a retained
+// volume is deleted after all. When a volume becomes retained, the policies of both objects are Retain. If the
+// PersistentVolume has the finalizer, its policy was Delete for a while, and was copied to the PavVolume.
 func (o snapshot) reclaimed(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeRetained && policyOf(pv) != corev1.PersistentVolumeReclaimDelete &&
 		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
@@ -170,7 +170,7 @@ func (o snapshot) retainedMeanwhile() bool {
 	return o.volume.Spec.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 }
 
-// attempt returns the pod of the present step, as it is recorded and as it is.
+// attempt returns the recorded pod and its state.
 func (o snapshot) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
@@ -183,10 +183,10 @@ func (o snapshot) attempt() attempt.Attempt {
 	return a
 }
 
-// pod returns the pod of the present step, or nil.
+// pod returns the recorded pod, or nil if Kubernetes does not have it.
 func (o snapshot) pod() *corev1.Pod { return o.attempt().Pod() }
 
-// progress returns the state of the pod of the present step.
+// progress returns the state of the recorded pod.
 func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
 
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was
@@ -195,8 +195,7 @@ func (o snapshot) lateFailure() *pavv1.WorkflowFailure {
 	return attempt.LateFailure(o.pods, o.volume.Status.Failure, o.volume.Status.DeletionFailure)
 }
 
-// nothingToDelete reports whether the definition has nothing to do about a volume that is to be deleted,
-// and no node has it staged.
+// nothingToDelete reports whether the definition has no deletion pod, and the volume is staged on no node.
 func (o snapshot) nothingToDelete() bool {
 	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// patchStatus writes what change makes of a volume's status, unless somebody else wrote the volume
-// meanwhile: a decision made on an old status must not become the new one. The volume is then what
-// was written.
+// patchStatus writes a changed status, unless the PavVolume was written by another process meanwhile: a decision on an old
+// status must not be written. After that, volume is the object that was written.
 func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, change change) error {
 	changed := volume.DeepCopy()
 	change(&changed.Status)
@@ -39,8 +38,8 @@ func (r *Reconciler) patchStatus(ctx context.Context, volume *pavv1.PavVolume, c
 	return nil
 }
 
-// stamp gives the conditions that are new, or have another status than before, the cluster's time: what sets them
-// has the machine's.
+// stamp sets the times of conditions that are new, or whose status has changed, to the time of the cluster:
+// meta.SetStatusCondition uses the clock of the machine.
 func (r *Reconciler) stamp(before, after []metav1.Condition) {
 	for i := range after {
 		was := meta.FindStatusCondition(before, after[i].Type)
@@ -50,7 +49,7 @@ func (r *Reconciler) stamp(before, after []metav1.Condition) {
 	}
 }
 
-// patchCondition makes a condition false, with what the decision says about it.
+// patchCondition sets a condition to false, with the reason and message of the decision.
 func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume, d decision) error {
 	return r.patchStatus(ctx, volume, func(status *pavv1.PavVolumeStatus) {
 		if status.Phase == "" {
@@ -60,13 +59,13 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 	})
 }
 
-// hasCondition reports whether a condition is false already, with what the decision says about it.
+// hasCondition reports whether a condition is already false with the reason and message of the decision.
 func hasCondition(volume *pavv1.PavVolume, d decision) bool {
 	c := meta.FindStatusCondition(volume.Status.Conditions, d.condition)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.reason && c.Message == d.message
 }
 
-// setCondition makes a condition false that tells of what goes on.
+// setCondition sets a condition to false.
 func setCondition(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, kind, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse,
 		Reason: reason, Message: observability.Clip(message, observability.MaxCondition), ObservedGeneration: volume.Generation})

@@ -10,18 +10,18 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// unjudgedDelay is how long a pod that could not be judged waits.
+// unjudgedDelay is how long a pod waits that the webhook could not check.
 const unjudgedDelay = 2 * time.Second
 
-// unjudged tells that a pod waits until the webhook can be asked whether it may be created, as after an installation,
-// and tries again soon. The attempt goes on, and keeps its place: there is no use in trying others' pods meanwhile.
+// unjudged reports that a pod cannot be created until the webhook answers, as after an installation, and tries again soon.
+// The attempt continues and keeps its slot: the pods of other volumes could not be created either.
 func (r *Reconciler) unjudged(ctx context.Context, o snapshot, reason error) error {
 	ctrl.LoggerFrom(ctx).Error(reason, "a pod waits for the webhook")
 	pod := o.volume.Status.Pod
 	d := decision{
 		condition: conditionOf(o.volume.Status.Step), reason: "PodNotAdmitted", warning: true,
-		// Without the reason's text, which may differ each time.
-		message: fmt.Sprintf("pod %s/%s has rights on its node, and waits until PaV's webhook, which does not answer, admits it", pod.Namespace, pod.Name),
+		// Without the error, whose text may differ each time.
+		message: fmt.Sprintf("pod %s/%s has rights on its node, and waits until PaV's webhook admits it; the webhook does not answer", pod.Namespace, pod.Name),
 	}
 	if err := r.wait(ctx, o, d); err != nil {
 		return err

@@ -16,11 +16,11 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// writePV writes the PersistentVolume. One of its name that exists is an earlier pass's, or a
-// conflict that the next decision reports.
+// writePV writes the PersistentVolume. If one of its name exists, an earlier pass wrote it, or it is a conflict that the next
+// decision reports.
 //
-// Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried for as
-// long as the claim exists; when that goes, "it MUST delete the storage asset".
+// Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried as long
+// as the claim exists; when the claim is deleted, "it MUST delete the storage asset".
 func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error {
 	if err := r.checkWanted(ctx, o, d); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error 
 	}
 }
 
-// checkWanted asks the API server whether somebody still wants the volume, which is as the API server has it,
-// and its storage is nobody else's: once the PersistentVolume is there, a claim is bound to it and used.
+// checkWanted asks the API server whether the volume is still needed, and no other object uses its storage: once the
+// PersistentVolume exists, a claim is bound to it and used.
 func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) er
 	return r.checkAlone(ctx, o)
 }
 
-// rejectPV reports that the PersistentVolume cannot be written until somebody changes something. It is
-// tried again, with backoff, as not all that could change is watched.
+// rejectPV reports that the API server rejects the PersistentVolume. It is tried again with backoff, as PaV does not watch
+// everything that could change the answer.
 func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) error {
 	d := waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) err
 	return &reconcile.Later{After: r.rejections.When(o.volume.Name)}
 }
 
-// markReady records that the PersistentVolume exists, and what it says.
+// markReady records that the PersistentVolume exists, with its handle and capacity.
 func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) error {
 	if o.volume.Status.Step == pavv1.StepReverting {
 		if err := r.confirm(ctx, o, d); err != nil {
@@ -84,7 +84,7 @@ func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) erro
 		status.Handle = pv.Spec.CSI.VolumeHandle
 		status.Capacity = &capacity
 		status.Plan, status.Definition, status.Failure, status.Conflict = nil, nil, nil, nil
-		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeProvisioned) // whose time is that of this record
+		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeProvisioned) // so that the new condition has the time of this write
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
 			Reason: "Provisioned", Message: "the PersistentVolume exists", ObservedGeneration: o.volume.Generation})
 	})

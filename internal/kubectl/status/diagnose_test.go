@@ -79,7 +79,7 @@ func TestDiagnose(t *testing.T) {
 
 		"the creation pod waits for its turn": {
 			facts: making(pavv1.StepCreating).with(func(f *Facts) {
-				condition(f, pavv1.VolumeProvisioned, "Queued", "pod pav-pods/create-1 is created as soon as there is a place for it")
+				condition(f, pavv1.VolumeProvisioned, "Queued", "pod pav-pods/create-1 is created as soon as it has a slot")
 			}),
 			want: w{"Queued", Waiting, "waits for its turn", "kubectl get pods -A -l", ""}},
 		"the creation pod runs": {
