@@ -22,7 +22,7 @@ func formerly(finders ...string) func(*snapshot) {
 }
 
 // Deleted storage is held until nobody can name it any more.
-func TestDecideAboutFormerStorage(t *testing.T) {
+func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 	deletedBy := func(finders ...string) *state {
 		return without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).with(formerly(finders...))
 	}
@@ -36,18 +36,18 @@ func TestDecideAboutFormerStorage(t *testing.T) {
 		want    step
 		message string
 	}{
-		"a deleted volume is forgotten at once where no pod can name it": {state: deletedBy(), want: stepForget},
-		"else when they have told":                                       {state: deletedBy("b", "c"), want: stepWait, message: `the handle "h0" is deleted; this record is kept until the handle of PavVolume "b" is known`},
-		"its PersistentVolume does not wait":                             {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(deletedStorage).with(formerly("b")), want: stepDeletePV},
-		"a reverted volume is tried again meanwhile":                     {state: idle().with(formerly("b")), want: stepBegin},
-		"and goes on":                             {state: at(pavv1.StepCreating).with(formerly("b")), want: stepRunPod},
-		"but is not forgotten":                    {state: idle().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
-		"nor where no creation pod ran":           {state: recorded().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
-		"the handle is free when they have told":  {state: idle().with(formerly()), want: stepRelease},
-		"whatever the volume is by then":          {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(formerly()), want: stepRelease},
-		"the same storage is reverted once more":  {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *snapshot) { o.volume.Status.Handle = "h0" }), want: stepReverted},
-		"another is held when the first is free":  {state: reverting().pod(9, succeeded).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
-		"and its deletion pod is seen to its end": {state: reverting().pod(9, runs).with(formerly("b")), want: stepDone},
+		"storage deleted, no finders: delete the PavVolume":                        {state: deletedBy(), want: stepForget},
+		"storage deleted, finders: keep the PavVolume":                             {state: deletedBy("b", "c"), want: stepWait, message: `the handle "h0" is deleted; this record is kept until the handle of PavVolume "b" is known`},
+		"storage deleted, finders, PersistentVolume exists: delete it":             {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(deletedStorage).with(formerly("b")), want: stepDeletePV},
+		"reverted, finders: begin the next attempt":                                {state: idle().with(formerly("b")), want: stepBegin},
+		"reverted, finders, next creation pod recorded: create it":                 {state: at(pavv1.StepCreating).with(formerly("b")), want: stepRunPod},
+		"reverted, finders, claim gone: keep the PavVolume":                        {state: idle().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"reverted, finders, created without a pod, claim gone: keep the PavVolume": {state: recorded().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"former handle, no finders left: release it":                               {state: idle().with(formerly()), want: stepRelease},
+		"former handle, no finders left, volume bound: release it":                 {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(formerly()), want: stepRelease},
+		"former handle is the one that is reverted: reverted":                      {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *snapshot) { o.volume.Status.Handle = "h0" }), want: stepReverted},
+		"former handle is another one: keep it until it is released":               {state: reverting().pod(9, succeeded).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
+		"former handle is another one, deletion pod runs: wait for the pod":        {state: reverting().pod(9, runs).with(formerly("b")), want: stepDone},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestDecideAboutFormerStorage(t *testing.T) {
 }
 
 // A creation pod has told when a later state of its volume says so, by cache or API server.
-func TestTold(t *testing.T) {
+func TestFinders_HandleIsKnown(t *testing.T) {
 	volume := func(uid types.UID, step pavv1.VolumeStep, pods int32) *pavv1.PavVolume {
 		return &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: uid}, Status: pavv1.PavVolumeStatus{Step: step, Pods: pods}}
 	}
@@ -108,7 +108,7 @@ func clusterOf(t *testing.T, volume *pavv1.PavVolume) client.Client {
 }
 
 // Who waits for a creation pod is woken by what may be its end, also where a watch has missed its beginning.
-func TestFinders_WakeThoseWhoWait(t *testing.T) {
+func TestFinders_HandleBecomesKnown_BringsAPassOfTheWaitingVolumes(t *testing.T) {
 	f := &finders{}
 	waiting := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
 	f.set(waiting, []reconcile.Making{{Name: "b"}, {Name: "c"}})

@@ -60,34 +60,34 @@ func TestIdentity(t *testing.T) {
 		untold bool
 		never  bool
 	}{
-		"before anything is done, the default":     {state: fresh(), want: "pvc-u1"},
-		"a recorded handle":                        {state: recorded(), want: "h"},
-		"what the definition says":                 {state: at(creating).with(planned17).pod(9, runs), want: "17"},
-		"comes before what the pod says":           {state: at(creating).with(planned17).pod(9, ended(failed, 1), says(`{"handle":"x"}`)), want: "17"},
-		"also where the pod vanished":              {state: at(creating).with(planned17).with(vanishedPod), want: "17"},
-		"while the pod runs, the default":          {state: at(creating).pod(9, runs), want: "pvc-u1"},
-		"what the pod wrote":                       {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"x"}`)), want: "x"},
-		"what a pod that failed wrote":             {state: at(creating).pod(9, ended(failed, 1), says(`{"handle":"x"}`)), want: "x"},
-		"what a pod that was stopped wrote":        {state: at(creating).pod(9, ended(failed, 1), deletedAgo(1), says(`{"handle":"x"}`)), want: "x"},
-		"nothing written is the default":           {state: at(creating).pod(9, ended(succeeded, 1), told), want: "pvc-u1"},
-		"what is yet to be told":                   {state: at(creating).pod(99, ended(failed, 60)), untold: true},
-		"of a node that is gone nobody tells":      {state: at(creating).pod(99, ended(failed, 60)).with(nodeGone), never: true},
-		"a pod that vanished tells nothing":        {state: at(creating).with(vanishedPod), never: true},
-		"a handle that cannot be read":             {state: at(creating).pod(9, ended(succeeded, 1), says(`{"unreadable":{"handle":"is a link"}}`)), never: true},
-		"a handle that cannot be one":              {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"a\nb"}`)), never: true},
-		"a result that is none":                    {state: at(creating).pod(9, ended(succeeded, 1), says("nonsense")), never: true},
-		"a pod that no kubelet started":            {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
-		"one whose /pav was never mounted":         {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
-		"also where nobody wants the volume":       {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
-		"one that Kubernetes took for gone":        {state: at(creating).pod(99, collected(99)), untold: true},
-		"and of which no node ever tells":          {state: at(creating).pod(999, collected(601)), never: true},
-		"but not where its node is gone":           {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
-		"what is reverted, by the pod that failed": {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
-		"what is reverted, when it is recorded":    {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Handle = "y" }), want: "y"},
-		"another failure's pod says nothing of it": {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
-		"after a conflict, what that is about":     {state: conflicted("x"), want: "x"},
-		"a volume that is to be deleted":           {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy), want: "h"},
-		"the record of an earlier version":         {state: at(pavv1.StepReverting).with(unidentified), never: true},
+		"no attempt yet: the default":                                                 {state: fresh(), want: "pvc-u1"},
+		"handle recorded":                                                             {state: recorded(), want: "h"},
+		"handle in the plan":                                                          {state: at(creating).with(planned17).pod(9, runs), want: "17"},
+		"handle in the plan and in /pav/handle: the plan's":                           {state: at(creating).with(planned17).pod(9, ended(failed, 1), says(`{"handle":"x"}`)), want: "17"},
+		"handle in the plan, pod vanished":                                            {state: at(creating).with(planned17).with(vanishedPod), want: "17"},
+		"creation pod runs: the default":                                              {state: at(creating).pod(9, runs), want: "pvc-u1"},
+		"creation pod succeeded with a handle":                                        {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"x"}`)), want: "x"},
+		"creation pod failed with a handle":                                           {state: at(creating).pod(9, ended(failed, 1), says(`{"handle":"x"}`)), want: "x"},
+		"creation pod was deleted and wrote a handle":                                 {state: at(creating).pod(9, ended(failed, 1), deletedAgo(1), says(`{"handle":"x"}`)), want: "x"},
+		"creation pod wrote no handle: the default":                                   {state: at(creating).pod(9, ended(succeeded, 1), told), want: "pvc-u1"},
+		"creation pod ended, not reported yet":                                        {state: at(creating).pod(99, ended(failed, 60)), untold: true},
+		"creation pod not reported, node gone: unknown":                               {state: at(creating).pod(99, ended(failed, 60)).with(nodeGone), never: true},
+		"creation pod vanished: unknown":                                              {state: at(creating).with(vanishedPod), never: true},
+		"unreadable handle: unknown":                                                  {state: at(creating).pod(9, ended(succeeded, 1), says(`{"unreadable":{"handle":"is a link"}}`)), never: true},
+		"invalid handle: unknown":                                                     {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"a\nb"}`)), never: true},
+		"unreadable result: unknown":                                                  {state: at(creating).pod(9, ended(succeeded, 1), says("nonsense")), never: true},
+		"no container of the creation pod ran: the default":                           {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
+		"/pav of the creation pod was never mounted: the default":                     {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
+		"/pav of the creation pod was never mounted, claim gone: the default":         {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
+		"creation pod ended by the garbage collector: not reported yet":               {state: at(creating).pod(99, collected(99)), untold: true},
+		"creation pod ended by the garbage collector, not reported for long: unknown": {state: at(creating).pod(999, collected(601)), never: true},
+		"no container status, node gone: unknown":                                     {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
+		"reverting: the handle of the pod that failed":                                {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
+		"reverting: the recorded handle":                                              {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Handle = "y" }), want: "y"},
+		"reverting, failure of another workflow: unknown":                             {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
+		"after a conflict: the handle of the conflict":                                {state: conflicted("x"), want: "x"},
+		"volume being deleted":                                                        {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy), want: "h"},
+		"record of an earlier version":                                                {state: at(pavv1.StepReverting).with(unidentified), never: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func conflicted(handle string) *state {
 }
 
 // Whose storage is it? What another object has is never reverted and never deleted.
-func TestDecideAboutStorageOfOthers(t *testing.T) {
+func TestDecide_StorageOfOtherObjects(t *testing.T) {
 	const creating, deleting = pavv1.StepCreating, pavv1.StepDeleting
 	const succeeded, failed = corev1.PodSucceeded, corev1.PodFailed
 	var (
@@ -140,67 +140,67 @@ func TestDecideAboutStorageOfOthers(t *testing.T) {
 		after   time.Duration
 	}{
 		// A creation pod named it.
-		"that of a retained volume":                    {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"that of a volume in use":                      {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(readyVolume)), want: stepRecordConflict},
-		"that of a volume that is being deleted":       {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(dyingVolume)), want: stepRecordConflict},
-		"that of one that is in the making":            {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(makingVolume)), want: stepRecordConflict},
-		"that of a static PersistentVolume":            {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(staticPV)), want: stepRecordConflict},
-		"that of a stage whose volume is gone":         {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(stagedOn("n1")...)), want: stepRecordConflict},
-		"and the pod failed":                           {state: at(creating).pod(9, ended(failed, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"and the claim went while it ran":              {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), foreign, deletedAgo(2)).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"and the claim went when it had succeeded":     {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"and its failure is on record":                 {state: failedCreation(9, foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"also without a provisioner":                   {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner = nil }), want: stepRecordConflict},
-		"another attempt is not begun":                 {state: conflicted("h0").with(heldBy(retainedVolume)), want: stepWait, message: `is the storage of PavVolume "pvc-u0" (Retained)`},
-		"until the other is gone":                      {state: conflicted("h0"), want: stepBegin},
-		"or the definition is another":                 {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepBegin},
-		"or somebody asks for it":                      {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.retry = noon }), want: stepBegin},
-		"without a claim the record goes, and no more": {state: conflicted("h0").with(unclaimed).with(heldBy(retainedVolume)), want: stepForget},
+		"creation pod named the storage of a retained volume: conflict":                                    {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
+		"creation pod named the storage of a volume in use: conflict":                                      {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(readyVolume)), want: stepRecordConflict},
+		"creation pod named the storage of a volume being deleted: conflict":                               {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(dyingVolume)), want: stepRecordConflict},
+		"creation pod named the storage of a pending volume: conflict":                                     {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(makingVolume)), want: stepRecordConflict},
+		"creation pod named the storage of a static PersistentVolume: conflict":                            {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(staticPV)), want: stepRecordConflict},
+		"creation pod named storage that is staged: conflict":                                              {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(stagedOn("n1")...)), want: stepRecordConflict},
+		"creation pod failed and named the storage of a retained volume: conflict":                         {state: at(creating).pod(9, ended(failed, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
+		"claim deleted while the creation pod ran, which named the storage of a retained volume: conflict": {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), foreign, deletedAgo(2)).with(heldBy(retainedVolume)), want: stepRecordConflict},
+		"claim deleted after the creation pod named the storage of a retained volume: conflict":            {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
+		"reverting a creation pod that named the storage of a retained volume: conflict":                   {state: failedCreation(9, foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
+		"reverting a creation pod that named the storage of a retained volume, provisioner gone: conflict": {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner = nil }), want: stepRecordConflict},
+		"after a conflict: wait":                                  {state: conflicted("h0").with(heldBy(retainedVolume)), want: stepWait, message: `is the storage of PavVolume "pvc-u0" (Retained)`},
+		"after a conflict, the other object is gone: begin":       {state: conflicted("h0"), want: stepBegin},
+		"after a conflict, definition edited: begin":              {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepBegin},
+		"after a conflict, retry requested: begin":                {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.retry = noon }), want: stepBegin},
+		"after a conflict, claim gone: delete only the PavVolume": {state: conflicted("h0").with(unclaimed).with(heldBy(retainedVolume)), want: stepForget},
 
 		// Its result is not known.
-		"a revert waits for what the pod left":       {state: failedCreation(7), want: stepDone, after: 5 * time.Second},
-		"and says so":                                {state: failedCreation(60), want: stepWait, message: "to report what pod pav-pods/pod left in /pav"},
-		"what nobody will tell is not reverted":      {state: failedCreation(60).with(nodeGone), want: stepAbandon},
-		"a node that is back may tell yet":           {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to report what pod"},
-		"also if the clock is behind":                {state: at(creating).with(unclaimed).pod(99, collected(-500)), want: stepWait, after: attempt.LongDelay, message: "to report what pod"},
-		"but not for ever":                           {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
-		"nor where nobody wants it":                  {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
-		"the definition's own handle is known":       {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
-		"where nothing deletes, nothing is reverted": {state: failedCreation(60).with(nodeGone).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
-		"what is known is recorded first":            {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
-		"also where its deletion pod is in line":     {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
-		"a pod in line is not run for another's":     {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
-		"what runs is seen to its end":               {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
+		"reverting, result not reported yet: wait":                                           {state: failedCreation(7), want: stepDone, after: 5 * time.Second},
+		"reverting, result not reported for long: report it":                                 {state: failedCreation(60), want: stepWait, message: "to report what pod pav-pods/pod left in /pav"},
+		"reverting, result cannot be reported: abandon the storage":                          {state: failedCreation(60).with(nodeGone), want: stepAbandon},
+		"pod ended by the garbage collector, node is back: wait":                             {state: at(creating).with(unclaimed).pod(99, collected(99)), want: stepWait, after: 501 * time.Second, message: "to report what pod"},
+		"pod ended by the garbage collector, clock behind: wait":                             {state: at(creating).with(unclaimed).pod(99, collected(-500)), want: stepWait, after: attempt.LongDelay, message: "to report what pod"},
+		"pod ended by the garbage collector long ago: abandon the storage":                   {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
+		"creation pod not reported, node gone, claim gone: abandon the storage":              {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
+		"reverting, handle in the plan, node gone: revert":                                   {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
+		"reverting, definition without deletion pod: reverted":                               {state: failedCreation(60).with(nodeGone).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
+		"reverting, handle known: record it first":                                           {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
+		"reverting deletion pod recorded, handle not: record the handle first":               {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
+		"reverting deletion pod waits for a slot, another object uses the storage: conflict": {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
+		"reverting deletion pod runs, another object uses the storage: wait for the pod":     {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
 
 		// Two report one handle at the same time.
-		"the first by name waits for the second":  {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
-		"the second by name gives way":            {state: madeByPod().with(heldBy(makingVolume)), want: stepRecordConflict},
-		"both give way to a PersistentVolume":     {state: madeByPod().with(heldBy(staticPV, laterVolume)), want: stepRecordConflict},
-		"it is nobody's if nobody wants it":       {state: madeByPod().with(heldBy(laterVolume)).with(unclaimed), want: stepRecordConflict},
-		"without a creation pod nothing was done": {state: recorded().with(heldBy(laterVolume)).with(unclaimed), want: stepForget},
+		"two pending volumes with one handle, this one sorts first: wait":                       {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
+		"two pending volumes with one handle, this one sorts second: conflict":                  {state: madeByPod().with(heldBy(makingVolume)), want: stepRecordConflict},
+		"two pending volumes and a PersistentVolume with one handle: conflict":                  {state: madeByPod().with(heldBy(staticPV, laterVolume)), want: stepRecordConflict},
+		"two pending volumes with one handle, claim gone: conflict":                             {state: madeByPod().with(heldBy(laterVolume)).with(unclaimed), want: stepRecordConflict},
+		"no creation pod ran, another object uses the handle, claim gone: delete the PavVolume": {state: recorded().with(heldBy(laterVolume)).with(unclaimed), want: stepForget},
 
 		// The record is older than its object, or its status is lost: a backup was restored.
-		"a restored volume is not deleted":       {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)), want: stepWait, message: "was restored from a backup"},
-		"also where its PersistentVolume is not": {state: restoredBefore(time.Hour, without(pavv1.VolumeReady, deletePolicy).with(withDeletionPod)), want: stepWait, message: "was restored from a backup"},
-		"nor by a pod in line":                   {state: restoredBefore(time.Hour, at(deleting)), want: stepWait, message: "was restored from a backup"},
-		"until its PavVolume is deleted":         {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)).deleted(), want: stepMarkDeleting},
-		"clocks may differ by minutes":           {state: restoredBefore(time.Minute, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)), want: stepMarkDeleting},
-		"one that is in use is as good as new":   {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)), want: stepMarkReady},
-		"one without a status is not deleted":    {state: in("", corev1.VolumeReleased, deletePolicy).with(statusLost).with(withDeletionPod), want: stepWait, message: "was restored from a backup"},
-		"nor taken for one that is ready":        {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
-		"until its PersistentVolume is bound":    {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
-		"one without a status is not forgotten":  {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status and without its claim"},
-		"unless it is deleted":                   {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
+		"restored from a backup: wait":                                               {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)), want: stepWait, message: "was restored from a backup"},
+		"restored from a backup, PersistentVolume gone: wait":                        {state: restoredBefore(time.Hour, without(pavv1.VolumeReady, deletePolicy).with(withDeletionPod)), want: stepWait, message: "was restored from a backup"},
+		"restored from a backup, deletion pod waits for a slot: wait":                {state: restoredBefore(time.Hour, at(deleting)), want: stepWait, message: "was restored from a backup"},
+		"restored from a backup, PavVolume deleted: delete the storage":              {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)).deleted(), want: stepMarkDeleting},
+		"condition minutes older than the object: delete the storage":                {state: restoredBefore(time.Minute, in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)), want: stepMarkDeleting},
+		"restored from a backup, PersistentVolume bound: mark ready":                 {state: restoredBefore(time.Hour, in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)), want: stepMarkReady},
+		"restored without status, PersistentVolume released: wait":                   {state: in("", corev1.VolumeReleased, deletePolicy).with(statusLost).with(withDeletionPod), want: stepWait, message: "was restored from a backup"},
+		"restored without status, PersistentVolume available: nothing to do":         {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
+		"restored without status, PersistentVolume bound: mark ready":                {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
+		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status and without its claim"},
+		"restored without status and claim, PavVolume deleted: delete the PavVolume": {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
 
 		// A deletion.
-		"a static PersistentVolume has it, too":   {state: idle().with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage, with the handle "h"`},
-		"and a pod in line is not run":            {state: at(deleting).with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage`},
-		"nor where the PersistentVolume was lost": {state: without(pavv1.VolumeDeleting, deletePolicy).with(withDeletionPod).with(heldBy(staticPV)), want: stepWait, message: "delete the object or, to keep the storage"},
-		"another record has it, too":              {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) uses the same storage`},
-		"a stage of the other has it":             {state: idle().with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"a pod in line waits for a stage":         {state: at(deleting).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"a pod that runs is seen to its end":      {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
-		"nobody has it any more":                  {state: idle(), want: stepDelete},
+		"released, a static PersistentVolume uses the storage: wait":              {state: idle().with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage, with the handle "h"`},
+		"deletion pod recorded, a static PersistentVolume uses the storage: wait": {state: at(deleting).with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage`},
+		"PersistentVolume removed by force, a static one uses the storage: wait":  {state: without(pavv1.VolumeDeleting, deletePolicy).with(withDeletionPod).with(heldBy(staticPV)), want: stepWait, message: "delete the object or, to keep the storage"},
+		"released, another PavVolume uses the storage: wait":                      {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) uses the same storage`},
+		"released, staged: wait":                                               {state: idle().with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
+		"deletion pod recorded, staged: wait":                                  {state: at(deleting).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
+		"deletion pod runs, another object uses the storage: wait for the pod": {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
+		"no other object uses the storage: record a deletion pod":              {state: idle(), want: stepDelete},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestBesides(t *testing.T) {
 }
 
 // With a node agent's token anybody can write a stage of any handle. What no node can have staged is not held by it.
-func TestBesides_StagesOfAVolumeInTheMaking(t *testing.T) {
+func TestBesides_PavStagesOfAPendingVolume(t *testing.T) {
 	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
 	pv := reconcile.Holder{Kind: reconcile.KindPV, Name: "other"}
 	for name, test := range map[string]struct {
@@ -254,12 +254,12 @@ func TestBesides_StagesOfAVolumeInTheMaking(t *testing.T) {
 		others []reconcile.Holder
 		want   int
 	}{
-		"the default handle":                       {state: making(), handle: "pvc-u1"},
-		"a handle that the pod chose":              {state: making(), handle: "h", want: 1},
-		"there is a PersistentVolume":              {state: making(), handle: "pvc-u1", others: []reconcile.Holder{pv}, want: 2},
-		"what is to be deleted is looked at twice": {state: making().with(unclaimed), handle: "pvc-u1", want: 1},
-		"a volume that was made":                   {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy), handle: "pvc-u1", want: 1},
-		"a record that lost what it said":          {state: at("").with(statusLost), handle: "pvc-u1", want: 1},
+		"pending, default handle: PavStages ignored":        {state: making(), handle: "pvc-u1"},
+		"pending, chosen handle: PavStages count":           {state: making(), handle: "h", want: 1},
+		"pending, PersistentVolume exists: PavStages count": {state: making(), handle: "pvc-u1", others: []reconcile.Holder{pv}, want: 2},
+		"claim gone: PavStages count":                       {state: making().with(unclaimed), handle: "pvc-u1", want: 1},
+		"provisioned: PavStages count":                      {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy), handle: "pvc-u1", want: 1},
+		"restored without status: PavStages count":          {state: at("").with(statusLost), handle: "pvc-u1", want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.state.o.besides(test.handle, append(stagedOn("n1"), test.others...)); len(got) != test.want {

@@ -25,15 +25,15 @@ func TestDecideOrphan(t *testing.T) {
 		pv   changes
 		want orphanFate
 	}{
-		"one that nobody has any more":         {pv: changes{in(corev1.VolumeReleased), held}, want: orphanReported},
-		"that nobody has, without a finalizer": {pv: changes{in(corev1.VolumeReleased)}, want: orphanReported},
-		"that is retained":                     {pv: changes{in(corev1.VolumeReleased), retained}, want: orphanKept},
-		"that a claim has":                     {pv: changes{in(corev1.VolumeBound), held}, want: orphanKept},
-		"deleted":                              {pv: changes{in(corev1.VolumeReleased), held, deleted}, want: orphanReleased},
-		"deleted before a claim had it":        {pv: changes{in(corev1.VolumeAvailable), held, deleted}, want: orphanReleased},
-		"deleted, and retained since":          {pv: changes{in(corev1.VolumeReleased), held, deleted, retained}, want: orphanReleased},
-		"deleted, and a claim has it":          {pv: changes{in(corev1.VolumeBound), held, deleted}, want: orphanKept},
-		"deleted, and kept by others":          {pv: changes{in(corev1.VolumeReleased), deleted}, want: orphanKept},
+		"released":                               {pv: changes{in(corev1.VolumeReleased), held}, want: orphanReported},
+		"released, without finalizer":            {pv: changes{in(corev1.VolumeReleased)}, want: orphanReported},
+		"released, policy Retain":                {pv: changes{in(corev1.VolumeReleased), retained}, want: orphanKept},
+		"bound":                                  {pv: changes{in(corev1.VolumeBound), held}, want: orphanKept},
+		"being deleted":                          {pv: changes{in(corev1.VolumeReleased), held, deleted}, want: orphanReleased},
+		"being deleted, never bound":             {pv: changes{in(corev1.VolumeAvailable), held, deleted}, want: orphanReleased},
+		"being deleted, policy Retain":           {pv: changes{in(corev1.VolumeReleased), held, deleted, retained}, want: orphanReleased},
+		"being deleted, bound":                   {pv: changes{in(corev1.VolumeBound), held, deleted}, want: orphanKept},
+		"being deleted, without PaV's finalizer": {pv: changes{in(corev1.VolumeReleased), deleted}, want: orphanKept},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // What follows on the message is tried again for as long as the cache is behind (seed 303 of the simulation).
-func TestTellConflictLeft_AgainAndAgain_IsToldOnceInAWhile(t *testing.T) {
+func TestReportConflictLeft_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 	events := record.NewFakeRecorder(1000)
 	now := noon
 	r := &Reconciler{Events: events, Now: func() time.Time { return now }}
