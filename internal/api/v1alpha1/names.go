@@ -90,10 +90,9 @@ const (
 	ControllerPodsWebhook = "controller-pods." + Group
 )
 
-// RetryAnnotation on a PavVolume or a PavStage asks for the next attempt now, where the last one has
-// failed and the next one would wait; the value is the time of that wish, as RFC 3339 with
-// microseconds. It is the wish of whoever may write the object, heeded by the agent that makes the
-// attempts, and removed by nobody; see RetryAsked.
+// RetryAnnotation on a PavVolume or a PavStage requests the next attempt now, if the last one has failed and the next one
+// would wait. The value is the time of the request, as RFC 3339 with microseconds. The agent that makes the attempts records
+// the value that it has handled in status.lastHandledRetry, and never removes the annotation; see RetryRequested.
 const RetryAnnotation = Group + "/retry"
 
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller

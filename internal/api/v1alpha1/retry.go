@@ -9,17 +9,22 @@ import (
 // RetryFormat is the form of RetryAnnotation's value.
 const RetryFormat = "2006-01-02T15:04:05.000000Z07:00"
 
-// RetryAsked returns when somebody asked, by RetryAnnotation, for the next attempt; the zero time where
-// nobody did, or what is there is no time. Clocks differ: what has yet to come by ours is taken for now.
+// RetryRequested returns when a retry was requested with RetryAnnotation; the zero time if none was requested, if the value
+// is not a time, or if it is the value that the last attempt handled. A request counts once, even if the clock that wrote it
+// is ahead of this one: a time after now is taken as now.
 //
-// The failure that an attempt waits after must be older than that, or the wish was another's.
-func RetryAsked(object metav1.Object, now time.Time) time.Time {
-	asked, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[RetryAnnotation])
+// A request is for the attempt after a failure only if it is later than the failure.
+func RetryRequested(object metav1.Object, lastHandled string, now time.Time) time.Time {
+	value := object.GetAnnotations()[RetryAnnotation]
+	if value == lastHandled {
+		return time.Time{}
+	}
+	requested, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
 		return time.Time{}
 	}
-	if asked.After(now) {
+	if requested.After(now) {
 		return now
 	}
-	return asked
+	return requested
 }

@@ -236,6 +236,11 @@ type PavVolumeStatus struct {
 	// agentVersion is the version of the agent that wrote this status last.
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
+
+	// lastHandledRetry is the value of the annotation pav.albertofaria.github.io/retry that the last attempt handled, so
+	// that each retry counts once.
+	// +optional
+	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
 }
 
 // StorageConflict is storage that a creation pod named although another object has it.

@@ -59,6 +59,7 @@ func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase = pavv1.VolumePending
 		status.Attempt++
+		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.Conflict = nil
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode

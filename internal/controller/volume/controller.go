@@ -64,14 +64,13 @@ type Reconciler struct {
 	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
-	slots         *attempt.Slots
-	handles       handleReservations
-	holders       *reconcile.LiveReads
-	finders       finders
-	expectations  reconcile.Expectations
-	retryRequests reconcile.RetryRequests
-	repeats       observability.Repeats
-	left          observability.Repeats // of events about storage that may be left, apart from all others
+	slots        *attempt.Slots
+	handles      handleReservations
+	holders      *reconcile.LiveReads
+	finders      finders
+	expectations reconcile.Expectations
+	repeats      observability.Repeats
+	left         observability.Repeats // of events about storage that may be left, apart from all others
 	// rejections delays the next write of a PersistentVolume that the API server rejected.
 	rejections workqueue.TypedRateLimiter[string]
 
@@ -263,13 +262,7 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if d.step.begins() && !o.retry.IsZero() {
 		r.repeats.Forget(o.volume.Name) // a requested attempt is reported even if it fails as before
 	}
-	if err := r.act(ctx, o, d); err != nil {
-		return err
-	}
-	if d.step.begins() {
-		r.retryRequests.Grant(o.volume)
-	}
-	return nil
+	return r.act(ctx, o, d)
 }
 
 // gone clears up after a PavVolume that does not exist any more.
@@ -278,7 +271,6 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	r.finders.forget(volume)
 	r.slots.Release(volume)
 	r.expectations.Forget(volume)
-	r.retryRequests.Forget(volume)
 	r.repeats.Forget(volume)
 	r.left.Forget(volume)
 	r.rejections.Forget(volume)

@@ -158,6 +158,7 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	}
 	attempt := func(status *pavv1.PavVolumeStatus) {
 		status.DeletionAttempt++
+		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 	}
 	request, err := r.deletionRequest(ctx, o)

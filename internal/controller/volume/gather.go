@@ -22,7 +22,7 @@ import (
 // gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
 	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner)}
-	o.retry = r.retryRequests.Asked(volume, o.now)
+	o.retry = pavv1.RetryRequested(volume, volume.Status.LastHandledRetry, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
 	}

@@ -154,7 +154,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		died = degraded.LastTransitionTime.Time
 	}
-	if m.stager.RetryAsked(stage).After(died) {
+	if m.stager.RetryRequested(stage).After(died) {
 		return 0
 	}
 	m.mu.Lock()

@@ -104,7 +104,6 @@ func (t *task) runStaging(ctx context.Context) error {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
 	if isDefinition(err) {
-		t.attempts.grant(t.stage)
 		return t.failWithoutPod(ctx, pavv1.WorkflowStaging, err, first)
 	}
 	if err != nil {
@@ -117,12 +116,12 @@ func (t *task) runStaging(ctx context.Context) error {
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaging
 		t.noteBoot(status)
+		t.handleRetry(status)
 		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Judged: judged && (first || status.StagingPod.Judged)}
 		t.setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	t.attempts.grant(t.stage)
 	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
 }
 
@@ -261,7 +260,7 @@ func (t *task) available(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.attempts.settle(t.stage.Name)
+	t.attempts.forget(t.stage.Name)
 	t.settling.forget(t.stage.Name)
 	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
 	// are. That of one that has failed is for the monitor to tell first.
@@ -308,6 +307,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure
 		t.noteSeen(status)
+		t.handleRetry(status)
 		if nothingRan && failure.Workflow == pavv1.WorkflowStaging {
 			status.StagingPod = nil
 		}

@@ -74,7 +74,6 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	case isDefinition(err) && t.neverAdmitted():
 		return t.skipUnstaging(ctx)
 	case isDefinition(err):
-		t.attempts.grant(t.stage)
 		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
 	default:
 		return err
@@ -122,12 +121,12 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt
+		t.handleRetry(status)
 		status.UnstagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name}
 		t.setReady(t.stage, metav1.ConditionFalse, "Unstaging", fmt.Sprintf("pod %s/%s is unstaging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	t.attempts.grant(t.stage)
 	return t.runner.Create(ctx, pod)
 }
 
@@ -154,6 +153,7 @@ func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure
+		t.handleRetry(status)
 		t.setReady(t.stage, metav1.ConditionFalse, "UnstagingFailed", failure.Message)
 	}); err != nil {
 		return err

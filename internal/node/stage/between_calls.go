@@ -34,11 +34,8 @@ func (s *Stager) Report(ctx context.Context, stage *pavv1.PavStage, publications
 	s.reportToPods(publications, kind, reason, note)
 }
 
-// RetryAsked returns when somebody asked for the next attempt at what has failed of a stage; the zero time if nobody
-// did, or if an attempt has begun since.
-func (s *Stager) RetryAsked(stage *pavv1.PavStage) time.Time {
-	return s.attempts.asked(stage, s.clusterTime())
-}
+// RetryRequested returns when a retry was requested that no attempt has handled; the zero time if there is none.
+func (s *Stager) RetryRequested(stage *pavv1.PavStage) time.Time { return s.retryRequested(stage) }
 
 // Forget removes what is remembered of a PavStage that is deleted.
 func (s *Stager) Forget(stage string) { s.attempts.forget(stage) }

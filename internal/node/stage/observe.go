@@ -167,9 +167,9 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
 		wait := workflow.RetryIn(t.stage.Status.StagingFailure, t.attempts.failures(t.stage.Name), t.clusterTime())
-		o.backoff = t.unlessAsked(wait, t.stage.Status.StagingFailure)
+		o.backoff = t.unlessRetried(wait, t.stage.Status.StagingFailure)
 	case o.phase == pavv1.StageUnstaging && o.unstagingPod != workflow.Succeeded && (o.stagingIntended || o.unstagingIntended):
-		o.backoff = t.unlessAsked(workflow.RetryIn(t.stage.Status.UnstagingFailure, int(t.stage.Status.UnstagingAttempt)-1, t.clusterTime()), t.stage.Status.UnstagingFailure)
+		o.backoff = t.unlessRetried(workflow.RetryIn(t.stage.Status.UnstagingFailure, int(t.stage.Status.UnstagingAttempt)-1, t.clusterTime()), t.stage.Status.UnstagingFailure)
 		o.unstagingWanted, err = t.unstagingWanted(ctx)
 	}
 	return err

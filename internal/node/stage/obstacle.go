@@ -40,8 +40,6 @@ type attemptProblems struct {
 
 	holder types.UID // the PavStage of another node that has the volume, and was reported
 
-	granted string // the last wish for another attempt since which one has begun
-
 	failures int // attempts to stage the volume anew that have failed in a row
 }
 
@@ -62,18 +60,6 @@ func (t *attemptTracker) forget(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, stage)
-}
-
-// burst drops what a stage has met, which is over. A wish that was granted stays on the stage, and granted: one
-// by a clock that is ahead of ours would count again otherwise.
-func (t *attemptTracker) settle(stage string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.of[stage]; known == nil || known.granted == "" {
-		delete(t.of, stage)
-	} else {
-		t.of[stage] = &attemptProblems{granted: known.granted}
-	}
 }
 
 // isNewHolder reports whether a PavStage of another node that is in the way of one was not reported yet, and notes it.

@@ -93,11 +93,11 @@ func (t *task) beginRestaging(ctx context.Context) error {
 		status.Phase = pavv1.StageUnstaging
 		status.Restaging = true
 		status.StagingFailure, status.UnstagingFailure = nil, nil
+		t.handleRetry(status)
 		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being staged anew")
 	}); err != nil {
 		return err
 	}
-	t.attempts.grant(t.stage)
 	t.eventf(ctx, corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
 	return nil
 }
