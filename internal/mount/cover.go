@@ -49,7 +49,7 @@ func Cover(source, target string, options BindOptions) error {
 	return bindTree(from, to, wanted, options)
 }
 
-// maxLayers keeps a volume that is made anew for days from filling the mount table.
+// maxLayers keeps a volume that is made again for days from filling the mount table.
 const maxLayers = 16
 
 // uncover takes away all mounts at path but the lowest where they are too many,

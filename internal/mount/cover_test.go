@@ -24,7 +24,7 @@ func containerAt(t *testing.T, dir, target, name string) (*Namespace, string) {
 	return namespace, data
 }
 
-// A volume dies twice under a container that runs on, and is made anew.
+// A volume dies twice under a container that runs on, and is made again.
 func TestCoverReachesRunningContainers(t *testing.T) {
 	for name, options := range map[string]BindOptions{
 		"writable":  {NoSuid: true},

@@ -11,7 +11,7 @@ import (
 
 // Probe asks what is mounted at path, a directory or a block device, for an
 // answer: nil if it gave one. The question goes to whoever serves it, past all
-// caches, and may keep the caller waiting for ever: call it within Do.
+// caches, and may keep the caller waiting forever: call it within Do.
 //
 // ErrDead says that it will never answer again, and that nothing which is written
 // to it from now on reaches a storage. That is so for two things only:
@@ -20,7 +20,7 @@ import (
 //     descriptor of the daemon is closed or the connection was aborted, and that
 //     cannot be undone. But some daemons (GlusterFS) give the same answer
 //     themselves, as long as they do not reach their servers: ask again, unless
-//     the daemon has ended, and Fence it before the volume is made anew.
+//     the daemon has ended, and Fence it before the volume is made again.
 //   - A block device that is gone: opening it gives ENXIO or ENODEV and the kernel
 //     has none of that number, or the device has no bytes (nothing is behind a
 //     loop device or an NBD).

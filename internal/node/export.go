@@ -27,7 +27,7 @@ func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Ti
 }
 
 // addProbes has it told how the agent and its drivers are. It is alive while kubelet can find the sockets
-// of its drivers, which the next agent would make anew; it is ready when it serves all drivers.
+// of its drivers, which the next agent would make again; it is ready when it serves all drivers.
 func addProbes(ctx context.Context, mgr manager.Manager, registry *csi.Registry) error {
 	filled := &observability.Filled{}
 	readiness := &csi.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}

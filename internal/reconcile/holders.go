@@ -84,7 +84,7 @@ func StagedOn(holders []Holder) []string {
 }
 
 // StorageKey says which holders to look for: those of the storage of driver and handle, and the stages of the
-// PersistentVolume of the name, which may have been written anew with another handle.
+// PersistentVolume of the name, which may have been written again with another handle.
 type StorageKey struct {
 	Driver, Handle, Name string
 }

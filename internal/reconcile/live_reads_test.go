@@ -57,7 +57,7 @@ func TestLive_JoinsThePagesOfOneReading(t *testing.T) {
 		wantExpired                     bool
 	}{
 		"all in one go":         {wantReadings: 1, wantPages: 3},
-		"begun anew":            {expire: 2, wantReadings: 3, wantPages: 5},
+		"begun again":           {expire: 2, wantReadings: 3, wantPages: 5},
 		"not begun without end": {expire: 100, wantReadings: maxBeginnings, wantPages: maxBeginnings, wantExpired: true},
 	}
 	for name, test := range tests {

@@ -201,7 +201,7 @@ func TestBuild_RefusesWithTheFieldsPath(t *testing.T) {
 		"a mount at /pav of an init container":     {template: `{spec: {initContainers: [{name: a, volumeMounts: [{mountPath: /pav}]}], ` + main + `}}`, path: ".spec.initContainers[0].volumeMounts[0].mountPath: ", words: errClash.Error()},
 		"an unknown field":                         {template: `{spec: {contaners: [], ` + main + `}}`, path: ": ", words: `"contaners"`},
 		"a value of the wrong type":                {template: `{spec: {hostNetwork: sometimes, ` + main + `}}`, path: ": ", words: "hostNetwork"},
-		"an unstaging pod that restarts for ever":  {template: `{spec: {restartPolicy: Always, ` + main + `}}`, path: ".spec.restartPolicy: ", words: "never completes", workflow: pavv1.WorkflowUnstaging},
+		"an unstaging pod that restarts forever":   {template: `{spec: {restartPolicy: Always, ` + main + `}}`, path: ".spec.restartPolicy: ", words: "never completes", workflow: pavv1.WorkflowUnstaging},
 		"a field of a pod that templates have not": {template: `{status: {}, spec: {` + main + `}}`, path: ": ", words: `"status"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestBuild_AcceptsWhatOnlyLooksLikeAClash(t *testing.T) {
 		"a mount beside /pav":                    `{spec: {containers: [{name: a, volumeMounts: [{mountPath: /pavement}]}]}}`,
 		"a key whose domain ends with PaV's":     `{metadata: {labels: {not` + pavv1.Group + `/x: z}}, spec: {containers: [{name: a}]}}`,
 		"a key without a domain":                 `{metadata: {labels: {pav: z}}, spec: {containers: [{name: a}]}}`,
-		"a staging pod that restarts for ever":   `{spec: {restartPolicy: Always, containers: [{name: a}]}}`,
+		"a staging pod that restarts forever":    `{spec: {restartPolicy: Always, containers: [{name: a}]}}`,
 		"the node that the pod is for":           `{spec: {nodeName: the-node, containers: [{name: a}]}}`,
 		"a volume with another name":             `{spec: {volumes: [{name: pav2}], containers: [{name: a}]}}`,
 		"a name, and a prefix, which are unused": `{metadata: {name: a, generateName: b}, spec: {containers: [{name: a}]}}`,

@@ -71,7 +71,7 @@ func branching() Value {
 	return list
 }
 
-// TestComparingOnce checks that lists which differ deep inside are not compared anew on each level.
+// TestComparingOnce checks that lists which differ deep inside are not compared again on each level.
 func TestComparingOnce(t *testing.T) {
 	x, y := listOf(NewInt(1)), listOf(NewInt(2))
 	for range 100 {

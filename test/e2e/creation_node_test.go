@@ -11,7 +11,7 @@ import (
 )
 
 // The node of a creation pod is lost: nobody can tell how far the pod came, so that what it may have
-// done is reverted, elsewhere, before the volume is made anew. That is safe, as the definition says what the
+// done is reverted, elsewhere, before the volume is made again. That is safe, as the definition says what the
 // handle is, whatever the pod would have said.
 func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	start(t)

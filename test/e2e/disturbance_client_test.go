@@ -26,7 +26,7 @@ const (
 )
 
 // busyPod returns a pod that writes records to its claims and reads them back, and earlier ones too,
-// for ever. It ends, with an error, at the first that fails or is not as it was written. Its counter
+// forever. It ends, with an error, at the first that fails or is not as it was written. Its counter
 // is in a directory of its own, where it can be read from the node also while no kubelet and no API
 // server runs.
 func busyPod(name, node, restartPolicy string, claims ...string) string {
@@ -161,7 +161,7 @@ func (u *usage) checkProgress(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if before == 0 || rounds < before { // A client that was started again counts anew.
+			if before == 0 || rounds < before { // A client that was started again counts again.
 				before = rounds
 			}
 			if rounds < before+5 {

@@ -50,8 +50,8 @@ func onlyStagingPod(ctx context.Context, provisioner string) (*corev1.Pod, error
 }
 
 // A reboot takes all mounts away, but nothing else that staging did: each volume is unstaged once, for
-// the sake of that, and then staged anew.
-func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
+// the sake of that, and then staged again.
+func TestNodeRebooted_VolumesAreStagedAgain(t *testing.T) {
 	namespace := start(t)
 	directory := "/srv/marks-" + namespace
 	t.Cleanup(func() { removeMarks(t, "node2", directory) })
@@ -103,8 +103,8 @@ func TestNodeRebooted_VolumesAreStagedAnew(t *testing.T) {
 }
 
 // A node that is a container, as those of kind, k3d and minikube are, is started again: its mounts and processes
-// are gone, but its boot ID is as before. Volumes are staged anew as after a reboot.
-func TestNodeRestartedInTheSameBoot_VolumesAreStagedAnew(t *testing.T) {
+// are gone, but its boot ID is as before. Volumes are staged again as after a reboot.
+func TestNodeRestartedInTheSameBoot_VolumesAreStagedAgain(t *testing.T) {
 	namespace := start(t)
 	directory := "/srv/marks-" + namespace
 	t.Cleanup(func() { removeMarks(t, "node2", directory) })
@@ -212,7 +212,7 @@ func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
 	})
 
 	// It serves volumes like before.
-	apply(t, namespace, documents(claim("anew", completing, "ReadWriteOnce"), busyPod("found", "node2", "Never", "anew")))
+	apply(t, namespace, documents(claim("again", completing, "ReadWriteOnce"), busyPod("found", "node2", "Never", "again")))
 	waitRunning(t, namespace, "found")
 }
 

@@ -15,7 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// writingScript writes to its volume for ever, and for a while after it was told to end. It says in
+// writingScript writes to its volume forever, and for a while after it was told to end. It says in
 // the storage's directory, which is no volume, how that went.
 const writingScript = `
 fail() { echo "failed: $1" >> /storage/report; exit 1; }
@@ -126,7 +126,7 @@ func (l *ledger) daemon(t *testing.T, set string) string {
 }
 
 // A node is drained where a DaemonSet uses a FUSE volume. The drain ends, with the volume's daemon; the
-// DaemonSet's pod stays, as kubectl leaves it, and gets the volume anew, whose daemon is protected when the node
+// DaemonSet's pod stays, as kubectl leaves it, and gets the volume again, whose daemon is protected when the node
 // takes pods again.
 func TestNodeDrained_WhereADaemonSetUsesAVolume(t *testing.T) {
 	start(t)
@@ -156,7 +156,7 @@ func TestNodeDrained_WhereADaemonSetUsesAVolume(t *testing.T) {
 	if after := l.containers(t, daemon); !cmp.Equal(before, after) {
 		t.Errorf("the pod of the DaemonSet was %v, and is %v", before, after)
 	}
-	eventually(t, "the volume is staged anew", func(ctx context.Context) error {
+	eventually(t, "the volume is staged again", func(ctx context.Context) error {
 		got, err := inPod(ctx, l.namespace, daemon, "cat /data/file")
 		if err == nil && got != "kept\n" {
 			return fmt.Errorf("the file is %q", got)

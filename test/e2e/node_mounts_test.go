@@ -143,7 +143,7 @@ func TestReadWriteOncePod_SecondPodIsRefused(t *testing.T) {
 	}
 }
 
-// awaitRunningOrAgain waits until a pod runs, and makes it anew if kubelet rejected it for good.
+// awaitRunningOrAgain waits until a pod runs, and makes it again if kubelet rejected it for good.
 func (l *ledger) awaitRunningOrAgain(t *testing.T, yaml string) {
 	t.Helper()
 	pod := &corev1.Pod{}

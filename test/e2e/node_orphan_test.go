@@ -85,7 +85,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 	}
 }
 
-// forgetVolume removes what kubelet has of a volume that it forgot: it would keep that for ever.
+// forgetVolume removes what kubelet has of a volume that it forgot: it would keep that forever.
 func forgetVolume(t *testing.T, node, driver, volume string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)

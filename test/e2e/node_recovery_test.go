@@ -186,7 +186,7 @@ func TestFUSEDaemonKilled_WithoutRecovery(t *testing.T) {
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 }
 
-// A client is deleted while its volume, whose daemon was killed, is being made anew.
+// A client is deleted while its volume, whose daemon was killed, is being made again.
 func TestFUSEDaemonKilled_ClientDeletedDuringRecovery(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "recovery-ends", fuse)
@@ -194,7 +194,7 @@ func TestFUSEDaemonKilled_ClientDeletedDuringRecovery(t *testing.T) {
 	l.run(t, clientPod("client", "data", ""))
 	l.hold(t, "stage")
 	l.killDaemon(t)
-	eventually(t, "it is staged anew", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
+	eventually(t, "it is staged again", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage", "stage") })
 	l.end(t, "client")
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 	l.awaitNoStage(t)

@@ -270,7 +270,7 @@ func podName(yaml string) string {
 // reader lets a client's claims be read-only.
 var reader = replacing("{claimName: data}", "{claimName: data, readOnly: true}")
 
-// blockPod returns a pod that runs for ever with the claim data, of mode Block, at /dev/data; on a node,
+// blockPod returns a pod that runs forever with the claim data, of mode Block, at /dev/data; on a node,
 // unless that is empty.
 func blockPod(name, node string) string {
 	return edited(clientPod(name, "data", node),

@@ -156,7 +156,7 @@ func (s *soak) reboot(t *testing.T, node string) {
 }
 
 // forgetVolumes removes what kubelet has of volumes that it forgot when its node was rebooted, once nothing is mounted
-// there: it would keep their empty directories for ever.
+// there: it would keep their empty directories forever.
 func (s *soak) forgetVolumes(t *testing.T, node string) {
 	t.Helper()
 	eventually(t, "no volume is staged any more", func(ctx context.Context) error {

@@ -161,7 +161,7 @@ spec:
 }
 
 // soakScript reads what is in two places of a volume, one of which must be whole unless this is the first client, and
-// writes both anew. It ends with 7 where the volume is not as it was written. $1 is where, and $2 says that it is first.
+// writes both again. It ends with 7 where the volume is not as it was written. $1 is where, and $2 says that it is first.
 const soakScript = `
 place() { dd if="$1" bs=65536 skip=$2 count=1 2>/dev/null; }
 whole() { [ "$(place $1 $2 | head -c 65472 | sha256sum | cut -c1-64)" = "$(place $1 $2 | tail -c 64)" ]; }

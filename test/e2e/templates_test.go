@@ -69,7 +69,7 @@ spec:
 `, name, class, mode)
 }
 
-// client returns a pod that runs for ever with a claim at /data; on a node, unless that is empty.
+// client returns a pod that runs forever with a claim at /data; on a node, unless that is empty.
 func clientPod(name, claim, node string) string {
 	return fmt.Sprintf(`
 apiVersion: v1

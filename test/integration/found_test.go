@@ -14,7 +14,7 @@ import (
 // One storage is meant by the creation pods of several volumes, by a name that does not depend on the volume.
 var sameStorage = workflow.Result{Handle: "shared"}
 
-// givesWay waits until a volume whose creation pod has found deleted storage is made anew, and is bound; then
+// givesWay waits until a volume whose creation pod has found deleted storage is made again, and is bound; then
 // deletes it.
 func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, first *corev1.Pod) {
 	t.Helper()
@@ -34,7 +34,7 @@ func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, fir
 
 // A creation pod finds storage of the name that it was going to make, which is then deleted with its volume: the
 // volume of the creation pod is not given the storage that is gone.
-func TestStorageFoundWhileItIsDeleted_IsMadeAnew(t *testing.T) {
+func TestStorageFoundWhileItIsDeleted_IsMadeAgain(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "found-deleted", withPods)
@@ -58,7 +58,7 @@ func TestStorageFoundWhileItIsDeleted_IsMadeAnew(t *testing.T) {
 }
 
 // The same where what was made is reverted. The volume that is reverted is tried again meanwhile.
-func TestStorageFoundWhileItIsReverted_IsMadeAnew(t *testing.T) {
+func TestStorageFoundWhileItIsReverted_IsMadeAgain(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "found-reverted", withPods)

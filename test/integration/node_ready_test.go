@@ -69,7 +69,7 @@ func TestNode_MountThatComesAfterReady_IsNotServed(t *testing.T) {
 
 // A staging pod mounts, creates /pav/ready, and mounts something else in its place. What it had mounted is served at
 // once; a few seconds later it is given to no more clients, the one that has it is left alone, and when that is gone the
-// volume is staged anew.
+// volume is staged again.
 func TestNode_MountThatIsReplacedAfterReady_IsGivenToNoMoreClients(t *testing.T) {
 	var n *node
 	var replaced atomic.Int32

@@ -9,8 +9,8 @@ import (
 )
 
 // All of a node's mounts are gone, and so are its pods, though the boot ID is the same: the volume is unstaged
-// once, for the sake of what its mounts did not undo, and staged anew.
-func TestNode_MountsGoneInTheSameBoot_VolumesAreStagedAnew(t *testing.T) {
+// once, for the sake of what its mounts did not undo, and staged again.
+func TestNode_MountsGoneInTheSameBoot_VolumesAreStagedAgain(t *testing.T) {
 	for _, kind := range []string{"made", "block"} {
 		t.Run(kind, func(t *testing.T) {
 			n := newNode(t, workers(t, newDevices(t)))

@@ -187,7 +187,7 @@ func samePV(name string, pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 	tests := map[string]func(*testing.T, *cluster, *corev1.PersistentVolume){
 		"put to use by a static PersistentVolume": func(*testing.T, *cluster, *corev1.PersistentVolume) {},
-		"forced away and made anew": func(t *testing.T, c *cluster, pv *corev1.PersistentVolume) {
+		"forced away and made again": func(t *testing.T, c *cluster, pv *corev1.PersistentVolume) {
 			t.Helper()
 			mustDelete(t, c, pv)
 			eventually(t, "the PersistentVolume is forced away", func(ctx context.Context) (bool, string) {

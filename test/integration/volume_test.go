@@ -182,7 +182,7 @@ func TestPersistentVolumeDeletedByHandIsProtected(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// Somebody has taken its record away by force: PaV cannot delete the storage, and must not keep the object for ever.
+// Somebody has taken its record away by force: PaV cannot delete the storage, and must not keep the object forever.
 func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	c := start(t)
 	run(t, c)

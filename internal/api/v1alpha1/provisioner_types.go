@@ -237,7 +237,7 @@ type StagingRecovery string
 // The ways of recovery.
 const (
 	// StagingRecoveryRestage means that a volume which no longer answers, because its staging pod has
-	// ended, is unstaged and staged anew under its clients.
+	// ended, is unstaged and staged again under its clients.
 	StagingRecoveryRestage StagingRecovery = "Restage"
 
 	// StagingRecoveryNone means that the loss is told, and nothing is done about it.

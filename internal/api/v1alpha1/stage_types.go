@@ -196,7 +196,7 @@ type PavStageStatus struct {
 	// +optional
 	NodeStart string `json:"nodeStart,omitempty"`
 
-	// Restaging says that the volume is unstaged and staged anew under its clients, because its staging pod has ended.
+	// Restaging says that the volume is unstaged and staged again under its clients, because its staging pod has ended.
 	// +optional
 	Restaging bool `json:"restaging,omitempty"`
 

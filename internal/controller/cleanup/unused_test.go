@@ -16,14 +16,14 @@ func TestHasBegun(t *testing.T) {
 		status pavv1.PavStageStatus
 		want   bool
 	}{
-		"nothing was done":                            {pavv1.PavStageStatus{}, false},
-		"its status says that staging begins":         {pavv1.PavStageStatus{Phase: pavv1.StageStaging}, false},
-		"it is being validated":                       {pavv1.PavStageStatus{Phase: pavv1.StageValidating, ValidationPod: pod}, false},
-		"a staging pod is recorded":                   {pavv1.PavStageStatus{Phase: pavv1.StageStaging, StagingPod: pod}, true},
-		"it says that it is staged":                   {pavv1.PavStageStatus{Phase: pavv1.StageStaged}, true},
-		"it is being unstaged":                        {pavv1.PavStageStatus{Phase: pavv1.StageUnstaging}, true},
-		"it is the record of a failure":               {pavv1.PavStageStatus{Phase: pavv1.StageFailed}, true},
-		"the volume is staged anew under its clients": {pavv1.PavStageStatus{Phase: pavv1.StageStaging, Restaging: true}, true},
+		"nothing was done":                             {pavv1.PavStageStatus{}, false},
+		"its status says that staging begins":          {pavv1.PavStageStatus{Phase: pavv1.StageStaging}, false},
+		"it is being validated":                        {pavv1.PavStageStatus{Phase: pavv1.StageValidating, ValidationPod: pod}, false},
+		"a staging pod is recorded":                    {pavv1.PavStageStatus{Phase: pavv1.StageStaging, StagingPod: pod}, true},
+		"it says that it is staged":                    {pavv1.PavStageStatus{Phase: pavv1.StageStaged}, true},
+		"it is being unstaged":                         {pavv1.PavStageStatus{Phase: pavv1.StageUnstaging}, true},
+		"it is the record of a failure":                {pavv1.PavStageStatus{Phase: pavv1.StageFailed}, true},
+		"the volume is staged again under its clients": {pavv1.PavStageStatus{Phase: pavv1.StageStaging, Restaging: true}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

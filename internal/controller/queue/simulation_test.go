@@ -24,7 +24,7 @@ type fate int
 const (
 	works    fate = iota
 	hangs         // a Secret is missing: it never starts, and another one does not either
-	pulls         // its image is being pulled, for ever: it is not given up
+	pulls         // its image is being pulled, forever: it is not given up
 	homeless      // no node will ever take it: it, too, is given up only where others wait for that
 )
 

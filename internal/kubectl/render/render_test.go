@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-var update = flag.Bool("update", false, "write the expected outputs anew")
+var update = flag.Bool("update", false, "write the expected outputs again")
 
 // run runs the command, and returns what it writes and its exit status.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
@@ -47,7 +47,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 
 const example = "../../../examples/1-hello-world/"
 
-// The whole output, on both streams. To write it anew: go test ./internal/kubectl/render -update
+// The whole output, on both streams. To write it again: go test ./internal/kubectl/render -update
 func TestRender_Golden(t *testing.T) {
 	tests := map[string][]string{
 		"hello-world":         {example + "provisioner.yaml", example + "usage.yaml", "--node", "worker"},

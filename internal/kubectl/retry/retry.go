@@ -35,7 +35,7 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Make the next attempt now at what has failed",
 		Long: `After a failure PaV waits longer and longer, up to five minutes, before the next attempt. This command
 makes it take the next one now: at the creation or deletion of a volume, and at unstaging it or staging
-it anew on its nodes. It has no other effect; pods that run go on.
+it again on its nodes. It has no other effect; pods that run go on.
 
 Kubelet's own pauses between attempts to stage a volume for a pod cannot be skipped: delete the pod.`,
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
@@ -244,9 +244,9 @@ func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	case status.UnstagingFailure != nil:
 		return status.UnstagingFailure, fmt.Sprintf("attempt %d at unstaging on node %s", status.UnstagingAttempt, node)
 	case status.Restaging && status.StagingFailure != nil:
-		return status.StagingFailure, fmt.Sprintf("attempt %d at staging the volume anew on node %s", status.Attempt, node)
+		return status.StagingFailure, fmt.Sprintf("attempt %d at staging the volume again on node %s", status.Attempt, node)
 	case status.Phase == pavv1.StageStaged && degraded != nil:
-		return degraded, "staging the volume anew on node " + node + ", if it is dead"
+		return degraded, "staging the volume again on node " + node + ", if it is dead"
 	}
 	return nil, fmt.Sprintf("nothing has failed on node %s; the volume is %s there", node, status.Phase)
 }

@@ -41,7 +41,7 @@ func (p *progress) begin(volume, name string) {
 	go p.tick(name, done, ended)
 }
 
-// tick writes the line of a step anew each second, until done is closed.
+// tick writes the line of a step again each second, until done is closed.
 func (p *progress) tick(name string, done <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	began := time.Now()

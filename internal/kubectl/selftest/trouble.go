@@ -53,7 +53,7 @@ func (t *troubles) newly(f *failure) bool {
 var undoing = []string{pavv1.WorkflowUnstaging, pavv1.WorkflowDeletion}
 
 // during runs a function, and ends it with a *failure as soon as one of the workflows of the provisioner
-// fails anew; as soon as any does where none is named.
+// fails again; as soon as any does where none is named.
 func (t *troubles) during(ctx context.Context, function func(context.Context) error, workflows ...string) error {
 	selected := client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner}
 	check := func(seen objects) (bool, error) { return false, t.checkAll(seen, workflows) }

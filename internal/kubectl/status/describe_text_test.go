@@ -64,7 +64,7 @@ func TestRender(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("PAV_GOLDEN=write writes it anew (-want +got):\n%s", diff)
+				t.Errorf("PAV_GOLDEN=write writes it again (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -121,7 +121,7 @@ func stageDetail(s *pavv1.PavStage) (name, value string, state State) {
 		value += " for pod " + c.Name
 	}
 	if s.Status.Restaging {
-		value += ", being staged anew"
+		value += ", being staged again"
 	}
 	if c := degraded(s); c != nil {
 		value, state = value+", degraded", Failing

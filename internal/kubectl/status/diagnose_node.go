@@ -65,9 +65,9 @@ func failedWork(status *pavv1.PavStageStatus) string {
 
 func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 	if failure := s.Status.StagingFailure; failure != nil {
-		return failed(f, "RestagingFailed", fmt.Sprintf("the volume is dead on node %s, and the last attempt to stage it anew failed", s.Spec.NodeName), failure, longWait)
+		return failed(f, "RestagingFailed", fmt.Sprintf("the volume is dead on node %s, and the last attempt to stage it again failed", s.Spec.NodeName), failure, longWait)
 	}
-	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged anew under the pods that use it", s.Spec.NodeName)}
+	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again under the pods that use it", s.Spec.NodeName)}
 }
 
 // diagnoseUnstaging says how it goes with taking a volume away from a node.

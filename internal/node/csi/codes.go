@@ -53,10 +53,10 @@ var ofWork = []codeRow{
 // wrong, but not what was done before, so none is final; those of ofWork, where one is joined, say that.
 var ofEffects = []codeRow{
 	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
-	{pavdir.ErrTorn, codes.Unavailable},            // the record is written anew from the PavStage
+	{pavdir.ErrTorn, codes.Unavailable},            // the record is written again from the PavStage
 	{pavdir.ErrLost, codes.Unavailable},            // what the pod left is recorded as lost
 	{mount.ErrHangs, codes.Aborted},                // CSI: "an operation is pending on the volume"
-	{mount.ErrDead, codes.Unavailable},             // the stage is made anew, or is unstaged
+	{mount.ErrDead, codes.Unavailable},             // the stage is made again, or is unstaged
 	{mount.ErrOccupied, codes.Unavailable},         // somebody else's mount is in the way; it can be taken away
 	{mount.ErrMismatch, codes.Unavailable},         // a target of the other kind is in the way
 	{mount.ErrBusyMount, codes.Unavailable},        // a mount is in the way

@@ -117,7 +117,7 @@ func (r *Registry) Register(name string, services Services) error {
 }
 
 // Renew is Register for a driver whose services have changed: one that is registered already is
-// served anew, and kubelet, which sees a new socket in the place of the old, registers it again. Calls
+// served again, and kubelet, which sees a new socket in the place of the old, registers it again. Calls
 // that are going on are canceled.
 func (r *Registry) Renew(name string, services Services) error {
 	r.mu.Lock()
@@ -187,7 +187,7 @@ func listenOn(path string) (net.Listener, error) {
 const callTimeout = 15 * time.Second
 
 // Unregister takes a driver away from kubelet. Calls that are going on may end: a volume's last call lets
-// its PavProvisioner go, and kubelet, if it did not hear the answer, would ask for ever.
+// its PavProvisioner go, and kubelet, if it did not hear the answer, would ask forever.
 func (r *Registry) Unregister(name string) error {
 	r.mu.Lock()
 	err := errors.Join(removeFile(r.registration(name)), removeFile(r.socket(name)))

@@ -15,7 +15,7 @@ import (
 )
 
 // Alive is a healthz.Checker: the sockets of all drivers are where kubelet looks for them. If somebody has
-// removed one, the next agent makes it anew.
+// removed one, the next agent makes it again.
 func (r *Registry) Alive(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

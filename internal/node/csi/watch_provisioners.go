@@ -30,7 +30,7 @@ import (
 // accepted; a name that another driver has is none of ours. A driver stays until its PavProvisioner
 // is gone, so that volumes can be unstaged while that is being deleted; and, where that was removed by force,
 // until the node has no stage of it. The services are made for the topology keys that the PavProvisioner
-// names, and made anew when these change.
+// names, and made again when these change.
 func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
 		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,

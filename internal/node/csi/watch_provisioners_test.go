@@ -52,7 +52,7 @@ func registered(t *testing.T, p *provisioners, name string) string {
 	return strings.TrimPrefix(answer, name+" ")
 }
 
-func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
+func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
@@ -81,7 +81,7 @@ func TestADriverIsServedAnewWhenItsTopologyKeysChange(t *testing.T) {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	if servers[1] != servers[2] {
-		t.Error("it is served anew although no key changed")
+		t.Error("it is served again although no key changed")
 	}
 
 	c.provisioner = nil
@@ -160,7 +160,7 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 	r.Close()
 }
 
-func TestADriverThatCouldNotBeServedAnew_IsTriedAgain(t *testing.T) {
+func TestADriverThatCouldNotBeServedAgain_IsTriedAgain(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) Services {
@@ -216,7 +216,7 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	wantVersion(t, r.socket("other"), "other 1")
 }
 
-// A call that goes on when a driver is served anew is canceled, and kubelet repeats it.
+// A call that goes on when a driver is served again is canceled, and kubelet repeats it.
 func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)

@@ -68,10 +68,10 @@ func (m *Monitor) degrade(ctx context.Context, stage *pavv1.PavStage, publicatio
 	return nil
 }
 
-// errNotRestaged means that a volume is not staged anew, for reasons that are not known here.
-var errNotRestaged = errors.New("the volume was not staged anew")
+// errNotRestaged means that a volume is not staged again, for reasons that are not known here.
+var errNotRestaged = errors.New("the volume was not staged again")
 
-// restage stages a volume anew under its clients.
+// restage stages a volume again under its clients.
 func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
 	if err := m.restageStage(ctx, stage.Name); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
 		return err
 	}
 	m.stager.Report(ctx, now, publications, corev1.EventTypeNormal, "VolumeRestaged",
-		fmt.Sprintf("volume %s was staged anew on node %s; %s", stage.Spec.VolumeName, m.node, whoRecovers(stage)))
+		fmt.Sprintf("volume %s was staged again on node %s; %s", stage.Spec.VolumeName, m.node, whoRecovers(stage)))
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
 func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Pod) string {
 	what := fmt.Sprintf("volume %s of provisioner %q on node %s ", stage.Spec.VolumeName, stage.Spec.Provisioner, stage.Spec.NodeName)
 	why := describePod(stage, pod)
-	const whenGone = "the volume is staged anew when all pods on the node that use it are gone: delete them if it has to be"
+	const whenGone = "the volume is staged again when all pods on the node that use it are gone: delete them if it has to be"
 	switch found {
 	case lossEnded:
 		return what + "has lost its staging pod, but still answers, and goes on being served as it is; " + whenGone + "; " + why
@@ -107,16 +107,16 @@ func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Po
 		return what + "is not mounted for pods any more: somebody has unmounted it; " + whenGone + "; " + why
 	case lossDead:
 		if !is.restageable {
-			return what + "never answers again, and all that pods do with it fails; spec.volumeStaging.recovery of the provisioner forbids PaV to stage it anew: " +
+			return what + "never answers again, and all that pods do with it fails; spec.volumeStaging.recovery of the provisioner forbids PaV to stage it again: " +
 				"delete the pods on the node that use it; " + why
 		}
-		return what + "never answers again, and all that pods do with it fails; PaV stages it anew: " + whoRecovers(stage) + "; " + why
+		return what + "never answers again, and all that pods do with it fails; PaV stages it again: " + whoRecovers(stage) + "; " + why
 	default:
 		return what + "answers"
 	}
 }
 
-// whoRecovers says which pods get a volume that is staged anew.
+// whoRecovers says which pods get a volume that is staged again.
 func whoRecovers(stage *pavv1.PavStage) string {
 	if stage.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return "pods that use the block device must be restarted"

@@ -18,7 +18,7 @@ const (
 // snapshot is what decide depends on: a stage between calls.
 type snapshot struct {
 	phase     pavv1.StagePhase
-	restaging bool // the volume is being staged anew under its clients
+	restaging bool // the volume is being staged again under its clients
 	claimOnly bool // the stage only claims the volume, and has no staging pod
 	thisBoot  bool // its mounts, if any, were made since the node's last boot
 
@@ -30,8 +30,8 @@ type snapshot struct {
 	shutdown    bool // kubelet has ended the staging pod because the node goes down
 	confirmed   bool // the volume has been dead for a while
 
-	early       bool // it was staged anew too short a while ago for another time
-	restageable bool // the provisioner wants volumes to be staged anew
+	early       bool // it was staged again too short a while ago for another time
+	restageable bool // the provisioner wants volumes to be staged again
 	degraded    loss // the loss on record
 
 	told string // what the look at the volume said, for a message only
@@ -53,12 +53,12 @@ const (
 type decision struct {
 	loss     loss // what is to be on record
 	release  bool // let the staging pod go: what there is to say about it is on record
-	restage  bool // stage the volume anew under its clients
+	restage  bool // stage the volume again under its clients
 	withdraw bool // give the volume to no more clients
 	unstage  bool // go on with its unstaging
 }
 
-// decide says what to do about a stage that no call works on. A volume is staged anew only where the
+// decide says what to do about a stage that no call works on. A volume is staged again only where the
 // present one is dead: one that answers, or hangs, may still write to the storage, and a second one beside
 // it could corrupt that.
 func decide(o snapshot) decision {
@@ -80,7 +80,7 @@ func decide(o snapshot) decision {
 	return v
 }
 
-// mayRestage reports whether it is time to stage a dead volume anew.
+// mayRestage reports whether it is time to stage a dead volume again.
 func mayRestage(o snapshot) bool {
 	switch {
 	case o.shutdown:

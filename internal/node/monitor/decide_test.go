@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 		"its end stays on record when it is gone": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.outcomeHeld, o.degraded = workflow.Absent, false, lossEnded }),
 			want: decision{loss: lossEnded}},
-		"a dead volume is staged anew": {
+		"a dead volume is staged again": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume = workflow.Failed, dead }), want: decision{loss: lossDead, release: true, restage: true}},
 		"again if that did not succeed, or the agent ended in between": {
 			o: staged(func(o *snapshot) {
@@ -63,13 +63,13 @@ func TestDecide(t *testing.T) {
 			o: staged(func(o *snapshot) { o.volume, o.confirmed = dead, true }), want: decision{loss: lossDead, restage: true}},
 		"a dead volume waits for the end of a pod that is being stopped": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume, o.confirmed = workflow.Stopping, dead, true }), want: decision{loss: lossDead}},
-		"nothing is staged anew that was so a short while ago": {
+		"nothing is staged again that was so a short while ago": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.early = workflow.Failed, dead, true }),
 			want: decision{loss: lossDead, release: true}},
-		"nothing is staged anew where the provisioner forbids it": {
+		"nothing is staged again where the provisioner forbids it": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.restageable = workflow.Failed, dead, false }),
 			want: decision{loss: lossDead, release: true}},
-		"nothing is staged anew on a node that goes down": {
+		"nothing is staged again on a node that goes down": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.shutdown = workflow.Failed, dead, true }),
 			want: decision{loss: lossDead, release: true}},
 		"a volume that hangs is told of, and nothing more": {
@@ -86,9 +86,9 @@ func TestDecide(t *testing.T) {
 			o: staged(func(o *snapshot) { o.exchanged = true }), want: decision{withdraw: true}},
 		"also one that hangs": {
 			o: staged(func(o *snapshot) { o.exchanged, o.volume = true, silent }), want: decision{loss: lossSilent, withdraw: true}},
-		"but a dead one is staged anew": {
+		"but a dead one is staged again": {
 			o: staged(func(o *snapshot) { o.exchanged, o.volume, o.confirmed = true, dead, true }), want: decision{loss: lossDead, restage: true}},
-		"what is being staged anew goes on, whatever is seen of it": {
+		"what is being staged again goes on, whatever is seen of it": {
 			o:    snapshot{phase: pavv1.StageUnstaging, restaging: true, degraded: lossDead, thisBoot: true},
 			want: decision{loss: lossDead, restage: true}},
 		"but not after a reboot, with which its clients have gone": {
@@ -114,16 +114,16 @@ func TestDecide_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
 		wrong := func(what string) { t.Errorf("%s: %+v: %+v", what, o, v) }
 		over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 		if v.restage && !o.restaging && (o.volume != dead || !o.attached || !o.restageable || !o.thisBoot || o.claimOnly) {
-			wrong("staged anew although the volume is not known to be dead")
+			wrong("staged again although the volume is not known to be dead")
 		}
 		if v.restage && !o.restaging && v.loss == lossNone {
-			wrong("staged anew without a word")
+			wrong("staged again without a word")
 		}
 		if v.restage && !o.restaging && o.stagingPod != workflow.Failed && !o.confirmed {
-			wrong("staged anew although a daemon may live")
+			wrong("staged again although a daemon may live")
 		}
 		if v.restage && !o.restaging && o.early {
-			wrong("staged anew too soon")
+			wrong("staged again too soon")
 		}
 		if v.withdraw && (v.restage || v.unstage || !o.attached || o.phase != pavv1.StageStaged) {
 			wrong("withdrawn although it is not served")

@@ -1,4 +1,4 @@
-// Package monitor looks after the stages of a node between kubelet's calls: it stages a volume anew that died under its
+// Package monitor looks after the stages of a node between kubelet's calls: it stages a volume again that died under its
 // pods, unstages what kubelet has forgotten, withdraws a volume that its staging pod exchanged, and removes the
 // finalizers of workflow pods whose outcome is recorded.
 //

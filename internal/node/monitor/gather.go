@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// confirmation is how long a volume must be dead before it is staged anew, unless its staging pod has failed.
+	// confirmation is how long a volume must be dead before it is staged again, unless its staging pod has failed.
 	confirmation = 10 * time.Second
 
 	// longLife is how long a volume must have worked so that its death does not count as a repeated one.
@@ -132,7 +132,7 @@ func (m *Monitor) confirmed(stage string, volume answer) bool {
 	return left <= 0
 }
 
-// early reports whether it is too early to stage a dead volume anew again. If so, it is checked again then: a daemon that
+// early reports whether it is too early to stage a dead volume again again. If so, it is checked again then: a daemon that
 // dies as soon as it is used must not cost mounts and pods all day long.
 func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	left := m.untilRestaging(stage)
@@ -142,7 +142,7 @@ func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	return left > 0
 }
 
-// untilRestaging returns how long to wait before a dead volume is staged anew: longer each time that it died soon after
+// untilRestaging returns how long to wait before a dead volume is staged again: longer each time that it died soon after
 // it was staged. An agent that has just started counts all attempts as such.
 func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	status := &stage.Status
@@ -169,7 +169,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	return max(ready.LastTransitionTime.Add(workflow.RetryDelay(int(deaths))).Sub(m.clusterTime()), 0)
 }
 
-// restageable reports whether the present definition allows volumes to be staged anew.
+// restageable reports whether the present definition allows volumes to be staged again.
 func (m *Monitor) restageable(ctx context.Context, name string) (bool, error) {
 	provisioner, err := m.catalogue.Provisioner(ctx, name)
 	return provisioner != nil && provisioner.Spec.VolumeStaging.Recovery != pavv1.StagingRecoveryNone, err

@@ -62,7 +62,7 @@ func wantTold(t *testing.T, events []string, reason string, words ...string) {
 	}
 }
 
-func TestMonitor_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAnew(t *testing.T) {
+func TestMonitor_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAgain(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)
@@ -216,7 +216,7 @@ func TestUntilRestaging(t *testing.T) {
 	}
 }
 
-func TestMonitor_NodeGoesDown_NothingIsStagedAnew_UntilThatIsCalledOff(t *testing.T) {
+func TestMonitor_NodeGoesDown_NothingIsStagedAgain_UntilThatIsCalledOff(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)
@@ -248,7 +248,7 @@ func TestMonitor_HangingVolume_IsTold_AndHeals(t *testing.T) {
 	n.API.SetPod(nodetest.Fail)
 	wantTold(t, n.look(t), "VolumeSilent", "no answer within", "may still write")
 	if *restaged != 0 {
-		t.Errorf("a volume that hangs is staged anew")
+		t.Errorf("a volume that hangs is staged again")
 	}
 	goOn()
 	n.health.Timeout = time.Minute
@@ -274,7 +274,7 @@ func TestMonitor_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing
 	select {
 	case <-working:
 	case <-time.After(time.Minute):
-		t.Fatal("nothing is staged anew")
+		t.Fatal("nothing is staged again")
 	}
 	cancel()
 	select {

@@ -47,12 +47,12 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 		when []func(*testing.T, *testNode)
 		want string
 	}{
-		"kubelet is given time":              {nil, ""},
-		"nobody uses it":                     {when: []func(*testing.T, *testNode){later}, want: unstaged},
-		"nobody uses it, and staging hangs":  {when: []func(*testing.T, *testNode){later, phase(pavv1.StageStaging)}, want: unstaged},
-		"nobody uses it, unstaging began":    {when: []func(*testing.T, *testNode){later, phase(pavv1.StageUnstaging)}, want: unstaged},
-		"nobody uses it, it is validated":    {when: []func(*testing.T, *testNode){later, phase(pavv1.StageValidating)}, want: unstaged},
-		"it is being staged anew for nobody": {when: []func(*testing.T, *testNode){later, func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Status.Restaging = true }}, want: unstaged},
+		"kubelet is given time":               {nil, ""},
+		"nobody uses it":                      {when: []func(*testing.T, *testNode){later}, want: unstaged},
+		"nobody uses it, and staging hangs":   {when: []func(*testing.T, *testNode){later, phase(pavv1.StageStaging)}, want: unstaged},
+		"nobody uses it, unstaging began":     {when: []func(*testing.T, *testNode){later, phase(pavv1.StageUnstaging)}, want: unstaged},
+		"nobody uses it, it is validated":     {when: []func(*testing.T, *testNode){later, phase(pavv1.StageValidating)}, want: unstaged},
+		"it is being staged again for nobody": {when: []func(*testing.T, *testNode){later, func(_ *testing.T, n *testNode) { n.API.Stages["stage-a"].Status.Restaging = true }}, want: unstaged},
 		"it is the record of a failure": {when: []func(*testing.T, *testNode){later, phase(pavv1.StageFailed), func(_ *testing.T, n *testNode) {
 			n.API.Stages["stage-a"].Finalizers = nil
 		}}, want: ""},

@@ -18,7 +18,7 @@ const (
 	// recheckAfter is how long after a mount was served it is looked at again. Times of conditions are in seconds.
 	recheckAfter = staging.SettleTime + time.Second
 
-	// recheckUntil ends the time in which that may be: an agent that begins anew does not judge a volume that has
+	// recheckUntil ends the time in which that may be: an agent that begins again does not judge a volume that has
 	// been served for long.
 	recheckUntil = time.Minute
 )
@@ -46,7 +46,7 @@ func (m *Monitor) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is
 }
 
 // withdraw ensures that no further client pod gets the volume of a stage, and reports that to those that have it. It
-// stays mounted for them, as they may be writing to it. Once they are gone, it is unstaged, and staged anew for the next
+// stays mounted for them, as they may be writing to it. Once they are gone, it is unstaged, and staged again for the next
 // client pod.
 func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	release, err := m.stager.Lock(staging.SubjectOf(stage))
@@ -70,7 +70,7 @@ func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	words := fmt.Sprintf("volume %s of provisioner %q on node %s is given to no more pods: %s",
 		now.Spec.VolumeName, now.Spec.Provisioner, now.Spec.NodeName, staging.ExchangedMessage)
 	if len(publications) > 0 {
-		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged anew"
+		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged again"
 	}
 	if err = m.degrade(ctx, now, publications, metav1.ConditionTrue, string(lossDetached), words); err != nil {
 		return err

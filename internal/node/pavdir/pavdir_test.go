@@ -163,8 +163,8 @@ func TestReady_IsSeenAtOnce_OrWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// A stage's directory may be made anew, as for the next attempt; then it is watched anew.
-func TestReady_WakesAgainInADirectoryThatWasMadeAnew(t *testing.T) {
+// A stage's directory may be made again, as for the next attempt; then it is watched again.
+func TestReady_WakesAgainInADirectoryThatWasMadeAgain(t *testing.T) {
 	h := newHost(t)
 	for range 3 {
 		must(t, h.Prepare(t.Context(), "s"))

@@ -116,7 +116,7 @@ func (h *host) wantEntries(t *testing.T, directory string, want ...string) {
 	}
 }
 
-// Running clients keep what they have while a stage is made anew, until that is covered by the new volume.
+// Running clients keep what they have while a stage is made again, until that is covered by the new volume.
 func TestRenew_LeavesClientsTheirs_AndTheNextAttachmentCanCoverIt(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()

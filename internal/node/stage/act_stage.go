@@ -20,7 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// steps returns the way to take each step that is something to do.
+// steps returns the methods that take each step.
 func steps() map[step]func(*task, context.Context) error {
 	return map[step]func(*task, context.Context) error{
 		stepYield:          (*task).yield,
@@ -55,29 +55,29 @@ func steps() map[step]func(*task, context.Context) error {
 	}
 }
 
-// yield ends the call where a PavStage that is on its way out is in the way of a new one.
+// yield ends the call because a PavStage that is being deleted is in the way of a new one.
 func (t *task) yield(context.Context) error {
-	return fmt.Errorf("%w: PavStage %q is being deleted, and is kept by finalizers %q", ErrBusy, t.stage.Name, t.stage.Finalizers)
+	return fmt.Errorf("%w: PavStage %q is being deleted, and still has the finalizers %q", ErrBusy, t.stage.Name, t.stage.Finalizers)
 }
 
-// occupied ends the call where clients have a volume whose PavStage is gone.
+// occupied ends the call because clients have a volume whose PavStage is gone.
 func (t *task) occupied(context.Context) error {
 	var targets []string
 	for i := range t.published {
 		targets = append(targets, t.published[i].Target)
 	}
-	return fmt.Errorf("%w: provisioner %q, handle %q: the PavStage was forced away while pods of this node had the volume, at %q; delete them first",
+	return fmt.Errorf("%w: provisioner %q, handle %q: the PavStage was removed by force while pods of this node had the volume, at %q; delete these pods first",
 		ErrBusy, t.Driver, t.Handle, targets)
 }
 
-// refuse ends the call where the volume is staged in another way than is asked for.
+// refuse ends the call because the volume is staged with other parameters than the call has.
 func (t *task) refuse(context.Context) error {
 	spec := &t.stage.Spec
 	return fmt.Errorf("%w: volume %q is staged with the mode %s, read-only %t", ErrMismatch, spec.VolumeName, spec.VolumeMode, spec.ReadOnly)
 }
 
-// sweep removes what a PavStage that is gone has left on the node, so that nobody takes it for a new
-// one's: for example, a volume whose node was given up, and came back.
+// sweep removes what a deleted PavStage has left on the node, so that it is not taken for that of a new one: for
+// example, after a node that was given up has come back.
 func (t *task) sweep(ctx context.Context) error {
 	for _, name := range t.namesOf(t.Subject) {
 		if err := t.dirs.Remove(ctx, name); err != nil {
@@ -87,7 +87,7 @@ func (t *task) sweep(ctx context.Context) error {
 	return nil
 }
 
-// replace makes room for a new attempt where the record of a failed one is.
+// replace replaces the record of a failed attempt by a new PavStage.
 func (t *task) replace(ctx context.Context) error {
 	attempt := t.stage.Status.Attempt
 	if err := t.client.Delete(ctx, t.stage, client.Preconditions{UID: &t.stage.UID}); client.IgnoreNotFound(err) != nil {
@@ -125,8 +125,8 @@ func (t *task) runStaging(ctx context.Context) error {
 	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
 }
 
-// makeDirectory makes /pav for a pod. For the first one of its kind in an attempt it is empty: what a pod
-// before it has left, such as /pav/ready, must not be taken for this one's.
+// makeDirectory creates /pav for a pod. It is empty for the first pod of its kind in an attempt: files of an earlier
+// pod, such as /pav/ready, must not be taken for this pod's.
 func (t *task) makeDirectory(ctx context.Context, first bool) error {
 	if err := t.keepRecord(ctx, t.stage); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The PavStage, which is in the ledger by now, holds the volume from here on; its deletion may have begun
-	// before that. A volume that is staged anew under its clients was held all the time.
+	// The PavStage exists by now, and protects the volume from here on; the deletion of the volume may have begun
+	// before that. A volume that is being restaged was protected all the time.
 	if !bound && !t.stage.Status.Restaging {
 		return nil, refused("persistent volume %q and claim %s/%s are no longer bound to each other",
 			t.stage.Spec.VolumeName, t.stage.Spec.ClaimRef.Namespace, t.stage.Spec.ClaimRef.Name)
@@ -156,7 +156,7 @@ func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
 	return pod, refusal(err)
 }
 
-// refusal makes an error about a definition an ErrRefused.
+// refusal turns an error about a definition into an ErrRefused.
 func refusal(err error) error {
 	if wrong, ok := errors.AsType[*podplan.Error](err); ok {
 		return fmt.Errorf("%w: %w", ErrRefused, wrong)
@@ -164,8 +164,8 @@ func refusal(err error) error {
 	return err
 }
 
-// liveProvisioner returns the provisioner as the API server has it, after the PavStage was written: one
-// that is let go now has not seen the PavStage, and nobody would call again to take that away.
+// liveProvisioner reads the provisioner from the API server after the PavStage was written. If the provisioner is
+// gone by then, its controller has not seen the PavStage, and no further call would remove it.
 func (t *task) liveProvisioner(ctx context.Context) (*pavv1.PavProvisioner, error) {
 	provisioner := &pavv1.PavProvisioner{}
 	err := t.client.Get(ctx, client.ObjectKey{Name: t.stage.Spec.Provisioner}, provisioner)
@@ -178,13 +178,13 @@ func (t *task) liveProvisioner(ctx context.Context) (*pavv1.PavProvisioner, erro
 	return provisioner, nil
 }
 
-// isDefinition reports whether err is for the author of a definition to fix, so that trying again alone does not help.
+// isDefinition reports whether the author of the definition must fix err, so that a retry alone does not help.
 func isDefinition(err error) bool {
 	var templateError *template.Error
 	return errors.As(err, &templateError) || errors.Is(err, workflow.ErrRefused) || errors.Is(err, ErrRefused)
 }
 
-// attach makes what the staging pod left at /pav/volume available to clients.
+// attach makes the volume at /pav/volume available to clients.
 func (t *task) attach(ctx context.Context) error {
 	err := t.attachVolume(ctx)
 	if errors.Is(err, pavdir.ErrNoVolume) {
@@ -205,10 +205,10 @@ func (t *task) attachVolume(ctx context.Context) error {
 	})
 }
 
-// verify reports whether what is attached is still what is at /pav/volume. If not, the staging pod has taken
-// it away meanwhile, as a daemon does that ends, or put another in its place: that is a failure of the pod.
+// verify reports whether the attached volume is still the one at /pav/volume. If it is not, the staging pod has
+// unmounted it, as a daemon does when it ends, or has mounted another one: then the pod has failed.
 func (t *task) verify(ctx context.Context) (bool, error) {
-	err := t.attachVolume(ctx) // Attaching what is attached does nothing.
+	err := t.attachVolume(ctx) // If it is attached, this does nothing.
 	if !errors.Is(err, mount.ErrOccupied) && !errors.Is(err, pavdir.ErrNoVolume) {
 		return err == nil, err
 	}
@@ -223,14 +223,14 @@ func (t *task) verify(ctx context.Context) (bool, error) {
 	return false, t.failPod(ctx, t.stagingPod, words)
 }
 
-// blockOnClients ends the call where somebody has unmounted the volume while clients have it. What they have may
-// still be written to, so it is neither unstaged under them, nor is anything else mounted in its place.
+// blockOnClients ends the call because the volume was unmounted while clients have it. They may still write to it, so
+// it is not unstaged, and nothing else is mounted in its place.
 func (t *task) blockOnClients(context.Context) error {
 	var targets []string
 	for i := range t.published {
 		targets = append(targets, t.published[i].Target)
 	}
-	return fmt.Errorf("%w: provisioner %q: volume %q is not mounted for pods any more: somebody has unmounted it; it is staged anew when the pods that have it are gone: delete those of %q",
+	return fmt.Errorf("%w: provisioner %q: volume %q is not mounted for pods any more: it was unmounted by hand; it is staged again when the pods that have it are gone: delete those of %q",
 		ErrBusy, t.Driver, t.stage.Spec.VolumeName, targets)
 }
 
@@ -254,7 +254,7 @@ func (t *task) available(ctx context.Context) error {
 		t.noteSeen(status)
 		if status.Restaging {
 			status.Restaging, status.StagingFailure = false, nil
-			t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged anew")
+			t.setCondition(t.stage, pavv1.StageDegraded, metav1.ConditionFalse, "Restaged", "the volume was staged again")
 		}
 		t.setReady(t.stage, metav1.ConditionTrue, "Staged", message)
 	}); err != nil {
@@ -262,15 +262,15 @@ func (t *task) available(ctx context.Context) error {
 	}
 	t.attempts.forget(t.stage.Name)
 	t.settling.forget(t.stage.Name)
-	// One that goes on running keeps its finalizer: unstaging must not take it for ended before its containers
-	// are. That of one that has failed is for the monitor to tell first.
+	// A pod that still runs keeps its finalizer: unstaging must wait until its containers have ended. If the pod has
+	// failed, the monitor reports that first.
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
 		return nil
 	}
 	return t.runner.Release(ctx, t.stagingPod)
 }
 
-// fail records the failure of the staging pod; from here on, what it did is reverted.
+// fail records the failure of the staging pod. From here on, staging is reverted.
 func (t *task) fail(ctx context.Context) error {
 	if t.stagingPod == nil {
 		ref := t.stage.Status.StagingPod
@@ -290,8 +290,8 @@ func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error
 	return t.recordFailure(ctx, failure, false)
 }
 
-// failWithoutPod records that no pod of the workflow could be made. If it would have been the first, nothing is
-// to be reverted by an unstaging pod.
+// failWithoutPod records that the pod of a workflow could not be created. If it would have been the first pod, no
+// unstaging pod has to revert anything.
 func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, first bool) error {
 	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: kind, Message: reason.Error()}, first)
 }
@@ -320,17 +320,17 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 	}
 	if again {
 		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.failures++ })
-		what += " anew"
+		what += " again"
 	}
 	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }
 
-// podError returns what the pod, which has ended, wrote to /pav/error.
+// podError returns the text that a pod, which has ended, wrote to /pav/error.
 func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
 	began := pod.CreationTimestamp
 	if pod.Status.StartTime != nil {
-		began = *pod.Status.StartTime // by the node's own clock
+		began = *pod.Status.StartTime // by the clock of the node
 	}
 	return t.dirs.PodError(ctx, t.stage.Name, began.Time)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// revert begins to unstage. A volume that is being staged anew is to be had by nobody any more.
+// revert begins to unstage. A volume that was being restaged is not given to any pod any more.
 func (t *task) revert(ctx context.Context) error {
 	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
@@ -28,13 +28,13 @@ func (t *task) revert(ctx context.Context) error {
 	})
 }
 
-// detach takes the volume away from clients.
+// detach unmounts the volume for new clients.
 func (t *task) detach(ctx context.Context) error {
 	t.settling.forget(t.attached)
 	return t.dirs.Detach(ctx, t.attached)
 }
 
-// stop asks for the end of the pod that works towards a staged volume.
+// stop deletes the validation or staging pod.
 func (t *task) stop(ctx context.Context) error {
 	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod} {
 		if workflow.Observe(pod) != workflow.Running {
@@ -47,8 +47,8 @@ func (t *task) stop(ctx context.Context) error {
 	return nil
 }
 
-// runUnstaging records the unstaging pod, then creates it. The template is the provisioner's present
-// one: a mistake in it can be fixed while volumes are staged.
+// runUnstaging records the unstaging pod, then creates it. The template is the current one: a mistake in it can be
+// fixed while volumes are staged.
 func (t *task) runUnstaging(ctx context.Context) error {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	}
 }
 
-// skipUnstaging says that there is nothing to be unstaged.
+// skipUnstaging reports that there is nothing to unstage.
 func (t *task) skipUnstaging(ctx context.Context) error {
 	pod := t.stage.Status.StagingPod
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod, status.UnstagingPod = nil, nil }); err != nil {
@@ -90,16 +90,16 @@ func (t *task) skipUnstaging(ctx context.Context) error {
 	return nil
 }
 
-// neverAdmitted says that the staging pod that is recorded was never created, so that there is nothing to be unstaged:
-// the answer to its creation was lost, or what was to follow from it, and since then the clients have gone, without
-// which no pod of the stage is admitted. The record is looked for in the answer to a write, after the phase had become
-// Unstaging, from which on the webhook admits no staging pod of the stage. Where the pod was seen, Judged is false.
+// neverAdmitted reports whether the recorded staging pod was never created, so that there is nothing to unstage. The
+// answer to its creation was lost, and the clients, without which no pod of the stage is admitted, have gone since.
+// The annotation is looked for in the answer to a write after the phase became Unstaging, since the webhook admits no
+// staging pod of the stage from then on. If the pod was seen, Judged is false.
 func (t *task) neverAdmitted() bool {
 	pod := t.stage.Status.StagingPod
 	return pod != nil && pod.Judged && t.stagingPod == nil && t.stage.Annotations[pavv1.AdmittedAnnotation] == ""
 }
 
-// noteSeen notes that the staging pod was created, judged or not.
+// noteSeen records that the staging pod was created.
 func (t *task) noteSeen(status *pavv1.PavStageStatus) {
 	if t.stagingPod != nil && status.StagingPod != nil {
 		status.StagingPod.Judged = false
@@ -135,8 +135,8 @@ func (t *task) giveUp(ctx context.Context) error {
 	return t.runner.Stop(ctx, t.unstagingPod)
 }
 
-// retryUnstaging records the failure of an unstaging pod. The pod stays until the next one is due,
-// so that its logs can be read.
+// retryUnstaging records the failure of an unstaging pod. The pod is kept until the next one is created, so that its
+// logs can be read.
 func (t *task) retryUnstaging(ctx context.Context) error {
 	if t.stage.Status.UnstagingFailure == nil || t.stage.Status.UnstagingFailure.PodName != t.unstagingPod.Name {
 		failure := workflow.Failure(pavv1.WorkflowUnstaging, t.unstagingPod, t.podError(ctx, t.unstagingPod))
@@ -158,12 +158,12 @@ func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv
 	}); err != nil {
 		return err
 	}
-	t.eventf(ctx, corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is repeated: provisioner %q: %s",
+	t.eventf(ctx, corev1.EventTypeWarning, "FailedUnmount", "attempt %d to unstage on node %s failed, and is retried: provisioner %q: %s",
 		attempt, t.node, t.stage.Spec.Provisioner, failure.Message)
 	return nil
 }
 
-// clean removes /pav, then lets the pods and the PavStage go.
+// clean removes /pav, then releases the pods and deletes the PavStage.
 func (t *task) clean(ctx context.Context) error {
 	if err := t.dirs.Remove(ctx, t.stage.Name); err != nil {
 		return err
@@ -177,9 +177,9 @@ func (t *task) clean(ctx context.Context) error {
 	return t.forget(ctx)
 }
 
-// Forget lets the pods and the PavStage go; the record of a failure stays, and its pods with it, until its
-// volume goes, but holds nothing. A client's stage leaves none: nobody would ever replace it, for no other pod
-// has its target. Its user has been told by events, and is by kubelet.
+// forget releases the pods and deletes the PavStage. The record of a failure stays, with its pods, until the volume
+// is deleted, but protects nothing. The stage of a client pod leaves no such record, as no other pod has its target
+// and so none would replace it; events and kubelet report the failure to the user.
 func (t *task) forget(ctx context.Context) error {
 	if err := t.releasePods(ctx); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (t *task) forget(ctx context.Context) error {
 	}
 	before := t.stage.DeepCopy()
 	if keep {
-		// A live stage has no owner, as the garbage collector takes a live one's pods, too.
+		// A stage in use has no owner, as the garbage collector would delete its pods with it.
 		if err := t.ownByVolume(); err != nil {
 			return err
 		}
@@ -216,7 +216,8 @@ func (t *task) forget(ctx context.Context) error {
 	return nil
 }
 
-// stopOrphans deletes the pods that would not go with the PavStage, as its owner reference was taken off them.
+// stopOrphans deletes the pods that the garbage collector would not delete, as they have lost the owner reference to
+// the PavStage.
 func (t *task) stopOrphans(ctx context.Context) error {
 	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
 		if pod == nil || !workflow.IsOrphan(pod) {
@@ -229,7 +230,7 @@ func (t *task) stopOrphans(ctx context.Context) error {
 	return nil
 }
 
-// ownByVolume makes the persistent volume the PavStage's owner, with which it goes.
+// ownByVolume makes the PersistentVolume the owner of the PavStage, which is deleted with it.
 func (t *task) ownByVolume() error {
 	volume := &corev1.PersistentVolume{}
 	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {
@@ -239,7 +240,7 @@ func (t *task) ownByVolume() error {
 	return nil
 }
 
-// releasePods lets the pods of the present attempt go.
+// releasePods removes the finalizers of the pods of the current attempt.
 func (t *task) releasePods(ctx context.Context) error {
 	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
 		if pod == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// created says what follows from the answer to the creation of a validation or staging pod, which is the first one of
-// its kind in the attempt, or not.
+// created handles the answer to the creation of a validation or staging pod. First says that it is the first pod of
+// its kind in the attempt.
 func (t *task) created(ctx context.Context, kind string, err error, first bool) error {
 	switch {
 	case errors.Is(err, workflow.ErrRefused):
@@ -22,15 +22,15 @@ func (t *task) created(ctx context.Context, kind string, err error, first bool) 
 	case errors.Is(err, workflow.ErrUnjudged):
 		return t.unjudged(ctx, kind, err, first)
 	case errors.Is(err, workflow.ErrForeign):
-		// Somebody has taken the name. The next attempt has another one; what is recorded of this one stays, for a pod
-		// of ours may have had the name before.
+		// Another object has the name. The next attempt has another name; the record of this pod stays, as a pod of
+		// PaV may have had the name before.
 		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.Attempt++ })
 	}
 	return err
 }
 
-// unjudged tells that a pod waits until the controller agent can say whether it may be created, and ends the call; the
-// next one tries again. If it would have been the first pod of its kind, it leaves nothing to be reverted.
+// unjudged reports that a pod cannot be created until the controller agent can check it, and ends the call; the next
+// call tries again. If it would have been the first pod of its kind, there is nothing to revert.
 func (t *task) unjudged(ctx context.Context, kind string, reason error, first bool) error {
 	what, event := staging, "FailedMount"
 	switch kind {

@@ -12,16 +12,16 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// Config returns what the Stager works with. What it leaves to a default is set.
+// Config returns the configuration of the Stager, with its defaults.
 func (s *Stager) Config() Config { return s.config }
 
-// Observe connects the Stager with what looks after stages between calls. Tracker knows how volumes are; callEnded is
-// called with the name of the stage at the end of each call. It must be called before the Stager serves calls.
+// Observe connects the Stager with the monitor. Tracker has the condition of volumes; callEnded is called with the
+// name of the stage at the end of each call. Observe must be called before the Stager serves calls.
 func (s *Stager) Observe(tracker *health.Tracker, callEnded func(stage string)) {
 	s.health, s.callEnded = tracker, callEnded
 }
 
-// SetDegraded writes to a PavStage whether something is wrong with its volume, and what.
+// SetDegraded writes the condition Degraded of a PavStage.
 func (s *Stager) SetDegraded(ctx context.Context, stage *pavv1.PavStage, status metav1.ConditionStatus, reason, message string) error {
 	s.setCondition(stage, pavv1.StageDegraded, status, reason, observability.Clip(message, observability.MaxCondition))
 	return s.writeStatus(ctx, stage)

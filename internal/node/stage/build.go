@@ -17,7 +17,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// definition returns what evaluates a provisioner's templates for a volume, which is as the API server returned it.
+// definition returns the evaluator of a provisioner's templates for a volume. Volume is the object as the API server
+// returned it.
 func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string]any) podplan.StageRequest {
 	return podplan.StageRequest{
 		Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC,
@@ -27,8 +28,8 @@ func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string
 	}
 }
 
-// reportLookup records for the administrator that a definition looks claims of another namespace up: what
-// namespace that is may be a tenant's word.
+// reportLookup reports to the administrator that a definition looks up claims of another namespace: a tenant may have
+// chosen the namespace.
 func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, namespace string, allowed bool) {
 	of, own := podplan.TextAt(volume, "metadata", "name"), podplan.TextAt(volume, "spec", "claimRef", "namespace")
 	message := template.ForeignLookup(provisioner, name, namespace, own, allowed)
@@ -43,9 +44,9 @@ func (s *Stager) reportLookup(provisioner string, volume map[string]any, name, n
 	s.events.Event(ref, eventType, "ForeignClaim", observability.Clip(message, observability.MaxNote))
 }
 
-// objects returns what the templates of staging and unstaging see. Where the volume or the claim has gone, or
-// another one has its name, what the PavStage keeps of it stands in, as it does for the webhook that judges the pod.
-// Bound reports whether neither does, and volume and claim are bound to each other.
+// objects returns the objects that the templates of staging and unstaging see. If the volume or the claim is gone, or
+// was replaced, it is the copy in the PavStage, which the webhook that checks the pod uses as well. Bound reports
+// whether both are the real objects, and are bound to each other.
 func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool, err error) {
 	spec := &t.stage.Spec
 	kept, err := podplan.KeptObjects(t.stage)
@@ -68,7 +69,7 @@ func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool,
 	}
 	o = podplan.CurrentObjects(t.stage, live, kept)
 	if o.Provisioned == nil {
-		// A PavStage of an earlier version does not have it.
+		// A PavStage of an earlier version has no copy.
 		if o.Provisioned, err = t.provisionedClaim(ctx, o.Volume); err != nil {
 			return o, false, err
 		}
@@ -77,7 +78,7 @@ func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool,
 	return o, exist && areBound(o.Volume, o.Claim), nil
 }
 
-// provisionedClaim returns what the controller agent recorded of the claim that the volume was made for, or nil.
+// provisionedClaim returns the claim that the controller agent recorded when it provisioned the volume, or nil.
 func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map[string]any, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(volume, pv); err != nil {
@@ -90,8 +91,8 @@ func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map
 	return object(*recorded)
 }
 
-// readProvisionedClaim returns what the controller agent recorded of the claim that a volume was made for;
-// nil where it was not made for a claim, or the record is gone.
+// readProvisionedClaim returns the claim that the controller agent recorded when it provisioned a volume; nil if the
+// volume was not provisioned for a claim, or the PavVolume is gone.
 func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.PersistentVolume) (*apiextensionsv1.JSON, error) {
 	if !isDynamic(volume, t.Driver) {
 		return nil, nil
@@ -105,8 +106,8 @@ func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.Persiste
 	return podplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
 }
 
-// areBound reports whether a persistent volume and a claim are bound to each other, and the volume may be used:
-// one that is Released or Failed is, or was, on its way to be deleted.
+// areBound reports whether a PersistentVolume and a claim are bound to each other, and the volume may be used: one
+// that is Released or Failed is being deleted, or was.
 func areBound(volume, claim map[string]any) bool {
 	text := podplan.TextAt
 	switch corev1.PersistentVolumePhase(text(volume, "status", "phase")) {
@@ -117,7 +118,7 @@ func areBound(volume, claim map[string]any) bool {
 	}
 }
 
-// lookUp returns an object, or nil where there is none.
+// lookUp returns an object, or nil if there is none.
 func (t *task) lookUp(ctx context.Context, kind string, key client.ObjectKey) (map[string]any, error) {
 	raw, err := t.read(ctx, kind, key, nil)
 	if apierrors.IsNotFound(err) {

@@ -13,7 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observeClients gathers the stages of client pods, which have to go before the claim on their volume does.
+// observeClients gathers the stages of client pods, which have to be unstaged before the stage that reserves the
+// volume for the node.
 func (t *task) observeClients(ctx context.Context, o *observation) error {
 	t.clients = nil
 	unstaging := t.ending
@@ -35,8 +36,8 @@ func (t *task) observeClients(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// clientTargets returns the targets of the volume that have stages of their own, by the node's records and
-// by the API server: either may have been lost.
+// clientTargets returns the targets of the volume that have stages of their own, from the node's records and from the
+// API server: either may have lost them.
 func (s *Stager) clientTargets(ctx context.Context, v Volume) ([]string, error) {
 	targets, _, err := s.clientRecords(ctx, v)
 	if err != nil {
@@ -59,8 +60,8 @@ func (s *Stager) clientTargets(ctx context.Context, v Volume) ([]string, error) 
 	return slices.Compact(targets), nil
 }
 
-// clientRecords returns the targets of a volume that have stages of their own by the node's records. Torn says
-// that there are records that cannot be read, of whatever volume, so that the API server knows more.
+// clientRecords returns the targets of a volume that have stages of their own, from the node's records. Torn says
+// that some records, perhaps of other volumes, cannot be read, so the API server must be asked as well.
 func (s *Stager) clientRecords(ctx context.Context, v Volume) (targets []string, torn bool, err error) {
 	names, err := s.dirs.Stages(ctx)
 	if err != nil {
@@ -82,10 +83,10 @@ func (s *Stager) clientRecords(ctx context.Context, v Volume) (targets []string,
 	return targets, torn, nil
 }
 
-// holdsNothing reports whether a PavStage is but the record of a failure, or on its way out.
+// holdsNothing reports whether a PavStage is only the record of a failure, or has been unstaged and is being deleted.
 func holdsNothing(stage *pavv1.PavStage) bool { return IsTerminating(stage) || IsRecord(stage) }
 
-// unstageClients unstages the volume for each client pod that is left.
+// unstageClients unstages the volume for each client pod that still has a stage.
 func (t *task) unstageClients(ctx context.Context) error {
 	var failures []error
 	for _, of := range t.clients {
@@ -96,7 +97,7 @@ func (t *task) unstageClients(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// holder returns the PavStage that claims the volume for this node, on which stages of client pods hang.
+// holder returns the PavStage that reserves the volume for this node, on which the stages of client pods depend.
 func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
 	stage, err := t.stageOf(ctx, Subject{Volume: t.Volume})
 	switch {
@@ -104,7 +105,7 @@ func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
 		return nil, err
 	case stage == nil || holdsNothing(stage):
 		return nil, fmt.Errorf("%w: provisioner %q, handle %q", ErrNotStaged, t.Driver, t.Handle)
-	case stage.Status.Phase != pavv1.StageStaged: // Whether somebody wants to delete it matters no more than to its clients.
+	case stage.Status.Phase != pavv1.StageStaged: // Whether it is being deleted does not matter here.
 		return nil, fmt.Errorf("%w: PavStage %q is not Staged", ErrBusy, stage.Name)
 	case stage.Spec.Scope != pavv1.StagingScopePod:
 		return nil, fmt.Errorf("%w: PavStage %q has the scope %s", ErrMismatch, stage.Name, stage.Spec.Scope)
@@ -112,7 +113,7 @@ func (t *task) holder(ctx context.Context) (*pavv1.PavStage, error) {
 	return stage, nil
 }
 
-// Publications returns where the stage's volume is on record as published since the node's last start.
+// Publications returns the targets at which the stage's volume is recorded as published since the node last started.
 func (s *Stager) Publications(ctx context.Context, stage string) ([]pavdir.Publication, error) {
 	all, err := s.dirs.Publications(ctx, stage)
 	return slices.DeleteFunc(all, func(p pavdir.Publication) bool { return !p.Same(s.boot) }), err

@@ -7,17 +7,17 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observation is what is, as far as the next step depends on it.
+// observation has everything that the next step depends on.
 type observation struct {
 	exists       bool             // there is a PavStage
-	terminating  bool             // there is one, but it is on its way out and holds nothing
+	terminating  bool             // there is one, but it is being deleted and protects nothing
 	leftover     bool             // there is none, but the node has a directory of one
-	hasFinalizer bool             // it has its finalizer
-	phase        pavv1.StagePhase // how far it is
-	thisBoot     bool             // its mounts, if any, were made since the node's last start
-	claimOnly    bool             // it only claims the volume, and has no staging pod
-	restaging    bool             // the volume is staged anew under its clients
-	mismatch     bool             // it is of another kind than what is asked for
+	hasFinalizer bool             // it has PaV's finalizer
+	phase        pavv1.StagePhase // its phase
+	thisBoot     bool             // its mounts, if any, were made since the node last started
+	claimOnly    bool             // it only reserves the volume for the node, and has no staging pod
+	restaging    bool             // the volume is being restaged: staged again while clients have it
+	mismatch     bool             // it is staged with other parameters than the call has
 
 	validated          bool // the volume is valid, or needs no validation pod
 	validationIntended bool // a validation pod was recorded, so it may have run
@@ -28,28 +28,28 @@ type observation struct {
 	outcomeHeld     bool          // the staging pod has its finalizer
 	ready           bool          // /pav/ready exists
 	attached        bool          // the volume is mounted for clients
-	settling        time.Duration // for how long yet it has to be seen whether a mount comes late over what is attached
-	covering        bool          // running clients may have what is attached already
-	published       bool          // targets are on record as having the volume
-	occupied        bool          // one of them really has it; only known where it matters
-	inUse           bool          // one of them has it for a pod that still runs; only known where the volume is to be unstaged
-	pvReplaced      bool          // the persistent volume that it was staged for has gone, and another one stands for the volume
-	clients         bool          // stages of client pods hang on this one
-	given           bool          // the staging pod that was recorded has been given /pav; only known where the pod is gone
+	settling        time.Duration // how long to wait for a late mount over the directory that is attached
+	covering        bool          // running clients may already have the volume that is attached
+	published       bool          // targets are recorded as published
+	occupied        bool          // one of them is really mounted; only known if it matters
+	inUse           bool          // one of them is mounted for a pod that still runs; only known when unstaging
+	pvReplaced      bool          // the PersistentVolume that it was staged for is gone, and another one has the same handle
+	clients         bool          // stages of client pods depend on this one
+	given           bool          // /pav was mounted for the recorded staging pod; only known if the pod is gone
 	pavInUse        bool          // /pav is still mounted for a pod of the stage
 
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
 	unstagingPod      workflow.State
 
-	backoff   time.Duration // until the next attempt of what has failed
-	reportIn  time.Duration // until it is to be told what keeps a pod from starting, if anything does
-	reportDue bool          // that is to be told now
-	full      bool          // the node has no free slot for the pod that is to stage it; only known where one is to be created
-	stuck     bool          // the unstaging pod has been kept from starting for long
+	backoff   time.Duration // time until the next attempt
+	reportIn  time.Duration // time until the cause that keeps a pod from starting is reported; 0 if there is none
+	reportDue bool          // the cause is to be reported now
+	full      bool          // the node has no free pod slot for the staging pod; only known if one is to be created
+	stuck     bool          // the unstaging pod has not started for long
 }
 
-// due returns when to look again though nothing has changed; never where it is 0.
+// due returns after what time to observe again although nothing has changed; 0 means never.
 func (o observation) due() time.Duration {
 	var due time.Duration
 	waits := []time.Duration{o.backoff, o.reportIn, o.settling}
@@ -64,19 +64,19 @@ func (o observation) due() time.Duration {
 	return due
 }
 
-// step is what to do next.
+// step is the next step.
 type step int
 
 const (
-	stepDone           step = iota // nothing is left to do
-	stepYield                      // somebody else has to act first
-	stepOccupied                   // clients have to go first
-	stepInUse                      // clients that still run have to end first
-	stepPVReplaced                 // clients of another persistent volume have to go first
-	stepRefuse                     // what is there is not what is asked for
-	stepSweep                      // remove what a PavStage that is gone has left
+	stepDone           step = iota // nothing is to be done
+	stepYield                      // another controller must act first
+	stepOccupied                   // clients must be deleted first
+	stepInUse                      // clients that still run must end first
+	stepPVReplaced                 // clients of another PersistentVolume must be deleted first
+	stepRefuse                     // the volume is staged with other parameters
+	stepSweep                      // remove what a deleted PavStage has left
 	stepWait                       // until something changes
-	stepReport                     // tell what keeps a pod from starting
+	stepReport                     // report what keeps a pod from starting
 	stepRecord                     // write the PavStage
 	stepReplace                    // replace the record of a failed attempt by a new PavStage
 	stepRunValidation              // run the validation pod
@@ -84,24 +84,24 @@ const (
 	stepReject                     // record that the validation pod failed, and begin to revert
 	stepRunStaging                 // run the staging pod
 	stepAttach                     // mount the volume for clients
-	stepBlockOnClients             // the volume was unmounted while clients have it, who have to go first
-	stepOverMount                  // mount it over what running clients have
+	stepBlockOnClients             // the volume was unmounted while clients have it; they must be deleted first
+	stepOverMount                  // mount the new volume over the one that running clients have
 	stepConfirm                    // record that the volume is available
 	stepFail                       // record that the staging pod failed, and begin to revert
 	stepRevert                     // begin to unstage
-	stepUnstageClients             // unstage the stages of client pods
-	stepUnpublish                  // take the volume from clients
+	stepUnstageClients             // unstage the volume for its client pods
+	stepUnpublish                  // unmount the volume from its targets
 	stepDetach                     // unmount it
 	stepStop                       // stop the validation or staging pod
 	stepRunUnstaging               // run the unstaging pod
 	stepGiveUp                     // stop an unstaging pod that cannot start
 	stepRetry                      // record that the unstaging pod failed, and begin the next attempt
-	stepRenew                      // begin the next attempt to stage the volume anew
+	stepRenew                      // begin the next attempt to restage
 	stepClean                      // remove /pav
-	stepForget                     // let the pods and the PavStage go
+	stepForget                     // release the pods and delete the PavStage
 )
 
-// orReport tells what keeps a pod from starting before it waits for the pod.
+// orReport reports what keeps a pod from starting before it waits for the pod.
 func orReport(o observation, next step) step {
 	if next == stepWait && o.reportDue {
 		return stepReport
@@ -109,16 +109,16 @@ func orReport(o observation, next step) step {
 	return next
 }
 
-// settled reports whether nothing of a stage is left but, maybe, the record of a failure.
+// settled reports whether nothing of a stage is left, except perhaps the record of a failure.
 func (o observation) settled() bool {
 	return !o.exists || o.phase == pavv1.StageFailed && !o.hasFinalizer
 }
 
-// decideStage returns the next step towards a volume that is available on the node.
+// decideStage returns the next step of Stage.
 func decideStage(o observation) step {
 	switch {
 	case o.leftover && o.occupied:
-		// Nobody but kubelet says when clients are gone, by unstaging.
+		// Only kubelet knows when clients are gone, and unstages then.
 		return stepOccupied
 	case o.leftover:
 		return decideLeftover(o)
@@ -134,7 +134,7 @@ func decideStage(o observation) step {
 	return decideFound(o)
 }
 
-// decideFound returns the next step where there is a stage, which may not be what is asked for.
+// decideFound returns the next step of Stage if there is a stage, which may have other parameters.
 func decideFound(o observation) step {
 	switch {
 	case o.pvReplaced && o.occupied:
@@ -150,14 +150,14 @@ func decideFound(o observation) step {
 func decideBegun(o observation) step {
 	switch {
 	case o.restaging && !o.thisBoot:
-		// No client is left that the volume could be staged anew under.
+		// No client is left that the volume could be restaged for.
 		return stepRevert
 	case o.restaging:
 		return decideRestaging(o)
 	case o.phase == pavv1.StageFailed || o.phase == pavv1.StageUnstaging:
 		return decideUnstage(o)
 	case !o.thisBoot:
-		// The mounts are gone with the boot that they were made in, but not what else staging did.
+		// The mounts are gone since the node restarted, but other effects of staging may not be.
 		return stepRevert
 	case !o.validated:
 		return decideValidation(o)
@@ -165,10 +165,10 @@ func decideBegun(o observation) step {
 	return decideStaging(o)
 }
 
-// decideLeftover returns the next step where a PavStage is gone, but not what it has left, and no client has it.
+// decideLeftover returns the next step if a PavStage is gone, but its directory is not, and no client has the volume.
 func decideLeftover(o observation) step {
 	if o.pavInUse {
-		return stepWait // Its pod was told to end, and has not yet.
+		return stepWait // Its pod is being deleted.
 	}
 	return stepSweep
 }
@@ -184,15 +184,15 @@ func decideValidation(o observation) step {
 	case workflow.Absent:
 	}
 	if o.pavInUse {
-		return stepWait // A pod of an earlier stage has it, which the API server has forgotten.
+		return stepWait // A pod of an earlier stage still has it, which the API server does not have any more.
 	}
 	return ifRoom(o, stepRunValidation)
 }
 
-// createsPod reports whether a step makes use of a pod slot that the volume has not got yet.
+// createsPod reports whether a step needs another pod slot of the node.
 func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
 
-// ifRoom returns a step that creates a pod, where the node has a slot for it.
+// ifRoom returns a step that creates a pod, if the node has a slot for the pod.
 func ifRoom(o observation, next step) step {
 	if o.full {
 		return stepWait
@@ -203,7 +203,7 @@ func ifRoom(o observation, next step) step {
 func decideStaging(o observation) step {
 	switch {
 	case o.attached && !o.stagingIntended:
-		// Whatever it is, no staging pod of this stage has made it.
+		// No staging pod of this stage has mounted it.
 		return stepDetach
 	case o.claimOnly && o.phase == pavv1.StageStaged:
 		return stepDone
@@ -221,17 +221,17 @@ func decideStaging(o observation) step {
 	return decideStagingPod(o)
 }
 
-// stands reports whether the staging pod is as it is to be while its volume is attached. One that has ended
-// otherwise may have taken the volume away with it, and then what is attached is a directory of the node's disk.
+// stands reports whether the staging pod is in a state in which its volume may be attached. Otherwise the pod may
+// have unmounted the volume when it ended, and the attached directory is on the node's disk.
 func (o observation) stands() bool {
 	return o.stagingPod == workflow.Running || o.stagingPod == workflow.Succeeded
 }
 
-// decideStaged returns the next step where the volume was available on the node in this boot.
+// decideStaged returns the next step if the volume was available on the node since the node last started.
 func decideStaged(o observation) step {
 	switch {
 	case !o.attached && o.published:
-		// What is at /pav/volume now need not be what they have, which they may still write to.
+		// The volume at /pav/volume may be another one than clients have, and they may still write to theirs.
 		return stepBlockOnClients
 	case !o.attached:
 		return stepRevert
@@ -257,17 +257,18 @@ func decideStagingPod(o observation) step {
 	case workflow.Absent:
 	}
 	if o.given {
-		// It may have run, and was removed by force. Its containers may still run, and what it mounted is not the next one's.
+		// It may have run before it was removed by force. Its containers may still run, and its mounts must not be
+		// used for the next pod.
 		return stepFail
 	}
 	if !o.stagingIntended && o.pavInUse {
-		return stepWait // The validation pod, or one of an earlier stage, has it yet, and /pav is to be empty.
+		return stepWait // The validation pod, or a pod of an earlier stage, still has it, and /pav must be empty.
 	}
 	return ifRoom(o, stepRunStaging)
 }
 
-// decideRestaging returns the next step towards a volume that is staged anew under its clients, which have
-// a dead one: it is unstaged but for their targets, as often as it takes.
+// decideRestaging returns the next step of a volume that is restaged while its clients have a dead mount. It is
+// unstaged, except for their targets, and staged again, as often as necessary.
 func decideRestaging(o observation) step {
 	switch {
 	case o.phase == pavv1.StageUnstaging && o.attached:
@@ -280,12 +281,12 @@ func decideRestaging(o observation) step {
 	case o.covering && !o.attached:
 		return stepBlockOnClients
 	case o.covering:
-		return stepOverMount // There is no way back under those who have it.
+		return stepOverMount // Clients may have the new volume: it cannot be unstaged any more.
 	}
 	return decideAnother(o)
 }
 
-// decideAnother returns the next step towards the volume that takes the dead one's place, and that no client has yet.
+// decideAnother returns the next step towards the new volume, which no client has yet.
 func decideAnother(o observation) step {
 	switch {
 	case o.attached && (!o.stagingIntended || !o.stands()):
@@ -300,7 +301,7 @@ func decideAnother(o observation) step {
 	return decideStaging(o)
 }
 
-// decideRestage returns the next step of Restage, which never makes a stage that is gone anew.
+// decideRestage returns the next step of Restage, which never creates a stage that is gone.
 func decideRestage(o observation) step {
 	if !o.exists || !o.restaging {
 		return stepDone
@@ -308,11 +309,11 @@ func decideRestage(o observation) step {
 	return decideStage(o)
 }
 
-// decideUnstage returns the next step towards a node without a trace of the volume.
+// decideUnstage returns the next step of Unstage.
 func decideUnstage(o observation) step {
 	switch {
 	case o.inUse:
-		// Kubelet has no mount of its own at the staging path that would tell it, so it may have forgotten them.
+		// Kubelet has no mount of its own at the staging path, so after a restart it may not know of them.
 		return stepInUse
 	case o.exists && o.restaging, !o.settled() && o.phase != pavv1.StageUnstaging && o.phase != pavv1.StageFailed:
 		return stepRevert
@@ -330,7 +331,7 @@ func decideUnstage(o observation) step {
 	return decideUnmounted(o)
 }
 
-// decideUnmounted returns the next step towards a node without a trace of a volume that no client has any more.
+// decideUnmounted returns the next step of Unstage for a volume that no client has any more.
 func decideUnmounted(o observation) step {
 	switch {
 	case o.settled():
@@ -352,13 +353,13 @@ func decideUnstaging(o observation) step {
 		}
 	}
 	if o.pavInUse && o.unstagingPod != workflow.Running {
-		// "/pav as the staging pod left it": not before kubelet has taken it from that pod.
+		// "/pav as the staging pod left it": not before kubelet has unmounted it from that pod.
 		return stepWait
 	}
 	return decideUnstagingPod(o)
 }
 
-// unlessAdmitted returns the state of the validation pod as long as it matters.
+// unlessAdmitted returns the state of the validation pod, or Absent once the volume is valid.
 func unlessAdmitted(o observation) workflow.State {
 	if o.validated {
 		return workflow.Absent
@@ -372,7 +373,7 @@ func decideUnstagingPod(o observation) step {
 		return stepClean
 	case workflow.Running:
 		if o.stuck {
-			// The definition may have been fixed since: the next attempt goes by the present one.
+			// The definition may have been fixed since: the next attempt uses the current one.
 			return stepGiveUp
 		}
 		return stepWait
@@ -382,7 +383,7 @@ func decideUnstagingPod(o observation) step {
 	}
 	switch {
 	case !o.unstagingIntended && !o.stagingIntended:
-		return stepClean // No pod has run that made anything.
+		return stepClean // No pod has run that could have left anything.
 	case o.backoff > 0:
 		return stepWait
 	case o.unstagingPod == workflow.Failed:

@@ -32,7 +32,7 @@ func TestDecideStage(t *testing.T) {
 		"no staging pod is created on a full node":              {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, full: true}, want: stepWait},
 		"nor a validation pod":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, full: true}, want: stepWait},
 		"nor one that was recorded, and is not there":           {o: with(staging, func(o *observation) { o.full = true }), want: stepWait},
-		"nor one that stages the volume anew":                   {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
+		"nor one that stages the volume again":                  {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
 		"a pod that the full node has is no matter":             {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.full = workflow.Running, true, true }), want: stepAttach},
 		"a running staging pod is waited for":                   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepWait},
 		"a staging pod that is ready has its volume mounted":    {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
@@ -57,11 +57,11 @@ func TestDecideStage(t *testing.T) {
 		"a mounted volume of a pod that has failed may be a directory of the node's disk": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached = workflow.Failed, true
 		}), want: stepDetach},
-		"so may that of one that is being stopped":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
-		"a pod that was given /pav, and is gone, was forced away":     {o: with(staging, func(o *observation) { o.given = true }), want: stepFail},
-		"and that of one that was forced away":                        {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"a staged volume whose pod has completed and gone is done":    {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
-		"a staged volume that is not mounted any more is staged anew": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
+		"so may that of one that is being stopped":                     {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"a pod that was given /pav, and is gone, was forced away":      {o: with(staging, func(o *observation) { o.given = true }), want: stepFail},
+		"and that of one that was forced away":                         {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"a staged volume whose pod has completed and gone is done":     {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
+		"a staged volume that is not mounted any more is staged again": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
 		"but not while clients have it": {o: with(staging, func(o *observation) {
 			o.phase, o.published, o.stagingPod = pavv1.StageStaged, true, workflow.Running
 		}), want: stepBlockOnClients},
@@ -210,7 +210,7 @@ func TestDecideStage_Restaging(t *testing.T) {
 	}
 }
 
-// The PavStage may be taken away while the volume is staged anew, as where the node is given up.
+// The PavStage may be taken away while the volume is staged again, as where the node is given up.
 func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 	restaging := observation{
 		exists: true, hasFinalizer: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,
@@ -255,20 +255,20 @@ func TestDecideUnstage(t *testing.T) {
 		"a volume that a running pod has is not taken": {o: with(func(o *observation) {
 			o.phase, o.published, o.attached, o.inUse = pavv1.StageStaged, true, true, true
 		}), want: stepInUse},
-		"nor where its unstaging began":                         {o: with(func(o *observation) { o.published, o.attached, o.inUse = true, true, true }), want: stepInUse},
-		"nor where it is being staged anew":                     {o: with(func(o *observation) { o.restaging, o.published, o.inUse = true, true, true }), want: stepInUse},
-		"nor where its PavStage was deleted":                    {o: observation{leftover: true, published: true, inUse: true}, want: stepInUse},
-		"a mount without a record is taken away":                {o: observation{leftover: true, attached: true}, want: stepSweep},
-		"but not under a pod of the stage that was":             {o: observation{leftover: true, pavInUse: true}, want: stepWait},
-		"and clients are rid of it first":                       {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},
-		"as are their stages":                                   {o: observation{leftover: true, clients: true}, want: stepUnstageClients},
-		"what the record of a failure has left is swept":        {o: observation{exists: true, phase: pavv1.StageFailed, leftover: true}, want: stepSweep},
-		"a volume that is being staged anew is let go of first": {o: with(func(o *observation) { o.restaging, o.published = true, true }), want: stepRevert},
-		"a stage of another boot is unstaged":                   {o: with(func(o *observation) { o.thisBoot = false }), want: stepRunUnstaging},
-		"clients are rid of the volume before it is unmounted":  {o: with(func(o *observation) { o.published, o.attached, o.stagingPod = true, true, workflow.Running }), want: stepUnpublish},
-		"but after the beginning is on record":                  {o: with(func(o *observation) { o.phase, o.published, o.attached = pavv1.StageStaged, true, true }), want: stepRevert},
-		"stages of clients go before the claim":                 {o: with(func(o *observation) { o.claimOnly, o.clients, o.stagingIntended = true, true, false }), want: stepUnstageClients},
-		"a mismatch is no hindrance":                            {o: with(func(o *observation) { o.phase, o.mismatch = pavv1.StageStaged, true }), want: stepRevert},
+		"nor where its unstaging began":                          {o: with(func(o *observation) { o.published, o.attached, o.inUse = true, true, true }), want: stepInUse},
+		"nor where it is being staged again":                     {o: with(func(o *observation) { o.restaging, o.published, o.inUse = true, true, true }), want: stepInUse},
+		"nor where its PavStage was deleted":                     {o: observation{leftover: true, published: true, inUse: true}, want: stepInUse},
+		"a mount without a record is taken away":                 {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"but not under a pod of the stage that was":              {o: observation{leftover: true, pavInUse: true}, want: stepWait},
+		"and clients are rid of it first":                        {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},
+		"as are their stages":                                    {o: observation{leftover: true, clients: true}, want: stepUnstageClients},
+		"what the record of a failure has left is swept":         {o: observation{exists: true, phase: pavv1.StageFailed, leftover: true}, want: stepSweep},
+		"a volume that is being staged again is let go of first": {o: with(func(o *observation) { o.restaging, o.published = true, true }), want: stepRevert},
+		"a stage of another boot is unstaged":                    {o: with(func(o *observation) { o.thisBoot = false }), want: stepRunUnstaging},
+		"clients are rid of the volume before it is unmounted":   {o: with(func(o *observation) { o.published, o.attached, o.stagingPod = true, true, workflow.Running }), want: stepUnpublish},
+		"but after the beginning is on record":                   {o: with(func(o *observation) { o.phase, o.published, o.attached = pavv1.StageStaged, true, true }), want: stepRevert},
+		"stages of clients go before the claim":                  {o: with(func(o *observation) { o.claimOnly, o.clients, o.stagingIntended = true, true, false }), want: stepUnstageClients},
+		"a mismatch is no hindrance":                             {o: with(func(o *observation) { o.phase, o.mismatch = pavv1.StageStaged, true }), want: stepRevert},
 		"a volume that is being validated is unstaged": {o: with(func(o *observation) {
 			o.phase, o.validated, o.validationPod = pavv1.StageValidating, false, workflow.Running
 		}), want: stepRevert},

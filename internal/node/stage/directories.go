@@ -9,9 +9,11 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// Directories are the node's directories of stages: what pods share as /pav, where volumes are attached for
-// clients, and what the next agent must know. *pavdir.Directories implements it, and says more of each method.
-// All but Volume may be repeated.
+// Directories are the directories of stages on the node: /pav of pods, the volumes that are attached for clients, and
+// the
+// records for the next agent. *pavdir.Directories implements it, and describes each method in detail. All methods may
+// be
+// repeated.
 type Directories interface {
 	Lifetimes
 	Records
@@ -20,100 +22,102 @@ type Directories interface {
 	Traces
 }
 
-// Lifetimes make the directories of stages, and remove them.
+// Lifetimes creates and removes the directories of stages.
 type Lifetimes interface {
-	// Exists reports whether anything of a stage is on the node.
+	// Exists reports whether the node has the directory of a stage, or a part of it.
 	Exists(ctx context.Context, stage string) (bool, error)
 
-	// Prepare makes the stage's directory, the /pav of its pods, if there is none.
+	// Prepare creates the stage's directory, with the /pav of its pods, if it does not exist.
 	Prepare(ctx context.Context, stage string) error
 
-	// Remove takes down whatever is mounted below the stage's directory, and removes it, the records last.
+	// Remove unmounts everything below the stage's directory, and removes the directory, the records last.
 	Remove(ctx context.Context, stage string) error
 
-	// Renew is Remove, but for what is on record of the stage and its targets.
+	// Renew is Remove, but keeps the records of the stage and its targets.
 	Renew(ctx context.Context, stage string) error
 
-	// Reset is Renew, and then Prepare: the stage's directory is as if it were new.
+	// Reset is Renew, then Prepare: the stage's directory is as new.
 	Reset(ctx context.Context, stage string) error
 }
 
-// Records say, without an API server, which stages a node has.
+// Records has the stages of the node, without an API server.
 type Records interface {
-	// Stages returns the names of all stages that anything of is on the node, sorted.
+	// Stages returns the names of all stages for which Exists reports true, sorted.
 	Stages(ctx context.Context) ([]string, error)
 
-	// Record puts a stage on record for good, in place of what was on record of it.
+	// Record writes the record of a stage to disk, and replaces an earlier one.
 	Record(ctx context.Context, stage string, s pavdir.Stage) error
 
-	// Given reports whether a pod was given the /pav of a stage since that was last reset, renewed or removed.
+	// Given reports whether the /pav of a stage was mounted for a pod since it was last reset, renewed or removed.
 	Given(ctx context.Context, stage string) (bool, error)
 
-	// Recorded returns what is on record of a stage, or nil. The error is pavdir.ErrTorn where that cannot be read.
+	// Recorded returns the record of a stage, or nil. The error is pavdir.ErrTorn if it cannot be read.
 	Recorded(ctx context.Context, stage string) (*pavdir.Stage, error)
 }
 
-// Clients say which pods have volumes, without an API server.
+// Clients has the pods that have volumes, without an API server.
 type Clients interface {
-	// RecordPublication puts a target on record. It must be called before anything is mounted there, and after
-	// Record. It is lost when the machine stops, as the mounts are.
+	// RecordPublication records a target. It must be called after Record, and before anything is mounted at the
+	// target. The record is lost when the machine stops, as the mounts are.
 	RecordPublication(ctx context.Context, stage string, p pavdir.Publication) error
 
-	// ForgetPublication takes a target off the record. It must be called after nothing is mounted there any more.
+	// ForgetPublication removes the record of a target. It must be called when nothing is mounted there any more.
 	ForgetPublication(ctx context.Context, stage, target string) error
 
-	// Publications returns the targets on record, sorted, those of earlier boots among them.
+	// Publications returns the recorded targets, sorted, including those of earlier boots.
 	Publications(ctx context.Context, stage string) ([]pavdir.Publication, error)
 
-	// KubeletHas returns the UIDs of the pods that, by kubelet's own directories, still have the persistent volume
-	// of that name, sorted.
+	// KubeletHas returns the UIDs of the pods that have the PersistentVolume of that name according to kubelet's
+	// directories, sorted.
 	KubeletHas(ctx context.Context, volumeName string) ([]string, error)
 }
 
-// Attachments are the volumes that staging pods have left, where clients' binds come from.
+// Attachments has the volumes of staging pods from which client pods get theirs.
 type Attachments interface {
-	// Volume is where a stage's volume is attached for clients. It only names the path.
+	// Volume returns the path at which a stage's volume is attached for clients.
 	Volume(stage string) string
 
-	// Attach makes /pav/volume of the stage available at Volume(stage). Where something is attached already,
-	// nothing is done. What cannot be attached is pavdir.ErrNoVolume. While an earlier call, given up or not,
-	// waits for the volume to answer, the error is mount.ErrHangs.
+	// Attach makes /pav/volume of the stage available at Volume(stage). It does nothing if something is already
+	// attached. The error is pavdir.ErrNoVolume if there is no volume that could be attached, and mount.ErrHangs
+	// while an earlier call, even one that was given up, waits for the volume to answer.
 	Attach(ctx context.Context, stage string, a pavdir.Attachment) error
 
 	// Attached reports whether a volume is attached for clients of the stage.
 	Attached(ctx context.Context, stage string) (bool, error)
 
-	// Detach takes the volume away from clients of the stage.
+	// Detach unmounts the volume at Volume(stage).
 	Detach(ctx context.Context, stage string) error
 
 	Origins
 }
 
-// Origins tell where what is attached for clients comes from. They touch nothing that is mounted.
+// Origins reports where the attached volume comes from. It does no I/O on the volume.
 type Origins interface {
-	// IsPlain reports whether what is attached is a directory of /pav itself, on the node's disk.
+	// IsPlain reports whether the attached volume is a directory of /pav itself, on the node's disk.
 	IsPlain(ctx context.Context, stage string) (bool, error)
 
-	// Exchanged reports whether what is attached is not what is mounted at /pav/volume any more. A plain
-	// directory of /pav is never exchanged.
+	// Exchanged reports whether another volume is mounted at /pav/volume than the attached one. It is false for a
+	// directory of /pav itself.
 	Exchanged(ctx context.Context, stage string) (bool, error)
 }
 
-// Traces are what the pods of a stage leave, and what is left of them.
+// Traces has the files that the pods of a stage leave, and the mounts and containers that are left of them.
 type Traces interface {
-	// Ready reports whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
+	// Ready reports whether the stage's pod has created /pav/ready. If it has not, its creation wakes the calls that
+	// wait.
 	Ready(ctx context.Context, stage string) (bool, error)
 
-	// PodError returns what the pod that began at the time wrote to /pav/error, or nothing. It must be called
-	// after the pod's end.
+	// PodError returns the text that the pod which started at the time wrote to /pav/error, or "". It must be called
+	// after the pod has ended.
 	PodError(ctx context.Context, stage string, began time.Time) string
 
-	// Users returns where pods, also those that the API server has forgotten, still have the stage's /pav, sorted.
+	// Users returns the paths at which pods, even those that the API server does not have any more, still have the
+	// stage's /pav, sorted.
 	Users(ctx context.Context, stage string) ([]string, error)
 
-	// InUse reports whether any pod, also one that the API server has forgotten, still has the stage's /pav.
+	// InUse reports whether a pod, even one that the API server does not have any more, still has the stage's /pav.
 	InUse(ctx context.Context, stage string) (bool, error)
 
-	// Runs reports whether a container of the pod runs on the node, whatever the API server and kubelet say of it.
+	// Runs reports whether a container of the pod runs on the node, regardless of the API server and kubelet.
 	Runs(ctx context.Context, uid types.UID) (bool, error)
 }

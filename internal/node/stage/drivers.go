@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// RecordedDrivers returns the drivers of the stages that are on the node's record, sorted.
+// RecordedDrivers returns the drivers of the stages that are recorded on the node, sorted.
 func (s *Stager) RecordedDrivers(ctx context.Context) ([]string, error) {
 	names, err := s.dirs.Stages(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Stager) RecordedDrivers(ctx context.Context) ([]string, error) {
 	for _, name := range names {
 		record, err := s.dirs.Recorded(ctx, name)
 		if errors.Is(err, pavdir.ErrTorn) {
-			continue // Its PavStage tells, when the API server can be asked.
+			continue // Its PavStage has the driver, when the API server can be reached.
 		}
 		if err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func (s *Stager) RecordedDrivers(ctx context.Context) ([]string, error) {
 	return slices.Compact(drivers), nil
 }
 
-// HasStages reports whether the node has a stage of a provisioner, by its own record or by the API server.
+// HasStages reports whether the node has a stage of a provisioner, by its own records or by the API server.
 func (s *Stager) HasStages(ctx context.Context, provisioner string) (bool, error) {
 	drivers, err := s.RecordedDrivers(ctx)
 	if err != nil || slices.Contains(drivers, provisioner) {
@@ -58,7 +58,7 @@ func (s *Stager) ReportNoProvisioner(ctx context.Context, provisioner string) er
 	return err
 }
 
-// stagesOf returns the PavStages of a provisioner on the node that hold something.
+// stagesOf returns the PavStages of a provisioner on the node that are more than the record of a failure.
 func (s *Stager) stagesOf(ctx context.Context, provisioner string) ([]pavv1.PavStage, error) {
 	list := &pavv1.PavStageList{}
 	if err := s.client.List(ctx, list, client.MatchingLabels{

@@ -15,8 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// volumeNameIn returns the name of the persistent volume for which kubelet made a target, or nothing where
-// the path is of another form: <pods>/<uid>/volumes/kubernetes.io~csi/<name>/mount for file systems, and
+// volumeNameIn returns the name of the PersistentVolume for which kubelet created a target, or "" if the path has
+// another form: <pods>/<uid>/volumes/kubernetes.io~csi/<name>/mount for file systems, and
 // <plugins>/kubernetes.io/csi/volumeDevices/publish/<name>/<pod uid> for devices.
 func volumeNameIn(target string) string {
 	holder := filepath.Dir(target)
@@ -30,14 +30,14 @@ func volumeNameIn(target string) string {
 	return ""
 }
 
-// rejectDuplicatePVs refuses a volume that several persistent volumes stand for: what one of them promises, as
-// that one node or one pod has it, another breaks. All their claims hear of it.
+// rejectDuplicatePVs rejects a volume for which several PersistentVolumes exist: they could not keep the promise of
+// access modes such as ReadWriteOncePod. It reports that on all their claims.
 func (s *Stager) rejectDuplicatePVs(ctx context.Context, v Volume, names []string) error {
 	names = slices.Sorted(slices.Values(names))
-	refusal := fmt.Errorf("persistent volumes %q have the same driver %q and handle; a volume can have but one: delete the others", names, v.Driver)
+	refusal := fmt.Errorf("PersistentVolumes %q have the same driver %q and handle; a volume can have only one: delete the others", names, v.Driver)
 	for _, name := range names {
 		volume := &corev1.PersistentVolume{}
-		// This is for telling only, and must not keep anyone from the refusal.
+		// This is only for the report, and must not prevent the rejection.
 		if _, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume); err == nil {
 			s.reportToClaimOf(volume, refusal)
 		}
@@ -45,20 +45,20 @@ func (s *Stager) rejectDuplicatePVs(ctx context.Context, v Volume, names []strin
 	return fmt.Errorf("%w: %w", ErrRefused, refusal)
 }
 
-// errOutlived means that a volume is staged for a persistent volume that has gone, and another one stands for it.
-var errOutlived = errors.New("it is staged for a persistent volume that is gone")
+// errOutlived means that a volume is staged for a PersistentVolume that is gone, and another one has the same handle.
+var errOutlived = errors.New("it is staged for a PersistentVolume that is gone")
 
-// rejectDuplicatePV refuses a volume that is staged for one persistent volume, and asked for by another; with
-// errOutlived where the first has gone.
+// rejectDuplicatePV rejects a volume that is staged for one PersistentVolume, and requested for another; with
+// errOutlived if the first is gone.
 func (s *Stager) rejectDuplicatePV(ctx context.Context, v Volume, staged, asked string) error {
 	there, err := s.volumeNow(ctx, v, staged)
 	if err == nil && there == nil {
-		return fmt.Errorf("%w: %w: %q, and asked for by %q", ErrBusy, errOutlived, staged, asked)
+		return fmt.Errorf("%w: %w: %q, and requested for %q", ErrBusy, errOutlived, staged, asked)
 	}
 	return s.rejectDuplicatePVs(ctx, v, []string{staged, asked})
 }
 
-// volumeNow returns a persistent volume if there is one of that name, and it has the driver and handle.
+// volumeNow returns the PersistentVolume of that name if it exists and has the driver and handle.
 func (s *Stager) volumeNow(ctx context.Context, v Volume, name string) (*corev1.PersistentVolume, error) {
 	volume := &corev1.PersistentVolume{}
 	_, err := s.read(ctx, "PersistentVolume", client.ObjectKey{Name: name}, volume)
@@ -68,9 +68,9 @@ func (s *Stager) volumeNow(ctx context.Context, v Volume, name string) (*corev1.
 	return volume, err
 }
 
-// observeVolume gathers whether another persistent volume stands for a volume that was staged before kubelet
-// asked for it: the stage has what the former one promised, as that it is for reading only. One of the same
-// name is as good as the former for the clients that have it.
+// observeVolume gathers whether a volume that is already staged now has another PersistentVolume: the stage has the
+// parameters of the former one, such as read-only. A new PersistentVolume with the same name counts as the former
+// one.
 func (t *task) observeVolume(ctx context.Context, o *observation) error {
 	asked := t.asked
 	t.asked = false
@@ -95,8 +95,8 @@ func (t *task) observeVolume(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// successor returns the name of the persistent volume that stands for the volume instead of the stage's; nothing
-// where that is still there, or none does.
+// successor returns the name of the PersistentVolume that has replaced the stage's; "" if that still exists, or none
+// has replaced it.
 func (t *task) successor(ctx context.Context) (string, error) {
 	names, err := t.catalogue.VolumeNames(ctx, t.Driver, t.Handle)
 	if err != nil || len(names) != 1 {
@@ -123,13 +123,13 @@ func (t *task) successor(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// pvReplaced ends the call where clients have a volume of a persistent volume that has gone.
+// pvReplaced ends the call because clients have the volume of a PersistentVolume that is gone.
 func (t *task) pvReplaced(context.Context) error {
-	return fmt.Errorf("%w: %w: %q, of which pods of this node still have it; delete them first", ErrBusy, errOutlived, t.stage.Spec.VolumeName)
+	return fmt.Errorf("%w: %w: %q, and pods of this node still have it; delete them first", ErrBusy, errOutlived, t.stage.Spec.VolumeName)
 }
 
-// reportToClaimOf tells the user of the claim that the volume is bound to, if it is, why it is not staged, unless that
-// was told a short time ago: kubelet repeats its call.
+// reportToClaimOf reports on the claim that the volume is bound to, if any, why it is not staged. As kubelet repeats
+// its call, the event is limited by observability.Repeats.
 func (s *Stager) reportToClaimOf(volume *corev1.PersistentVolume, reason error) {
 	ref := volume.Spec.ClaimRef
 	if ref == nil {

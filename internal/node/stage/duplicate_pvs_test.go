@@ -96,7 +96,7 @@ func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
 }
 
 // Kubelet, to which both persistent volumes are one volume, asks only for the target of the new one.
-func TestPublish_OfASuccessor_StagesItAnew(t *testing.T) {
+func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	shared, _ := n.stager.names(v)

@@ -14,14 +14,14 @@ type Mounter interface {
 	// Mounted reports whether something is mounted at path.
 	Mounted(ctx context.Context, path string) (bool, error)
 
-	// Bind makes a volume available to a client pod. While an earlier call for the target, given up or
-	// not, waits for the volume to answer, the error is mount.ErrHangs.
+	// Bind makes a volume available to a client pod. The error is mount.ErrHangs while an earlier call for the
+	// target, even one that was given up, waits for the volume to answer.
 	Bind(ctx context.Context, b Binding) error
 
-	// Unmount takes away whatever is mounted at path. It does nothing where nothing is.
+	// Unmount unmounts everything at path. It does nothing if nothing is mounted.
 	Unmount(ctx context.Context, path string) error
 
-	// Remove removes a target: an empty directory or file. It does nothing where there is none.
+	// Remove removes a target: an empty directory or file. It does nothing if it does not exist.
 	Remove(ctx context.Context, path string) error
 }
 
@@ -30,20 +30,20 @@ type Binding struct {
 	// Source is where the volume is mounted.
 	Source string
 
-	// Target is made if it is missing: a directory or a file, as Mode says. Its parent exists.
+	// Target is created if it does not exist: a directory or a file, depending on Mode. Its parent exists.
 	Target string
 	Mode   corev1.PersistentVolumeMode
 
-	// Options are what is forbidden at the target.
+	// Options are the restrictions at the target.
 	Options mount.BindOptions
 
-	// Cover stacks the bind on whatever else is mounted at the target; without it, that is an error.
+	// Cover mounts over anything else that is mounted at the target; without it, that is an error.
 	Cover bool
 }
 
-// Host does mounts in the node's mount namespace. It implements Mounter.
+// Host mounts in the node's mount namespace. It implements Mounter.
 type Host struct {
-	// Namespace is the node's.
+	// Namespace is the mount namespace of the node.
 	Namespace *mount.Namespace
 }
 
@@ -66,7 +66,7 @@ func (h Host) Bind(ctx context.Context, b Binding) error {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
-			return err // Nobody waits any more, so nothing may be mounted.
+			return err // The caller does not wait any more, so nothing may be mounted.
 		}
 		return bind(b.Source, b.Target, b.Options)
 	})
@@ -84,14 +84,14 @@ func (h Host) Remove(ctx context.Context, path string) error {
 
 // Probe implements health.Prober.
 func (h Host) Probe(ctx context.Context, path string) (mount.Usage, error) {
-	// The caller must know when the kernel has let go of the path, and not when ctx ends.
+	// The caller must know when the kernel has released the path, not when ctx ends.
 	return mount.In(context.WithoutCancel(ctx), h.Namespace, func() (mount.Usage, error) {
 		if err := mount.Probe(path); err != nil {
 			return mount.Usage{}, err
 		}
 		usage, err := mount.UsageOf(path)
 		if err != nil {
-			return mount.Usage{}, nil //nolint:nilerr // It answers, but does not tell how full it is.
+			return mount.Usage{}, nil //nolint:nilerr // It answers, but does not report its usage.
 		}
 		return usage, nil
 	})

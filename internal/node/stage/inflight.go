@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// inflight keeps calls apart that must not run at once: staging and unstaging of a volume exclude
-// each other and everything else on it, publishing and unpublishing exclude only what has their
-// target. Nobody waits: who comes second answers ErrBusy, and kubelet calls again.
+// inflight locks volumes and targets against concurrent calls: staging and unstaging exclude all other calls for the
+// volume, publishing and unpublishing exclude only calls for the same target. No call waits for a lock: it returns
+// ErrBusy, and kubelet calls again.
 type inflight struct {
 	mu        sync.Mutex
 	exclusive map[string]bool
-	shared    map[string][]string // targets by volume, in the order in which they were claimed
+	shared    map[string][]string // targets by volume, in the order in which they were locked
 
-	// yielders are what the agent does by itself, by volume: kubelet's calls come first.
+	// yielders is the work that the agent does without a call, by volume: calls of kubelet take precedence.
 	yielders map[string]map[*preemptible]struct{}
 }
 
@@ -23,7 +23,7 @@ func newInflight() *inflight {
 	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, yielders: map[string]map[*preemptible]struct{}{}}
 }
 
-// lockVolume claims a volume for one call. The returned function gives it back.
+// lockVolume locks a volume for one call. The returned function unlocks it.
 func (f *inflight) lockVolume(volume string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *inflight) lockVolume(volume string) (func(), error) {
 	}, nil
 }
 
-// lockTarget claims a target of a volume for one call. The returned function gives it back.
+// lockTarget locks a target of a volume for one call. The returned function unlocks it.
 func (f *inflight) lockTarget(volume, target string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *inflight) lockTarget(volume, target string) (func(), error) {
 	}, nil
 }
 
-// lockStages claims names of stages for one call, all of them or none. The returned function gives them back.
+// lockStages locks names of stages for one call, all of them or none. The returned function unlocks them.
 func (f *inflight) lockStages(names ...string) (func(), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,22 +77,22 @@ func (f *inflight) lockStages(names ...string) (func(), error) {
 	}, nil
 }
 
-// first reports whether no call works on another target of the volume that was there before the target's, so
-// that of several calls for a volume that may have one target only, one goes on.
+// first reports whether no other target of the volume was locked before this one. So one of several calls proceeds
+// for a volume that may have only one target.
 func (f *inflight) first(volume, target string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.shared[volume]) > 0 && f.shared[volume][0] == target
 }
 
-// preemptible is something that gives way.
+// preemptible is work that a call of kubelet can interrupt.
 type preemptible struct {
 	cancel context.CancelFunc
 	over   chan struct{}
 }
 
-// preemptible returns a context that ends when a call about the volume must not wait for what the agent does
-// by itself. The returned function is to be called when that is over, and has given back what it claimed.
+// preemptible returns a context for work that the agent does without a call. The context ends when a call for the
+// volume arrives. The returned function must be called when the work has ended, and has released its locks.
 func (f *inflight) preemptible(ctx context.Context, volume string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	mine := &preemptible{cancel: cancel, over: make(chan struct{})}
@@ -114,7 +114,7 @@ func (f *inflight) preemptible(ctx context.Context, volume string) (context.Cont
 	}
 }
 
-// interrupt ends what the agent does by itself about the volume, and waits a moment until that is over.
+// interrupt ends the agent's own work on the volume, and waits a moment until it has ended.
 func (f *inflight) interrupt(ctx context.Context, volume string) {
 	ctx, cancel := context.WithTimeout(ctx, preemptTimeout)
 	defer cancel()
@@ -135,5 +135,5 @@ func (f *inflight) interrupt(ctx context.Context, volume string) {
 	}
 }
 
-// preemptTimeout is how long kubelet's call waits for what gives way to it; after that it answers ErrBusy.
+// preemptTimeout is how long a call of kubelet waits for the agent's own work to end; after that it returns ErrBusy.
 const preemptTimeout = 5 * time.Second

@@ -9,9 +9,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// measure counts what a write of the ledger has recorded: outcomes of pods, and failures. The write took
-// place once, and so does this. Only the end of an unstaging pod after which all of the PavStage goes is
-// counted elsewhere, where it goes.
+// measure counts the outcomes of pods and the failures that a write of the status has recorded. The write happens
+// once, so each is counted once. The end of the last unstaging pod is counted where the PavStage is deleted.
 func (t *task) measure(before *pavv1.PavStageStatus) {
 	after := &t.stage.Status
 	switch {
@@ -50,7 +49,7 @@ func (t *task) countFailure(failure *pavv1.WorkflowFailure) {
 	t.workflows.Failed(p, failure)
 }
 
-// countSuccess counts a pod that ended well, if it did.
+// countSuccess counts a pod if it succeeded.
 func (t *task) countSuccess(kind string, ref *pavv1.PodReference, pod *corev1.Pod) {
 	if ref != nil && workflow.Observe(pod) == workflow.Succeeded {
 		t.workflows.Succeeded(t.counted(kind, ref, pod))

@@ -2,8 +2,8 @@ package stage
 
 import "sync"
 
-// Notifier wakes the calls that wait for something about a stage: a pod's change, /pav/ready, the end of
-// a mount. A wake-up says only that it is worth looking again.
+// Notifier wakes the calls that wait for an event of a stage: a change of a pod, /pav/ready, the end of a mount. A
+// call that is woken observes the stage again.
 type Notifier struct {
 	mu      sync.Mutex
 	waiters map[string]map[chan struct{}]struct{}
@@ -14,14 +14,14 @@ func NewNotifier() *Notifier {
 	return &Notifier{waiters: map[string]map[chan struct{}]struct{}{}}
 }
 
-// Wake wakes whoever waits for the stage. It never blocks.
+// Wake wakes the calls that wait for the stage. It never blocks.
 func (h *Notifier) Wake(stage string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wake(h.waiters[stage])
 }
 
-// WakeAll wakes everybody, where it cannot be told which stage has changed. It never blocks.
+// WakeAll wakes all calls, if it is not known which stage has changed. It never blocks.
 func (h *Notifier) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,13 +34,13 @@ func wake(waiters map[chan struct{}]struct{}) {
 	for waiter := range waiters {
 		select {
 		case waiter <- struct{}{}:
-		default: // It is about to look already.
+		default: // It is about to observe the stage already.
 		}
 	}
 }
 
-// subscribe returns a channel that has an element when one of the stages was woken since the last
-// receive. The returned function ends that.
+// subscribe returns a channel that has an element if one of the stages was woken since the last receive. The returned
+// function ends the subscription.
 func (h *Notifier) subscribe(stages ...string) (<-chan struct{}, func()) {
 	waiter := make(chan struct{}, 1)
 	h.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observe gathers what the next step depends on, from the API server and the node itself.
+// observe gathers everything that the next step depends on, from the API server and the node itself.
 func (t *task) observe(ctx context.Context) (observation, error) {
 	t.full = ""
 	if err := t.find(ctx); err != nil {
@@ -45,7 +45,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 	return o, t.observeProgress(ctx, &o)
 }
 
-// observeLedger gathers what the PavStage says.
+// observeLedger gathers the state of the PavStage.
 func (t *task) observeLedger(o *observation) {
 	status := &t.stage.Status
 	o.exists = true
@@ -55,7 +55,7 @@ func (t *task) observeLedger(o *observation) {
 	o.restaging = status.Restaging
 	o.covering = status.Restaging && status.Phase == pavv1.StageStaging && isCovering(status)
 	o.validated = status.Validated || status.StagingPod != nil || !needsValidation(t.stage)
-	// A stage that only claims the volume has no mounts.
+	// A stage that only reserves the volume for the node has no mounts.
 	o.thisBoot = status.BootID == "" || t.IsThisBoot(status) || o.claimOnly && o.validated
 	o.mismatch = !t.matches() && status.Phase != pavv1.StageUnstaging
 	o.validationIntended = status.ValidationPod != nil
@@ -63,23 +63,23 @@ func (t *task) observeLedger(o *observation) {
 	o.unstagingIntended = status.UnstagingPod != nil
 }
 
-// IsThisBoot reports whether what the status tells of was done since the node's last start.
+// IsThisBoot reports whether the status was written since the node last started.
 func (s *Stager) IsThisBoot(status *pavv1.PavStageStatus) bool {
 	return s.boot.Same(pavdir.Boot{BootID: status.BootID, NodeStart: status.NodeStart})
 }
 
-// noteBoot records that what the status tells of is done in the present start of the node.
+// noteBoot records the current boot of the node in the status.
 func (s *Stager) noteBoot(status *pavv1.PavStageStatus) {
 	status.BootID, status.NodeStart = s.boot.BootID, s.boot.NodeStart
 }
 
-// matches reports whether the stage is what is asked for.
+// matches reports whether the stage has the parameters of the call.
 func (t *task) matches() bool {
 	spec := &t.stage.Spec
 	return (t.mode == "" || spec.VolumeMode == t.mode) && (!t.ofClient() || t.ending || spec.ReadOnly || !t.readOnly)
 }
 
-// observeNode gathers what is mounted on the node.
+// observeNode gathers the mounts on the node.
 func (t *task) observeNode(ctx context.Context, o *observation) error {
 	names := t.namesOf(t.Subject)
 	var err error
@@ -107,9 +107,8 @@ func (t *task) observeNode(ctx context.Context, o *observation) error {
 	return t.observeClients(ctx, o)
 }
 
-// observeMounts judges by mounts what the records say of a volume that clients had: where it is mounted for
-// none of them any more, and none of them runs, the node was started again, or all of it was stopped, though
-// its boot is the same.
+// observeMounts compares the recorded targets of a volume with the mounts. If it is mounted at none of them, and none
+// of the clients runs, the node was restarted, or all its processes were stopped, although the boot ID is the same.
 func (t *task) observeMounts(ctx context.Context, o *observation) error {
 	if !o.thisBoot || o.attached || !o.published || o.phase != pavv1.StageStaged && !o.covering {
 		return nil
@@ -119,8 +118,8 @@ func (t *task) observeMounts(ctx context.Context, o *observation) error {
 	return err
 }
 
-// anyHeld reports whether a client may still write to the volume: it is mounted at its target, or the client
-// runs, whose containers keep what was unmounted on the node. A client that is not known may run.
+// anyHeld reports whether a client may still write to the volume: it is mounted at the client's target, or the client
+// runs, since containers keep a mount that was unmounted on the node. A client that is not recorded may run.
 func (s *Stager) anyHeld(ctx context.Context, publications []publication) (bool, error) {
 	if mounted, err := s.anyMounted(ctx, publications); err != nil || mounted {
 		return mounted, err
@@ -137,8 +136,8 @@ func (s *Stager) anyHeld(ctx context.Context, publications []publication) (bool,
 	return false, nil
 }
 
-// observeLeftover gathers whether the node has a directory for one of the names, as where a PavStage was forced
-// away; nothing of the record of a failure is to have one either.
+// observeLeftover gathers whether the node has a directory for one of the names although there is no stage: the
+// PavStage was removed by force, or is only the record of a failure.
 func (t *task) observeLeftover(ctx context.Context, o *observation) error {
 	for _, name := range t.namesOf(t.Subject) {
 		exists, err := t.dirs.Exists(ctx, name)
@@ -155,7 +154,7 @@ func (t *task) observeLeftover(ctx context.Context, o *observation) error {
 	return err
 }
 
-// observeProgress gathers what only some phases depend on.
+// observeProgress gathers the state that only some phases depend on.
 func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	var err error
 	switch {
@@ -175,26 +174,26 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 	return err
 }
 
-// IsTerminating reports whether a PavStage is being deleted and holds nothing any more: only somebody else's
-// finalizer keeps it.
+// IsTerminating reports whether a PavStage is being deleted and protects nothing any more: only a finalizer of
+// another controller keeps it.
 func IsTerminating(stage *pavv1.PavStage) bool {
 	return stage.DeletionTimestamp != nil && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// IsRecord reports whether a PavStage is but the record of a failed attempt, which holds nothing.
+// IsRecord reports whether a PavStage is only the record of a failed attempt, which protects nothing.
 func IsRecord(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase == pavv1.StageFailed && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// findAll reads the subject's PavStage on this node. One of another node does not count: that the
-// other node holds the volume shows when this node tries to create its own.
+// findAll reads the subject's PavStage on this node. That another node has the volume shows when this node tries to
+// create its own PavStage.
 func (t *task) find(ctx context.Context) error {
 	var err error
 	t.stage, err = t.stageOf(ctx, t.Subject)
 	return err
 }
 
-// stageOf returns the subject's PavStage on this node, or nil where there is none.
+// stageOf returns the subject's PavStage on this node, or nil if there is none.
 func (s *Stager) stageOf(ctx context.Context, of Subject) (*pavv1.PavStage, error) {
 	for _, name := range s.namesOf(of) {
 		stage := &pavv1.PavStage{}
@@ -212,7 +211,7 @@ func (s *Stager) stageOf(ctx context.Context, of Subject) (*pavv1.PavStage, erro
 	return nil, nil
 }
 
-// attachedAs returns which of the names the volume is attached under, or nothing.
+// attachedAs returns the name under which the volume is attached, or "".
 func (s *Stager) attachedAs(ctx context.Context, names ...string) (string, error) {
 	for _, name := range names {
 		attached, err := s.dirs.Attached(ctx, name)
@@ -245,19 +244,19 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 		o.outcomeHeld = slices.Contains(t.stagingPod.Finalizers, pavv1.PodFinalizer)
 	}
 	if o.unstagingPod == workflow.Failed && t.unstagingPod.DeletionTimestamp != nil && !slices.Contains(t.unstagingPod.Finalizers, pavv1.PodFinalizer) {
-		o.unstagingPod = workflow.Stopping // Its failure is recorded, and it makes room for the next one.
+		o.unstagingPod = workflow.Stopping // Its failure is recorded, and it is being deleted for the next one.
 	}
 	return nil
 }
 
-// unstagingWanted reports whether the provisioner, as it is now, has an unstaging pod.
+// unstagingWanted reports whether the current definition has an unstaging pod.
 func (t *task) unstagingWanted(ctx context.Context) (bool, error) {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.stage.Spec.Provisioner)
 	if err != nil {
 		return false, err
 	}
 	if provisioner == nil {
-		// Its finalizer holds it while stages exist, so somebody has forced it away.
+		// Its finalizer protects it while stages exist, so it was removed by force.
 		return false, fmt.Errorf("unstaging volume %q: PavProvisioner %q does not exist any more; create it again, so that its volumes can be unstaged",
 			t.stage.Spec.VolumeName, t.stage.Spec.Provisioner)
 	}

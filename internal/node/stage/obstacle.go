@@ -15,37 +15,36 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// reportDelay is how long something may keep a pod from starting before it is told. Kubelets and schedulers
-// fix much within seconds.
+// reportDelay is how long a pod may fail to start before the cause is reported. Many causes pass within seconds.
 const reportDelay = 4 * time.Second
 
-// longestObstacle is how long an unstaging pod may be kept from starting before the next attempt takes its place.
+// longestObstacle is how long an unstaging pod may fail to start before the next attempt replaces it.
 const longestObstacle = 5 * time.Minute
 
-// maxCauses is how many causes are told of one pod. Some have a time or a count in their words.
+// maxCauses limits the causes that are reported of one pod. The text of some has a time or a count.
 const maxCauses = 8
 
-// attempts remembers what is not worth a place in the ledger, by the name of the stage: an agent that
-// begins anew tells once more, and tries once more.
+// attemptTracker remembers, for each stage, what need not survive a restart of the agent: after a restart, causes are
+// reported once more, and the delays between attempts start again.
 type attemptTracker struct {
 	mu sync.Mutex
 	of map[string]*attemptProblems
 }
 
-// problem is what a stage has met.
+// attemptProblems are the problems of the attempts of a stage.
 type attemptProblems struct {
-	pod   string          // the pod that is kept from starting
-	since time.Time       // since when it is known
-	told  map[string]bool // the causes that were told
+	pod   string          // the pod that cannot start
+	since time.Time       // when that was first seen
+	told  map[string]bool // the causes that were reported
 
-	holder types.UID // the PavStage of another node that has the volume, and was reported
+	holder types.UID // the PavStage of another node that has the volume, once it is reported
 
-	failures int // attempts to stage the volume anew that have failed in a row
+	failures int // attempts to restage the volume that have failed in a row
 }
 
 func newAttemptTracker() *attemptTracker { return &attemptTracker{of: map[string]*attemptProblems{}} }
 
-// change changes what is remembered of a stage.
+// change changes the problems of a stage.
 func (t *attemptTracker) change(stage string, f func(*attemptProblems)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,21 +54,21 @@ func (t *attemptTracker) change(stage string, f func(*attemptProblems)) {
 	f(t.of[stage])
 }
 
-// Forget drops what is remembered of a stage.
+// forget removes the problems of a stage.
 func (t *attemptTracker) forget(stage string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, stage)
 }
 
-// isNewHolder reports whether a PavStage of another node that is in the way of one was not reported yet, and notes it.
+// isNewHolder reports whether the PavStage of another node that has the volume was not reported yet, and notes it.
 func (t *attemptTracker) isNewHolder(stage string, holder types.UID) bool {
 	isNew := false
 	t.change(stage, func(known *attemptProblems) { isNew, known.holder = known.holder != holder, holder })
 	return isNew
 }
 
-// failures returns how many attempts to stage the volume anew have failed in a row.
+// failures returns how many attempts to restage the volume have failed in a row.
 func (t *attemptTracker) failures(stage string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +78,8 @@ func (t *attemptTracker) failures(stage string) int {
 	return t.of[stage].failures
 }
 
-// meets notes what keeps a pod from starting, which may be nothing, and returns whether that is to be told
-// now, and if not, when, if at all.
+// meets notes the cause that keeps a pod from starting, or "" if there is none. It returns whether the cause is to be
+// reported now or else in what time; 0 means never.
 func (t *attemptProblems) meets(pod, cause string, now time.Time) (untold bool, in time.Duration) {
 	if cause == "" {
 		t.since = time.Time{}
@@ -99,7 +98,7 @@ func (t *attemptProblems) meets(pod, cause string, now time.Time) (untold bool, 
 	return in <= 0, max(in, 0)
 }
 
-// observeObstacle gathers whether it is to be told what keeps the stage's pod from starting.
+// observeObstacle gathers whether a cause that keeps the stage's pod from starting is to be reported.
 func (t *task) observeObstacle(o *observation) {
 	what, pod := t.work()
 	if pod == nil {
@@ -115,8 +114,8 @@ func (t *task) observeObstacle(o *observation) {
 	})
 }
 
-// reportObstacle tells everybody what keeps the pod from starting, or from being created, and the caller at once, for kubelet shows
-// that on the client pod.
+// reportObstacle reports the cause that keeps the pod from starting, or from being created, in the condition, in
+// events, and in the error of the call, which kubelet shows on the client pod.
 func (t *task) reportObstacle(ctx context.Context) error {
 	what, pod := t.work()
 	cause, kind := t.full, ErrFull

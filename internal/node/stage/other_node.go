@@ -17,8 +17,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// checkOthers reports whether a volume that is to be one node's is staged on another, under the name that it had
-// when any node might have it: the access modes of a persistent volume can be changed.
+// checkOthers reports whether a volume that only one node may have is staged on another node, under the name of
+// volumes that many nodes may have: the access modes of a PersistentVolume can be changed.
 func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool, err error) {
 	if !want.Spec.Exclusive || t.ofClient() {
 		return true, nil
@@ -36,8 +36,8 @@ func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool
 	return true, nil
 }
 
-// awaitNode waits until another node has let go of the volume, so that staging begins as soon as it has. Only
-// the first call that finds the node answers at once, since kubelet then says so on the client pod.
+// awaitNode waits until another node has unstaged the volume, so that staging begins immediately after that. Only the
+// first call that finds the node returns at once, so that kubelet reports it on the client pod.
 func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error {
 	held := fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
 	if t.attempts.isNewHolder(want.Name, other.UID) {
@@ -57,11 +57,11 @@ func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error
 	}
 }
 
-// watchPeriod bounds a watch, so that a connection that has silently died is noticed.
+// watchPeriod limits a watch, so that a lost connection is noticed.
 const watchPeriod = 30 * time.Second
 
-// watchRelease watches a PavStage of another node, and returns true when it holds nothing any more, and false
-// when the watch ends.
+// watchRelease watches a PavStage of another node. It returns true when the volume is not staged there any more, and
+// false when the watch ends.
 func (t *task) watchRelease(ctx context.Context, other *pavv1.PavStage) (bool, error) {
 	now := &pavv1.PavStage{}
 	if err := t.client.Get(ctx, client.ObjectKeyFromObject(other), now); apierrors.IsNotFound(err) {
@@ -96,15 +96,15 @@ func (t *task) watchRelease(ctx context.Context, other *pavv1.PavStage) (bool, e
 	}
 }
 
-// contend answers where the PavStage that is to be created exists: the volume is another node's, or
-// the record of a failed attempt of another node, which holds nothing, is in the way.
+// contend handles a PavStage that exists although this node has to create it: another node has the volume, or the
+// record of a failed attempt of another node, which protects nothing, is in the way.
 func (t *task) contend(ctx context.Context, want *pavv1.PavStage) error {
 	found := &pavv1.PavStage{}
 	if err := t.client.Get(ctx, client.ObjectKey{Name: want.Name}, found); err != nil {
 		return fmt.Errorf("getting PavStage %q: %w", want.Name, err)
 	}
 	if found.Spec.NodeName == t.node {
-		return nil // It has come in between: the next look finds it.
+		return nil // It was created in between: the next observation finds it.
 	}
 	if IsTerminating(found) {
 		t.stage = found

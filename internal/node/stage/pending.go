@@ -9,18 +9,18 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// waitsForUsers reports whether a wait is for nothing but that kubelet takes /pav from pods that have it: no pod of the
-// stage runs.
+// waitsForUsers reports whether a call waits only until kubelet has unmounted /pav from pods: no pod of the stage
+// runs.
 func waitsForUsers(o observation) bool {
 	return o.pavInUse && !slices.ContainsFunc([]workflow.State{o.validationPod, o.stagingPod, o.unstagingPod}, func(pod workflow.State) bool {
 		return pod == workflow.Running || pod == workflow.Stopping
 	})
 }
 
-// usersPatience is how long a call may look, after its time, for what it has waited for.
+// usersPatience is how long a call that has run out of time may take to find out what it waited for.
 const usersPatience = 2 * time.Second
 
-// users names what keeps /pav from being free, if that is what a call has waited for.
+// users lists the mounts of /pav that a call has waited for, if it has waited for that.
 func (t *task) users(ctx context.Context) string {
 	if !t.waiting {
 		return ""
@@ -38,5 +38,5 @@ func (t *task) users(ctx context.Context) string {
 	if len(points) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": its /pav is still mounted at %q, which kubelet unmounts when the pod there has gone", points)
+	return fmt.Sprintf(": its /pav is still mounted at %q, which kubelet unmounts when that pod is gone", points)
 }

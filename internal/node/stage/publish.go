@@ -13,29 +13,29 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// Publication is what a client pod is to see of a staged volume.
+// Publication describes how a client pod gets a staged volume.
 type Publication struct {
 	// Target is the path in the client pod's directory.
 	Target string
 
-	// Options are what the pod's view is restricted to; the kernel enforces them.
+	// Options are restrictions that the kernel enforces.
 	Options mount.BindOptions
 
 	// Mode is the volume's mode.
 	Mode corev1.PersistentVolumeMode
 
-	// Single says that the volume may have this one target only.
+	// Single says that the volume may have only this target.
 	Single bool
 
-	// Client is the pod, as far as the caller tells.
+	// Client is the pod, as far as the caller knows it.
 	Client pavdir.Client
 }
 
-// publication is what the node has on record of a target.
+// publication is the record of a target on the node.
 type publication = pavdir.Publication
 
-// Publish makes a staged volume available to a client pod. It may be repeated. It needs no API server,
-// unless the scope is Pod: then the volume is staged for the pod first, as Stage says.
+// Publish makes a staged volume available to a client pod. It may be repeated. It needs no API server, except with
+// scope Pod: then the volume is first staged for the pod, as Stage describes.
 func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) (err error) {
 	began := s.now()
 	defer func() { s.calls.Published(v.Driver, s.now().Sub(began), err) }()
@@ -45,8 +45,8 @@ func (s *Stager) Publish(ctx context.Context, v Volume, p Publication) (err erro
 			return errors.Join(err, failure)
 		}
 	}
-	// To kubelet, the volume is staged: both persistent volumes are one volume to it, and it does not see that one is
-	// not mounted for pods any more. It does not ask for that.
+	// For kubelet the volume is staged: it takes both PersistentVolumes for one volume, and does not see that it is
+	// not mounted for pods any more. So it does not call NodeStageVolume again.
 	if err := s.Stage(ctx, v, Staging{Mode: p.Mode}); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 	return s.bind(ctx, name, p)
 }
 
-// recorded returns the name of the volume's stage and what the node has on record of it, or nil.
+// recorded returns the name of the volume's stage and its record on the node, or nil.
 func (s *Stager) recorded(ctx context.Context, v Volume) (string, *pavdir.Stage, error) {
 	shared, exclusive := s.names(v)
 	for _, name := range []string{exclusive, shared} {
@@ -99,9 +99,9 @@ func (s *Stager) recorded(ctx context.Context, v Volume) (string, *pavdir.Stage,
 	return "", nil, nil
 }
 
-// mustBeRecorded returns the name of the volume's stage and what the node has on record of it. Where that has
-// been lost, the error is ErrBusy, and the monitor restores it: kubelet, which believes that
-// the volume is staged, would not ask for that again.
+// mustBeRecorded returns the name of the volume's stage and its record on the node. If the record is lost, the error
+// is ErrBusy, and the monitor restores it: for kubelet the volume is staged, so it would not call NodeStageVolume
+// again.
 func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.Stage, error) {
 	name, record, err := s.recorded(ctx, v)
 	switch {
@@ -124,7 +124,7 @@ func (s *Stager) mustBeRecorded(ctx context.Context, v Volume) (string, *pavdir.
 // errNoRecord means that a stage's directory has no record of it.
 var errNoRecord = errors.New("the node has no record of it")
 
-// stageDirectoryOf returns the name under which the node has a directory of the volume's stage, or nothing.
+// stageDirectoryOf returns the name of the directory of the volume's stage on the node, or "".
 func (s *Stager) stageDirectoryOf(ctx context.Context, v Volume) (string, error) {
 	shared, exclusive := s.names(v)
 	for _, name := range []string{exclusive, shared} {
@@ -136,7 +136,7 @@ func (s *Stager) stageDirectoryOf(ctx context.Context, v Volume) (string, error)
 	return "", nil
 }
 
-// publishStaged stages the volume for one client pod, and makes it available to that.
+// publishStaged stages the volume for one client pod, then publishes it.
 func (s *Stager) publishStaged(ctx context.Context, of Subject, p Publication) error {
 	name := s.clientName(of.Volume, of.Target)
 	defer s.tell(name)
@@ -151,11 +151,11 @@ func (s *Stager) publishStaged(ctx context.Context, of Subject, p Publication) e
 	return s.bind(ctx, name, p)
 }
 
-// errDetached means that a stage has no volume at present.
-var errDetached = errors.New("it has no volume at present")
+// errDetached means that the volume of a stage is not mounted for pods.
+var errDetached = errors.New("its volume is not mounted")
 
-// isDetached reports whether a target could not be published because the volume, which was staged, is not mounted
-// for pods any more. One that is on its way is for kubelet to ask for again.
+// isDetached reports whether a target could not be published because the volume, which was staged, is not mounted for
+// pods any more. If the volume is only being staged, kubelet calls again.
 func (s *Stager) isDetached(ctx context.Context, v Volume, err error) (bool, error) {
 	if !errors.Is(err, errDetached) {
 		return false, nil
@@ -164,7 +164,7 @@ func (s *Stager) isDetached(ctx context.Context, v Volume, err error) (bool, err
 	return stage != nil && stage.Status.Phase == pavv1.StageStaged && !stage.Status.Restaging, err
 }
 
-// bind puts the target on record, and mounts the stage's volume there.
+// bind records the target, and mounts the stage's volume there.
 func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 	attached, err := s.dirs.Attached(ctx, stage)
 	if err != nil {
@@ -185,8 +185,8 @@ func (s *Stager) bind(ctx context.Context, stage string, p Publication) error {
 	return s.mounts.Bind(ctx, Binding{Source: s.dirs.Volume(stage), Target: p.Target, Mode: p.Mode, Options: p.Options})
 }
 
-// isPublished reports whether a target is published already as is asked for. The error is ErrMismatch where it
-// is in another way: a view that can be written to must not stand in for a read-only one.
+// isPublished reports whether a target is already published with these parameters. The error is ErrMismatch if it has
+// other ones: a writable mount must not be used for a read-only request.
 func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (bool, error) {
 	all, err := s.Publications(ctx, stage)
 	if err != nil {
@@ -200,8 +200,8 @@ func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (
 		if err != nil || !mounted {
 			return false, err
 		}
-		// Of the other options a change reaches clients that come later: a volume's mount options may be edited
-		// while pods have it, and a final error would keep their containers from being restarted.
+		// Changes of the other options reach only later clients: mount options may be edited while pods have the
+		// volume, and a final error would prevent their containers from being restarted.
 		if all[i].Options.ReadOnly != p.Options.ReadOnly {
 			return false, fmt.Errorf("%w: target %q is published with read-only %t", ErrMismatch, p.Target, all[i].Options.ReadOnly)
 		}
@@ -210,10 +210,10 @@ func (s *Stager) isPublished(ctx context.Context, stage string, p Publication) (
 	return false, nil
 }
 
-// checkSingle reports whether a volume that may have one target only has another one.
+// checkSingle reports whether a volume that may have only one target has another one.
 func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string) error {
 	if !s.inflight.first(v.key(), target) {
-		return fmt.Errorf("%w: it is being published to another pod, or taken from it", ErrBusy)
+		return fmt.Errorf("%w: it is being published to another pod, or unpublished from it", ErrBusy)
 	}
 	all, err := s.Publications(ctx, stage)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 		if other == target {
 			continue
 		}
-		// One that was on record but never mounted is no user.
+		// A target that was recorded but never mounted does not count.
 		mounted, err := s.mounts.Mounted(ctx, other)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 			return fmt.Errorf("%w: at %q", ErrInUse, other)
 		}
 	}
-	// With scope Pod, each target is on record with a stage of its own.
+	// With scope Pod, each target has the record of a stage of its own.
 	clients, torn, err := s.clientRecords(ctx, v)
 	if torn && err == nil {
 		clients, err = s.clientTargets(ctx, v)
@@ -249,8 +249,8 @@ func (s *Stager) checkSingle(ctx context.Context, v Volume, stage, target string
 	return nil
 }
 
-// Unpublish takes a volume away from a client pod, and removes the target. It may be repeated. With scope
-// Pod, the volume is unstaged for the pod as Unstage says; otherwise no API server is needed.
+// Unpublish unmounts a volume from a client pod, and removes the target. It may be repeated. With scope Pod, the
+// volume is unstaged for the pod, as Unstage describes; otherwise no API server is needed.
 func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
 	of := Subject{Volume: v, Target: target}
 	s.inflight.interrupt(ctx, v.key())
@@ -276,8 +276,8 @@ func (s *Stager) Unpublish(ctx context.Context, v Volume, target string) error {
 }
 
 // mayBeStagedFor reports whether the volume may have a stage of its own for a client pod. The client's directory
-// tells, or, where that may be lost, the API server has to be asked: the scope on record says so, as does a
-// record that is lost itself.
+// shows it. If that may be lost, the API server must be asked: the recorded scope is Pod, or the record itself is
+// lost.
 func (s *Stager) mayBeStagedFor(ctx context.Context, v Volume, target string) (bool, error) {
 	staged, err := s.dirs.Exists(ctx, s.clientName(v, target))
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *Stager) mayBeStagedFor(ctx context.Context, v Volume, target string) (b
 	return staged || name != "", err
 }
 
-// unpublish unmounts a target, and takes it off the record.
+// unpublish unmounts a target, and removes its record.
 func (s *Stager) unpublish(ctx context.Context, v Volume, target string) error {
 	if err := s.mounts.Unmount(ctx, target); err != nil {
 		return err
@@ -315,7 +315,7 @@ func (s *Stager) unpublish(ctx context.Context, v Volume, target string) error {
 	return nil
 }
 
-// unpublishAll takes the volume from clients that still have it, though kubelet says that none has.
+// unpublishAll unmounts the volume from targets that still have it, although kubelet has none of them any more.
 func (t *task) unpublishAll(ctx context.Context) error {
 	for i := range t.published {
 		target := t.published[i].Target

@@ -155,7 +155,7 @@ func TestUnstage_OfWhatIsLeft_TakesItFromClientsFirst(t *testing.T) {
 	p := n.publicationFor(t, "a")
 	must(t, n.stager.Publish(t.Context(), v, p))
 	if err := n.stager.Stage(t.Context(), v, Staging{Mode: p.Mode}); !errors.Is(err, ErrBusy) {
-		t.Errorf("staging anew while a client has the volume: got %v, want ErrBusy", err)
+		t.Errorf("staging again while a client has the volume: got %v, want ErrBusy", err)
 	}
 	n.mustBeMounted(t, p.Target, true)
 

@@ -20,18 +20,18 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// provisionedBy names the provisioner of a dynamically provisioned volume.
+// provisionedBy is the annotation with the provisioner of a dynamically provisioned volume.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// record writes the subject's PavStage on this node, with nothing done yet. The node's own record comes
-// first: that without a PavStage is swept away, while a PavStage without it would have to be searched for.
+// record writes the subject's PavStage on this node, before anything is done. The node's own record is written first:
+// a record without a PavStage is removed, while a PavStage without a record would have to be searched for.
 func (t *task) record(ctx context.Context, attempt int32) error {
 	stage, err := t.newStage(ctx)
 	if err != nil {
 		return err
 	}
 	if free, err := t.checkOthers(ctx, stage); err != nil || !free {
-		return err // One that was waited for has let go: the next look begins with the volume as it is now.
+		return err // Another node has unstaged the volume: observe it again.
 	}
 	if err := t.keepRecord(ctx, stage); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 	})
 }
 
-// keepRecord puts a stage on the node's own record.
+// keepRecord writes the node's own record of a stage.
 func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	volume := &corev1.PersistentVolume{}
 	if err := json.Unmarshal(stage.Spec.Volume.Raw, volume); err != nil {
@@ -72,8 +72,8 @@ func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	return s.dirs.Record(ctx, stage.Name, record)
 }
 
-// repairRecord puts a stage on the node's own record again where that has been lost, or is torn. Nobody else may
-// work on the stage.
+// repairRecord writes the node's own record of a stage again if it is lost or torn. The caller must have locked the
+// stage.
 func (s *Stager) repairRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	if has, err := s.hasRecord(ctx, stage.Name); err != nil || has {
 		return err
@@ -81,7 +81,7 @@ func (s *Stager) repairRecord(ctx context.Context, stage *pavv1.PavStage) error 
 	return s.keepRecord(ctx, stage)
 }
 
-// hasRecord reports whether the node has a stage on record, and can read that.
+// hasRecord reports whether the node has a readable record of a stage.
 func (s *Stager) hasRecord(ctx context.Context, stage string) (bool, error) {
 	record, err := s.dirs.Recorded(ctx, stage)
 	if errors.Is(err, pavdir.ErrTorn) {
@@ -90,8 +90,8 @@ func (s *Stager) hasRecord(ctx context.Context, stage string) (bool, error) {
 	return record != nil, err
 }
 
-// RestoreRecord does what mendRecord does for a stage, if it is there and Staged, between calls about it. It
-// does nothing while there are some, which tell of their end.
+// RestoreRecord is repairRecord for a stage that is Staged, between calls for it. It does nothing during a call,
+// whose end the monitor sees.
 func (s *Stager) RestoreRecord(ctx context.Context, stage *pavv1.PavStage) error {
 	if stage == nil || stage.Status.Phase != pavv1.StageStaged {
 		return nil
@@ -115,7 +115,7 @@ func (s *Stager) RestoreRecord(ctx context.Context, stage *pavv1.PavStage) error
 	return s.repairRecord(ctx, now)
 }
 
-// newStage returns the subject's PavStage as it is to be written. The error is ErrRefused where there is to be none.
+// newStage returns the subject's new PavStage. The error is ErrRefused if the volume cannot be staged.
 func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	rawVolume, volume, err := t.findVolume(ctx)
 	if err != nil {
@@ -169,11 +169,11 @@ func (t *task) metaOf(volume *corev1.PersistentVolume) metav1.ObjectMeta {
 			pavv1.NodeLabel:        workflow.Hash(t.node),
 			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
 		},
-		// No owner: a deletion of the volume in the foreground would take the pods from under clients.
+		// It has no owner: a foreground deletion of the PersistentVolume would delete the pods while clients run.
 	}
 }
 
-// findVolume returns the persistent volume with the driver and handle of the call.
+// findVolume returns the PersistentVolume with the driver and handle of the call.
 func (t *task) findVolume(ctx context.Context) (apiextensionsv1.JSON, *corev1.PersistentVolume, error) {
 	volume := &corev1.PersistentVolume{}
 	names, err := t.catalogue.VolumeNames(ctx, t.Driver, t.Handle)
@@ -195,7 +195,7 @@ func (t *task) findVolume(ctx context.Context) (apiextensionsv1.JSON, *corev1.Pe
 	return raw, volume, err
 }
 
-// isOf reports whether a persistent volume has the driver and handle.
+// isOf reports whether a PersistentVolume has the driver and handle.
 func isOf(volume *corev1.PersistentVolume, v Volume) bool {
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == v.Driver && volume.Spec.CSI.VolumeHandle == v.Handle
 }
@@ -204,8 +204,8 @@ func isDynamic(volume *corev1.PersistentVolume, driver string) bool {
 	return volume.Annotations[provisionedBy] == driver
 }
 
-// findClaim returns the claim that the volume is bound to, checked both ways, so that no claim can
-// pass itself off as another.
+// findClaim returns the claim that the volume is bound to. Both objects must refer to each other, so that no claim
+// can get the volume of another.
 func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (apiextensionsv1.JSON, *corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	ref := volume.Spec.ClaimRef
@@ -224,8 +224,8 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 	return raw, claim, err
 }
 
-// checkProvisionedClaim returns why a PavStage may not have a copy of what a PavVolume has recorded of its
-// claim. The controller agent records no more than that; earlier versions did.
+// checkProvisionedClaim returns an error if the claim that a PavVolume has recorded is too large for a PavStage. Only
+// earlier versions of the controller agent recorded such claims.
 func checkProvisionedClaim(volume string, claim *apiextensionsv1.JSON) error {
 	if claim == nil || len(claim.Raw) <= pavv1.MaxClaimCopy {
 		return nil
@@ -233,7 +233,7 @@ func checkProvisionedClaim(volume string, claim *apiextensionsv1.JSON) error {
 	return refused("PavVolume %q: status.provisionedClaim has %d bytes, and may have %d for PaV to keep a copy of it: shorten the labels or annotations in it", volume, len(claim.Raw), pavv1.MaxClaimCopy)
 }
 
-// read reads an object as the API server returns it, and into a typed one.
+// read reads an object as JSON from the API server, and into a typed object.
 func (s *Stager) read(ctx context.Context, kind string, key client.ObjectKey, into client.Object) (apiextensionsv1.JSON, error) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("v1")

@@ -14,19 +14,19 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// Restage stages a volume anew under its clients, where the present one is dead: it will never answer
-// again, and nothing that is written to it reaches the storage. That is checked, and the volume is fenced
-// (Fencer), for a second volume beside one that works again could corrupt the storage. It may be repeated, and goes on where an earlier call,
-// or an earlier agent, was interrupted:
+// Restage stages a volume again while clients have a dead mount of it: one that will never answer again, and whose
+// writes do not reach the storage. Restage checks that, and fences the mount (Fencer), as a second mount beside one
+// that works again could corrupt the storage. It may be repeated, and continues the work of an earlier call or agent
+// that was interrupted:
 //
-//  1. the PavStage becomes Unstaging, marked as being staged anew: the claim on the volume stays;
-//  2. the volume is detached and unstaged as Unstage does, but for the targets of clients;
-//  3. it is staged as Stage does, by the pods of another attempt, until that succeeds;
-//  4. it is mounted over the dead one at the targets, which is on record before the first of them;
+//  1. the PavStage becomes Unstaging, with restaging set: the volume stays reserved for the node;
+//  2. the volume is detached and unstaged as Unstage does, except for the targets of clients;
+//  3. it is staged as Stage does, by the pods of further attempts, until one succeeds;
+//  4. it is mounted over the dead mount at the targets, after that is recorded;
 //  5. the PavStage becomes Staged.
 //
-// It gives way to kubelet's calls: the error is then ErrBusy. Nothing is done for a stage that is not
-// Staged, nor being staged anew, and none is made where it has gone meanwhile.
+// A call of kubelet interrupts it: the error is then ErrBusy. It does nothing for a stage that is neither Staged nor
+// being restaged, and creates none that is gone.
 func (s *Stager) Restage(ctx context.Context, name string) error {
 	record, err := s.dirs.Recorded(ctx, name)
 	if err != nil || record == nil {
@@ -72,7 +72,7 @@ func (t *task) restage(ctx context.Context) error {
 	return t.run(ctx, decideRestage)
 }
 
-// beginRestaging marks the stage, once it is certain that nobody can write to the volume any more.
+// beginRestaging marks the stage as being restaged, once it is certain that no client can write to the volume any more.
 func (t *task) beginRestaging(ctx context.Context) error {
 	var paths []string
 	if t.attached != "" {
@@ -94,22 +94,22 @@ func (t *task) beginRestaging(ctx context.Context) error {
 		status.Restaging = true
 		status.StagingFailure, status.UnstagingFailure = nil, nil
 		t.handleRetry(status)
-		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being staged anew")
+		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is being restaged")
 	}); err != nil {
 		return err
 	}
-	t.eventf(ctx, corev1.EventTypeNormal, "Restaging", "the volume is being staged anew on node %s: provisioner %q", t.node, t.Driver)
+	t.eventf(ctx, corev1.EventTypeNormal, "Restaging", "the volume is being restaged on node %s: provisioner %q", t.node, t.Driver)
 	return nil
 }
 
-// mustBeDead returns errAnswers unless what is mounted at path, if anything is, is dead.
+// mustBeDead returns errAnswers unless the mount at path is dead, or there is none.
 func (t *task) mustBeDead(ctx context.Context, path string) error {
 	mounted, err := t.mounts.Mounted(ctx, path)
 	if err != nil || !mounted {
 		return err
 	}
 	if t.health == nil {
-		return fmt.Errorf("%w: nobody can look at %q", errAnswers, path)
+		return fmt.Errorf("%w: it cannot be checked at %q", errAnswers, path)
 	}
 	_, err = t.health.Probe(ctx, t.stage.Name, path)
 	if errors.Is(err, mount.ErrDead) {
@@ -118,11 +118,10 @@ func (t *task) mustBeDead(ctx context.Context, path string) error {
 	return errors.Join(fmt.Errorf("%w: at %q", errAnswers, path), err)
 }
 
-// Fencer makes sure that what is dead stays so.
+// Fencer makes sure that a dead mount never answers again.
 type Fencer interface {
-	// Fence ends what a daemon that may live yet could do for the file system at path. The error is
-	// mount.ErrUnsupported where that cannot be done on this node, and mount.ErrNotMounted where nothing
-	// is mounted.
+	// Fence cuts off a daemon that may still serve the file system at path. The error is mount.ErrUnsupported if this
+	// node cannot do that, and mount.ErrNotMounted if nothing is mounted.
 	Fence(ctx context.Context, path string) error
 }
 
@@ -131,8 +130,8 @@ func (h Host) Fence(ctx context.Context, path string) error {
 	return h.Namespace.Do(ctx, func() error { return mount.Fence(path) })
 }
 
-// fenceAll sees to it that the dead volume never answers again, be it that its daemon, which is cut off from
-// its servers, gave the kernel's answer itself. Where the node cannot do that, its timeout has to do.
+// fenceAll makes sure that the dead mounts never answer again, even if a daemon that has lost its servers still runs.
+// If the node cannot do that, the timeout of the file system must suffice.
 func (t *task) fenceAll(ctx context.Context, paths []string) error {
 	fencer, is := t.mounts.(Fencer)
 	if !is {
@@ -150,9 +149,9 @@ func (t *task) fenceAll(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// reportUnfenced tells once why a volume is not staged anew.
+// reportUnfenced reports once why a volume is not restaged.
 func (t *task) reportUnfenced(ctx context.Context, reason error) error {
-	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but not staged anew, as its daemon might come back: %v; delete the pods on the node that use it",
+	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but is not restaged, as its daemon might come back: %v; delete the pods on the node that use it",
 		t.stage.Spec.VolumeName, t.node, reason), observability.MaxCondition)
 	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
 	if told != nil && told.Message == words {
@@ -167,8 +166,8 @@ func (t *task) reportUnfenced(ctx context.Context, reason error) error {
 	return nil
 }
 
-// renew begins the next attempt to stage a volume anew, with nothing left of the last one. The pods of that are deleted
-// while the record names them; once it does not, outcomes removes their finalizers.
+// renew begins the next attempt to restage a volume, after everything of the last one is removed. The pods of the
+// last attempt are deleted while they are recorded; after that, package collect removes their finalizers.
 func (t *task) renew(ctx context.Context) error {
 	if err := t.dirs.Renew(ctx, t.stage.Name); err != nil {
 		return err
@@ -191,12 +190,12 @@ func (t *task) renew(ctx context.Context) error {
 			status.UnstagingAttempt++ // so that no two pods have one name
 		}
 		status.UnstagingFailure = nil
-		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be staged anew")
+		t.setReady(t.stage, metav1.ConditionFalse, "Restaging", "the volume is about to be restaged")
 	})
 }
 
-// reasonCovering is the condition Ready's reason from before the first running client gets the new volume:
-// from then on it is not to be unstaged under them, whatever becomes of its staging pod.
+// reasonCovering is the reason of the condition Ready from just before the first running client gets the new volume.
+// From then on the volume must not be unstaged, even if its staging pod fails.
 const reasonCovering = "Covering"
 
 func isCovering(status *pavv1.PavStageStatus) bool {
@@ -204,15 +203,15 @@ func isCovering(status *pavv1.PavStageStatus) bool {
 	return ready != nil && ready.Reason == reasonCovering
 }
 
-// overMount mounts the new volume over what running clients have. Those whose containers receive mounts see
-// it at once. A device cannot be exchanged under a container.
+// overMount mounts the new volume over the dead mounts of running clients. Clients whose containers receive mounts
+// see it at once. The device of a running container cannot be replaced.
 func (t *task) overMount(ctx context.Context) error {
 	if !isCovering(&t.stage.Status) {
 		if attached, err := t.verify(ctx); err != nil || !attached {
 			return err
 		}
 		if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-			t.setReady(t.stage, metav1.ConditionFalse, reasonCovering, "the volume was staged anew, and is being given to the pods that use it")
+			t.setReady(t.stage, metav1.ConditionFalse, reasonCovering, "the volume was restaged, and is being mounted for the pods that use it")
 		}); err != nil {
 			return err
 		}
@@ -228,7 +227,7 @@ func (t *task) overMount(ctx context.Context) error {
 }
 
 func (t *task) overMountTarget(ctx context.Context, p *publication) error {
-	// One that was on record but not mounted yet is kubelet's to ask for again.
+	// A target that was recorded but not mounted yet is published when kubelet calls again.
 	mounted, err := t.mounts.Mounted(ctx, p.Target)
 	if err != nil || !mounted {
 		return err

@@ -69,7 +69,7 @@ func TestConfirm_OfWhatIsStillAtPavVolume(t *testing.T) {
 
 // A daemon that ends takes its mount away: what is opened then is the directory below.
 func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
-	for name, restaging := range map[string]bool{"staging": false, "staging anew": true} {
+	for name, restaging := range map[string]bool{"staging": false, "staging again": true} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			volume := n.staging(t)
@@ -168,7 +168,7 @@ func TestHost_Fences(t *testing.T) {
 	}
 }
 
-// The node was given up, or somebody has forced the PavStage away, while the volume was being staged anew.
+// The node was given up, or somebody has forced the PavStage away, while the volume was being staged again.
 func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
@@ -188,7 +188,7 @@ func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
 	}
 }
 
-// vanishing loses PavStages as soon as they are marked as being staged anew.
+// vanishing loses PavStages as soon as they are marked as being staged again.
 type vanishing struct{ *nodetest.API }
 
 func (v vanishing) Status() client.SubResourceWriter {

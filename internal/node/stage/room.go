@@ -16,16 +16,16 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// roomPeriod is how often a call that waits for a free pod slot looks for one: other pods are not watched.
+// roomPeriod is how often a call that waits for a free pod slot checks for one: the agent does not watch other pods.
 const roomPeriod = 5 * time.Second
 
-// noPod stands for the pod that there is not yet, among what keeps pods from starting.
+// noPod is the UID of a pod that is not created yet, for the causes that keep pods from starting.
 const noPod = "none"
 
-// room has the pod slots of the node that are as good as taken, by stage: a pod is about to be created, and no list
-// of the API server has it yet. Two calls must not take the last slot for theirs.
+// room has the reserved pod slots of the node, by stage: for pods that are about to be created, and that no list of
+// the API server has yet. Two calls must not use the last slot.
 type room struct {
-	turn chan struct{} // held by the call that looks
+	turn chan struct{} // held by the call that counts
 
 	mu       sync.Mutex
 	reserved map[string]bool
@@ -33,7 +33,7 @@ type room struct {
 
 func newRoom() *room { return &room{turn: make(chan struct{}, 1), reserved: map[string]bool{}} }
 
-// reserve takes a slot for a stage if, by what free returns, there is one.
+// reserve reserves a slot for a stage if free returns that there is one.
 func (r *room) reserve(ctx context.Context, stage string, free func(context.Context) (int, error)) (bool, error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -55,16 +55,16 @@ func (r *room) reserve(ctx context.Context, stage string, free func(context.Cont
 	return true, nil
 }
 
-// release gives the slot of a stage back: its pod is there, or will not be.
+// release releases the slot of a stage: its pod exists, or will not be created.
 func (r *room) release(stage string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.reserved, stage)
 }
 
-// observeRoom gathers whether the node has a slot for the pod that is to be created next. Without one, the
-// scheduler would remove another pod for it, since it is critical to the node: that can be its own client. Pods that
-// unstage are created all the same, as what staging has done must not stay.
+// observeRoom gathers whether the node has a slot for the pod that is created next. Without one, the scheduler would
+// evict another pod for it, since the pod is critical to the node: that could be its own client. Unstaging pods are
+// created all the same, as staging must be reverted.
 func (t *task) observeRoom(ctx context.Context, o *observation) error {
 	slots := 0
 	reserved, err := t.room.reserve(ctx, t.stage.Name, func(ctx context.Context) (left int, err error) {
@@ -81,7 +81,7 @@ func (t *task) observeRoom(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// freeSlots returns how many pods the node takes, and how many more.
+// freeSlots returns how many pods the node can run, and how many more it can take.
 func (s *Stager) freeSlots(ctx context.Context) (slots, left int, err error) {
 	node := &corev1.Node{}
 	if err = s.client.Get(ctx, client.ObjectKey{Name: s.node}, node); err != nil {
@@ -95,13 +95,13 @@ func (s *Stager) freeSlots(ctx context.Context) (slots, left int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// Those that the scheduler is about to bind to this node.
+	// Pods that the scheduler is about to bind to this node.
 	coming, err := s.countPods(ctx, "", client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(s.node)})
 	slots = int(allocatable.Value())
 	return slots, slots - bound - coming, err
 }
 
-// countPods returns how many pods with a nodeName have not ended, as the scheduler counts them.
+// countPods returns how many pods with a nodeName have not ended, which is how the scheduler counts.
 func (s *Stager) countPods(ctx context.Context, node string, among ...client.ListOption) (int, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))

@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SettleTime is how long a staging pod that runs may take to mount over a directory that it has called ready.
+// SettleTime is how long a running staging pod may take to mount over /pav/volume after it has created /pav/ready.
 const SettleTime = 3 * time.Second
 
-// ExchangedMessage says that a staging pod has mounted something else at /pav/volume than what it called ready.
+// ExchangedMessage says that a staging pod has replaced the mount at /pav/volume after it created /pav/ready.
 const ExchangedMessage = "the staging pod has exchanged /pav/volume after it created /pav/ready" + tooEarly
 
-// tooEarly says what is wrong with a staging pod whose mount came after /pav/ready.
+// tooEarly explains the failure of a staging pod that mounted after it created /pav/ready.
 const tooEarly = ": /pav/ready was created too early; create it when the mount is there, as after `until mountpoint -q /pav/volume; do sleep 0.1; done`"
 
-// settling has the time at which a directory was first seen attached of which it is not clear yet whether it is
-// the volume, by stage. An agent that begins anew waits anew.
+// settling has, by stage, when a directory was first seen attached that may not be the volume yet. After a restart,
+// the agent waits again.
 type settling struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -26,7 +26,7 @@ type settling struct {
 
 func newSettling() *settling { return &settling{since: map[string]time.Time{}} }
 
-// left returns for how long yet to wait with a stage.
+// left returns how much longer to wait with a stage.
 func (s *settling) left(stage string, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *settling) forget(stage string) {
 	delete(s.since, stage)
 }
 
-// observeSettling gathers how long yet to wait before clients get what is attached. A pod that runs and has left
-// a plain directory of the node's disk may have created /pav/ready before its daemon has mounted: that mount would
-// not reach clients, who would write to the node's disk. What is a mount is served at once.
+// observeSettling gathers how long to wait before clients get the attached volume. If the pod runs and /pav/volume is
+// a plain directory on the node's disk, the pod may have created /pav/ready before its daemon has mounted. That mount
+// would not reach clients, which would write to the node's disk. If /pav/volume is a mount, clients get it at once.
 func (t *task) observeSettling(ctx context.Context, o *observation) error {
 	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return nil

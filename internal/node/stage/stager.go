@@ -20,12 +20,12 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Catalogue tells what the agent's caches know. It serves for finding, never for deciding.
+// Catalogue looks up objects in the agent's caches. They are used to find objects, never to decide.
 type Catalogue interface {
-	// VolumeNames returns the names of the persistent volumes with the driver and handle.
+	// VolumeNames returns the names of the PersistentVolumes with the driver and handle.
 	VolumeNames(ctx context.Context, driver, handle string) ([]string, error)
 
-	// Provisioner returns a PavProvisioner, or nil where there is none.
+	// Provisioner returns a PavProvisioner, or nil if there is none.
 	Provisioner(ctx context.Context, name string) (*pavv1.PavProvisioner, error)
 }
 
@@ -36,7 +36,7 @@ type EventRecorder interface {
 
 // Stager makes volumes available on its node.
 type Stager struct {
-	config    Config // as New was given it, with its defaults: for the Monitor, which works with the same
+	config    Config // with its defaults; the Monitor uses the same
 	client    client.WithWatch
 	catalogue Catalogue
 	runner    *workflow.Runner
@@ -56,17 +56,17 @@ type Stager struct {
 	calls     *metrics.Calls
 	repeats   observability.Repeats
 
-	// Now is for how long something takes here, also where the API server is away; clusterTime compares with
-	// the times of objects.
+	// now is for durations on this machine, and needs no API server; clusterTime is compared with the times in
+	// objects.
 	now         func() time.Time
 	clusterTime func() time.Time
-	// callEnded, if it is not nil, is called with the name of the stage at the end of each call; health knows how
-	// volumes are. Observe sets both.
+	// callEnded, if it is not nil, is called with the name of the stage at the end of each call; health has the
+	// condition of volumes. Observe sets both.
 	callEnded func(name string)
 	health    *health.Tracker
 }
 
-// Config is what a Stager works with.
+// Config is the configuration of a Stager.
 type Config struct {
 	// Client reads from the API server, not from a cache.
 	Client    client.WithWatch
@@ -81,14 +81,15 @@ type Config struct {
 	Workflows *metrics.Workflows
 	Calls     *metrics.Calls
 
-	// Node is the name of the node, and Boot its present start.
+	// Node is the name of the node, and Boot its current boot.
 	Node string
 	Boot pavdir.Boot
 
-	// Version is that of the agent; it goes on record with each status.
+	// Version is the version of the agent, which is written with each status.
 	Version string
 
-	// ClusterTime is the API server's, in which the times of objects are; time.Now where it is nil.
+	// ClusterTime returns the time of the API server, which the times in objects are compared with; time.Now if it is
+	// nil.
 	ClusterTime func() time.Time
 }
 
@@ -104,26 +105,26 @@ func New(c Config) *Stager {
 	}
 }
 
-// Staging is how a volume is to be made available on the node.
+// Staging has the parameters of Stage.
 type Staging struct {
 	// Mode is the volume's mode.
 	Mode corev1.PersistentVolumeMode
 
-	// Path is kubelet's staging path, where nothing is mounted.
+	// Path is kubelet's staging path. PaV mounts nothing there.
 	Path string
 }
 
-// Stage makes a volume available on the node. It may be repeated, and goes on where an
-// earlier call, or an earlier agent, was interrupted:
+// Stage makes a volume available on the node. It may be repeated, and continues the work of an earlier call or agent
+// that was interrupted:
 //
-//  1. the PavStage is written; for a volume that one node may have at a time, this claims it;
+//  1. the PavStage is written; this reserves a volume that only one node at a time may have;
 //  2. a volume that was not provisioned dynamically is validated;
-//  3. /pav is made, the staging pod is recorded, then created;
+//  3. /pav is created, the staging pod is recorded, then created;
 //  4. the pod completes or creates /pav/ready;
 //  5. /pav/volume is attached for clients, and the PavStage becomes Staged.
 //
-// If the pod fails, all is reverted as Unstage does before ErrFailed is returned. With scope Pod,
-// Publish does 3 to 5, for a PavStage of each client pod.
+// If the pod fails, staging is reverted as Unstage does, and the error is ErrFailed. With scope Pod, Publish does 3
+// to 5 with a PavStage for each client pod.
 func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	of := Subject{Volume: v}
 	s.inflight.interrupt(ctx, v.key())
@@ -141,16 +142,16 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	return s.repairRecord(ctx, t.stage)
 }
 
-// Unstage removes every trace of a volume from the node. It may be repeated, and goes on where an
-// earlier call, or an earlier agent, was interrupted:
+// Unstage removes a volume from the node completely. It may be repeated, and continues the work of an earlier call or
+// agent that was interrupted:
 //
-//  1. the PavStage becomes Unstaging, the volume is taken from clients that still have it, and detached;
-//  2. the staging pod is stopped, and kubelet has taken /pav from it;
+//  1. the PavStage becomes Unstaging, the volume is unmounted from targets that still have it, and detached;
+//  2. the staging pod is deleted, and kubelet has unmounted /pav from it;
 //  3. the unstaging pod runs, with /pav as the staging pod left it, until one succeeds;
-//  4. /pav is removed, and the PavStage goes.
+//  4. /pav is removed, and the PavStage is deleted.
 //
-// With scope Pod, this is done for each client pod's PavStage first. Path is kubelet's staging path, if
-// it is known: if something is mounted there, it is taken away.
+// With scope Pod, this is done for the PavStage of each client pod first. Path is kubelet's staging path, if it is
+// known: anything that is mounted there is unmounted.
 func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 	of := Subject{Volume: v}
 	s.inflight.interrupt(ctx, v.key())
@@ -174,13 +175,13 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 	return nil
 }
 
-// unstage removes every trace of the subject's stage.
+// unstage removes the subject's stage from the node completely.
 func (s *Stager) unstage(ctx context.Context, of Subject) error {
 	t := s.newTask(of, "")
 	t.ending = true
 	err := t.run(ctx, decideUnstage)
 	if errors.Is(err, ErrFailed) {
-		// The call joined the end of a failed attempt: all of it is reverted, which is what was asked for.
+		// The call joined the end of a failed attempt: it is reverted, so the volume is unstaged.
 		return nil
 	}
 	return err
@@ -191,20 +192,20 @@ type task struct {
 	*Stager
 	Subject
 
-	mode     corev1.PersistentVolumeMode // that is asked for; empty where any will do
-	user     pavdir.Client               // whom a PavStage of a client pod is for
-	readOnly bool                        // the client asks for reading only
-	ending   bool                        // every trace of the stage is to go
-	asked    bool                        // kubelet asks for the volume, and nothing has been done about that yet
-	shared   bool                        // the stage is, or was, for all client pods, so that none has one of its own
+	mode     corev1.PersistentVolumeMode // of the call; empty if it does not matter
+	user     pavdir.Client               // the client pod that a PavStage is for, with scope Pod
+	readOnly bool                        // the client requests a read-only volume
+	ending   bool                        // the stage is to be removed completely
+	asked    bool                        // kubelet has called Stage, and no step was taken yet
+	shared   bool                        // the stage is, or was, for all client pods, so no client pod has a stage of its own
 
-	stage         *pavv1.PavStage // nil where there is none
-	attached      string          // the name under which the volume is attached, or nothing
-	published     []publication   // targets that have the volume, or may
-	inUseBy       []publication   // those of pods that still run, where the volume is to be unstaged
-	clients       []Subject       // client pods' stages that hang on this one
-	full          string          // says that the node has no slot for a pod, where one is to be created
-	waiting       bool            // for nothing but kubelet to take /pav from pods that have it
+	stage         *pavv1.PavStage // nil if there is none
+	attached      string          // the name under which the volume is attached, or ""
+	published     []publication   // targets that have the volume, or may have it
+	inUseBy       []publication   // targets of pods that still run; only when unstaging
+	clients       []Subject       // stages of client pods that depend on this one
+	full          string          // why the node has no slot for a pod that is to be created
+	waiting       bool            // only until kubelet has unmounted /pav from pods
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod
 	unstagingPod  *corev1.Pod
@@ -214,7 +215,7 @@ func (s *Stager) newTask(of Subject, mode corev1.PersistentVolumeMode) *task {
 	return &task{Stager: s, Subject: of, mode: mode}
 }
 
-// run takes steps until nothing is left to do, or ctx ends.
+// run takes steps until nothing is to be done, or ctx ends.
 func (t *task) run(ctx context.Context, decide func(observation) step) error {
 	woken, unsubscribe := t.notifier.subscribe(t.namesOf(t.Subject)...)
 	defer unsubscribe()
@@ -246,7 +247,7 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 		}
 		err = t.take(ctx, next)
 		if apierrors.IsConflict(err) {
-			continue // Somebody changed the object since it was read.
+			continue // The object was changed since it was read.
 		}
 		if err != nil {
 			return t.interrupted(ctx, err)
@@ -262,7 +263,7 @@ func (t *task) take(ctx context.Context, next step) error {
 	return steps()[next](t, ctx)
 }
 
-// Update has the call's log line say which volume it is about.
+// note adds the volume to the keys of the call's log line.
 func (t *task) note(ctx context.Context) {
 	if t.stage == nil {
 		return
@@ -272,7 +273,7 @@ func (t *task) note(ctx context.Context) {
 	observability.Note(ctx, observability.Claim, observability.Name(spec.ClaimRef.Namespace, spec.ClaimRef.Name))
 }
 
-// wait returns when something has changed, when it is time, or when ctx ends.
+// wait returns when something has changed, when the duration is over, or when ctx ends.
 func (t *task) wait(ctx context.Context, woken <-chan struct{}, due time.Duration) {
 	var timeout <-chan time.Time
 	if due > 0 {
@@ -287,7 +288,7 @@ func (t *task) wait(ctx context.Context, woken <-chan struct{}, due time.Duratio
 	}
 }
 
-// interrupted says that the work is not over where ctx is the reason of err: the pod may run on.
+// interrupted returns ErrPending if err is caused by the end of ctx: the pod may continue to run.
 func (t *task) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return t.pending(ctx, err)
@@ -295,7 +296,7 @@ func (t *task) interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// pending describes what a call that has run out of time was waiting for.
+// pending describes what a call that has run out of time has waited for.
 func (t *task) pending(ctx context.Context, err error) error {
 	if t.stage == nil {
 		return fmt.Errorf("%w: provisioner %q: %w%s", ErrPending, t.Driver, err, t.users(ctx))
@@ -323,14 +324,14 @@ func (t *task) pending(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ErrPending, text)
 }
 
-// Words for what is going on.
+// Words for the work in progress.
 const (
 	validating = "validating"
 	staging    = "staging"
 	unstaging  = "unstaging"
 )
 
-// work says what is going on, and which pod does it, if any.
+// work returns the work in progress, and the pod that does it, if any.
 func (t *task) work() (what string, pod *corev1.Pod) {
 	switch {
 	case t.stage.Status.Phase == pavv1.StageUnstaging && t.unstagingPod != nil:
@@ -345,7 +346,7 @@ func (t *task) work() (what string, pod *corev1.Pod) {
 	return staging, t.stagingPod
 }
 
-// lastFailure returns why the last attempt at what is going on failed, if one did.
+// lastFailure returns why the last attempt at the work in progress failed, if one did.
 func (t *task) lastFailure() *pavv1.WorkflowFailure {
 	status := &t.stage.Status
 	if status.Phase != pavv1.StageUnstaging && status.Restaging {

@@ -143,12 +143,12 @@ func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
 	}{
 		{reason: "nothing is wrong"},
 		{reason: "it may pass", cause: "image", in: reportDelay},
-		{reason: "another cause does not begin anew", cause: "back-off", after: time.Second, in: reportDelay - time.Second},
+		{reason: "another cause does not begin again", cause: "back-off", after: time.Second, in: reportDelay - time.Second},
 		{reason: "it does not pass", cause: "image", after: reportDelay - time.Second, untold: true},
 		{reason: "once is enough", cause: "image", after: time.Second},
 		{reason: "the other cause is told too", cause: "back-off", untold: true},
 		{reason: "it has passed"},
-		{reason: "another pod begins anew", pod: "next", cause: "image", in: reportDelay},
+		{reason: "another pod begins again", pod: "next", cause: "image", in: reportDelay},
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)

@@ -7,18 +7,18 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Stats is how full a published volume is, and how well.
+// Stats is the usage and the condition of a published volume.
 type Stats struct {
-	// Usage is how full it is; zero where the volume does not tell.
+	// Usage is its usage; zero if the volume does not report it.
 	Usage mount.Usage
 
-	// Abnormal says that something is wrong with the volume, and Message what, or that nothing is.
+	// Abnormal says that something is wrong with the volume. Message says what, or that nothing is.
 	Abnormal bool
 	Message  string
 }
 
-// Stats looks at a volume where it is published. It answers within seconds even where the volume never
-// does. The error is ErrUnknownVolume where path is no target at which the volume is published.
+// Stats returns the Stats of a volume at a target. It returns within seconds even if the volume never answers. The
+// error is ErrUnknownVolume if the volume is not published at path.
 func (s *Stager) Stats(ctx context.Context, v Volume, path string) (Stats, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.health.Timeout)
 	defer cancel()

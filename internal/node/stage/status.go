@@ -14,11 +14,11 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// update changes the status, and fails if somebody else has changed the object since it was read.
+// update writes a changed status, and fails if the object was changed since it was read.
 func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) error {
 	before := t.stage.Status.DeepCopy()
 	change(&t.stage.Status)
-	// An agent that ended between the object and its first status has left it without.
+	// The status is missing if an agent was killed between the object and its first status.
 	t.stage.Status.Attempt = max(t.stage.Status.Attempt, 1)
 	if err := t.writeStatus(ctx, t.stage); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) e
 	return nil
 }
 
-// writeStatus writes the status of a stage, with the version of the agent that does.
+// writeStatus writes the status of a stage, with the version of the agent.
 func (s *Stager) writeStatus(ctx context.Context, stage *pavv1.PavStage) error {
 	stage.Status.AgentVersion = s.version
 	if err := s.client.Status().Update(ctx, stage); err != nil {
@@ -47,19 +47,19 @@ func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.
 	})
 }
 
-// eventf tells the claim's user and whoever looks at the PavStage.
+// eventf records an event on the claim and on the PavStage.
 func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
 	t.reportOnStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
 }
 
-// reportOnStage tells the claim's user and whoever looks at the PavStage.
+// reportOnStage records an event on the claim and on the PavStage.
 func (s *Stager) reportOnStage(ctx context.Context, stage *pavv1.PavStage, kind, reason, note string) {
 	s.events.Event(s.claimOf(ctx, stage), kind, reason, note)
 	s.events.Event(stage, kind, reason, note)
 }
 
-// claimOf returns the claim that the stage's volume is bound to: a volume populator gives the volume to another
-// one than that through which it was staged. Where nobody can tell, it is the latter.
+// claimOf returns the claim that the stage's volume is bound to: a volume populator binds the volume to another claim
+// than the one it was staged for. If that cannot be read, it is the claim that the volume was staged for.
 func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.ObjectReference {
 	spec := &stage.Spec
 	staged := claimNamed(spec.ClaimRef.Namespace, spec.ClaimRef.Name, spec.ClaimRef.UID)
@@ -67,7 +67,7 @@ func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.Obj
 	if err := s.client.Get(ctx, client.ObjectKey{Name: spec.VolumeName}, volume); err != nil {
 		return staged
 	}
-	// One of the name may be another volume by now.
+	// The PersistentVolume of the name may be another one by now.
 	csi, ref := volume.Spec.CSI, volume.Spec.ClaimRef
 	if csi != nil && csi.Driver == spec.Provisioner && csi.VolumeHandle == spec.VolumeHandle && ref != nil && ref.UID != "" {
 		return claimNamed(ref.Namespace, ref.Name, ref.UID)
@@ -75,7 +75,7 @@ func (s *Stager) claimOf(ctx context.Context, stage *pavv1.PavStage) *corev1.Obj
 	return staged
 }
 
-// claimNamed stands for a claim in events.
+// claimNamed returns the reference to a claim in events.
 func claimNamed(namespace, name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name, UID: uid}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Volume names a volume as kubelet does.
+// Volume identifies a volume as kubelet does.
 type Volume struct {
 	// Driver is the name of the PavProvisioner.
 	Driver string
@@ -17,23 +17,23 @@ type Volume struct {
 
 func (v Volume) key() string { return workflow.Hash(v.Driver, v.Handle) }
 
-// Subject is what a PavStage of this node is for: a volume, or, with scope Pod, one target of a volume.
+// Subject identifies a stage on this node: a volume or, with scope Pod, one target of a volume.
 type Subject struct {
 	Volume
 
-	// Target is kubelet's path in the client pod's directory; empty where the stage is the volume's.
+	// Target is kubelet's path in the client pod's directory; empty if the stage is for all client pods.
 	Target string
 }
 
 // ofClient reports whether the stage is for one client pod.
 func (s Subject) ofClient() bool { return s.Target != "" }
 
-// names returns the names that the PavStage of a volume on this node can have, as stageplan.Names does.
+// names returns the names that the PavStage of a volume on this node can have, as podplan.StageNames does.
 func (s *Stager) names(v Volume) (shared, exclusive string) {
 	return podplan.StageNames(v.Driver, v.Handle, s.node)
 }
 
-// clientName returns the name of the PavStage of a client pod, whose volume is to appear at target.
+// clientName returns the name of the PavStage for the client pod of a target.
 func (s *Stager) clientName(v Volume, target string) string {
 	return podplan.ClientStageName(v.Driver, v.Handle, s.node, target)
 }
@@ -47,8 +47,8 @@ func (s *Stager) namesOf(of Subject) []string {
 	return []string{shared, exclusive}
 }
 
-// Lock keeps other calls away from what a call about the subject works on, and the monitor from the directories
-// that are known by the names of stages alone. The returned function gives it back.
+// Lock locks the subject against other calls, and its directories against the monitor. The returned function unlocks
+// them.
 func (s *Stager) Lock(of Subject) (func(), error) {
 	release, err := s.lockVolume(of)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Stager) lockVolume(of Subject) (func(), error) {
 	return s.inflight.lockVolume(of.key())
 }
 
-// tell says to whoever looks after stages that a call about those of the names has ended.
+// tell reports to the monitor that a call for the stages of the names has ended.
 func (s *Stager) tell(names ...string) {
 	if s.callEnded == nil {
 		return
@@ -82,7 +82,7 @@ func (s *Stager) tell(names ...string) {
 	}
 }
 
-// SubjectOf returns what a stage is of.
+// SubjectOf returns the subject of a stage.
 func SubjectOf(stage *pavv1.PavStage) Subject {
 	of := Subject{Volume: Volume{Driver: stage.Spec.Provisioner, Handle: stage.Spec.VolumeHandle}}
 	if c := stage.Spec.Client; c != nil {

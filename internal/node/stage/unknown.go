@@ -10,8 +10,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// RemoveUnknown removes the directory of a stage that nobody knows. Whether that is so is asked once more while no
-// call that could make it one of a stage can come in between, and nobody may have anything of it.
+// RemoveUnknown removes the directory of a stage that has neither a record nor a PavStage. That is checked again
+// while calls that could create them are locked out. The error is ErrBusy if a pod still has a mount of it.
 func (s *Stager) RemoveUnknown(ctx context.Context, name string) error {
 	release, err := s.inflight.lockStages(name)
 	if err != nil {
@@ -30,12 +30,12 @@ func (s *Stager) RemoveUnknown(ctx context.Context, name string) error {
 		return err
 	}
 	if inUse || published {
-		return fmt.Errorf("%w: a pod still has something of PavStage %q, which nobody knows", ErrBusy, name)
+		return fmt.Errorf("%w: a pod still has a mount of PavStage %q, which does not exist", ErrBusy, name)
 	}
 	return s.dirs.Remove(ctx, name)
 }
 
-// isKnown reports whether a stage is on the node's record or in the ledger.
+// isKnown reports whether a stage has a record on the node, or a PavStage.
 func (s *Stager) isKnown(ctx context.Context, name string) (bool, error) {
 	if has, err := s.hasRecord(ctx, name); err != nil || has {
 		return has, err
@@ -50,8 +50,8 @@ func (s *Stager) isKnown(ctx context.Context, name string) (bool, error) {
 	return stage.Spec.NodeName == s.node && !IsTerminating(stage), nil
 }
 
-// IsPublished reports whether the stage's volume is mounted for a client. A record alone says little:
-// the agent may have ended between it and the mount.
+// IsPublished reports whether the stage's volume is mounted for a client. The record alone is not enough: the agent
+// may have been killed between the record and the mount.
 func (s *Stager) IsPublished(ctx context.Context, name string) (bool, error) {
 	publications, err := s.Publications(ctx, name)
 	if err != nil {
@@ -71,9 +71,9 @@ func (s *Stager) anyMounted(ctx context.Context, publications []publication) (bo
 	return false, nil
 }
 
-// UnstageIdle unstages as Unstage does, but gives way to kubelet's calls: somebody may want the volume
-// again. Whether it is idle is asked once more while no call can come in between: whoever is scheduled to
-// the node later calls later, and ends this.
+// UnstageIdle unstages as Unstage does, but a call of kubelet interrupts it, as a pod may need the volume again.
+// Whether the volume is idle is checked again while other calls are locked out: kubelet's call for a pod that is
+// bound to the node later arrives later, and interrupts this.
 func (s *Stager) UnstageIdle(ctx context.Context, of Subject, idle func(context.Context) (bool, error)) error {
 	yielding, end := s.inflight.preemptible(ctx, of.key())
 	defer end()

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// LivePods returns the node's pods that have not ended, as the API server knows them. Those of a Job that has
-// completed, and others that ended but are not deleted, have no containers that could use a volume.
+// LivePods returns the node's pods that have not ended, from the API server. Pods that have ended but are not
+// deleted, as those of a completed Job, have no containers that could use a volume.
 func (s *Stager) LivePods(ctx context.Context) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := s.client.List(ctx, list, client.MatchingFields{"spec.nodeName": s.node}); err != nil {
@@ -25,7 +25,7 @@ func (s *Stager) LivePods(ctx context.Context) ([]corev1.Pod, error) {
 	}), nil
 }
 
-// observeUsers gathers whether the volume, where it is to be unstaged, is still mounted for pods that run.
+// observeUsers gathers whether a volume that is to be unstaged is still mounted for pods that run.
 func (t *task) observeUsers(ctx context.Context, o *observation) error {
 	t.inUseBy = nil
 	unstaging := t.ending || t.stage != nil && t.stage.Status.Phase == pavv1.StageUnstaging && !t.stage.Status.Restaging
@@ -49,7 +49,7 @@ func (t *task) observeUsers(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// mountedPublications returns the targets on record at which something is mounted.
+// mountedPublications returns the recorded targets at which something is mounted.
 func (t *task) mountedPublications(ctx context.Context) ([]publication, error) {
 	var found []publication
 	for i := range t.published {
@@ -64,8 +64,8 @@ func (t *task) mountedPublications(ctx context.Context) ([]publication, error) {
 	return found, nil
 }
 
-// inUse ends the call where pods that still run have the volume, and tells their users. Taking it from them
-// would make what they write end up on the node's disk, or nowhere.
+// inUse ends the call because pods that still run have the volume, and reports that. If the volume were unmounted,
+// their writes would go to the node's disk, or be lost.
 func (t *task) inUse(ctx context.Context) error {
 	var pods []string
 	for i := range t.inUseBy {

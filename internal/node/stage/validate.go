@@ -15,8 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// checkVolume reports whether the volume may be staged, and returns its provisioner. One that was provisioned
-// dynamically was validated then.
+// checkVolume reports whether the volume may be staged, and returns its provisioner. A dynamically provisioned volume
+// was validated when it was provisioned.
 func (t *task) checkVolume(ctx context.Context, raw apiextensionsv1.JSON, volume *corev1.PersistentVolume) (*pavv1.PavProvisioner, error) {
 	provisioner, err := t.catalogue.Provisioner(ctx, t.Driver)
 	if err != nil {
@@ -37,7 +37,7 @@ func (t *task) checkVolume(ctx context.Context, raw apiextensionsv1.JSON, volume
 	return provisioner, t.checkStatic(ctx, provisioner, raw)
 }
 
-// checkStatic checks what of a statically provisioned volume needs no pod.
+// checkStatic checks a statically provisioned volume, as far as that needs no pod.
 func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisioner, raw apiextensionsv1.JSON) error {
 	volume, err := object(raw)
 	if err != nil {
@@ -50,10 +50,10 @@ func (t *task) checkStatic(ctx context.Context, provisioner *pavv1.PavProvisione
 	return err
 }
 
-// needsValidation reports whether the volume was not validated before it came to this node.
+// needsValidation reports whether the volume was not validated before.
 func needsValidation(stage *pavv1.PavStage) bool {
 	if stage.Spec.Client != nil {
-		return false // The stage that claims the volume was written, and validated, first.
+		return false // The stage that reserves the volume for the node was created first, and validated.
 	}
 	volume, err := object(stage.Spec.Volume)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *task) runValidation(ctx context.Context) error {
 	return t.created(ctx, pavv1.WorkflowValidation, t.runner.Create(ctx, pod), first)
 }
 
-// buildValidation returns the validation pod, or nil where the provisioner has none.
+// buildValidation returns the validation pod, or nil if the provisioner has none.
 func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	provisioner, err := t.liveProvisioner(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *task) buildValidation(ctx context.Context) (*corev1.Pod, error) {
 	return pod, refusal(err)
 }
 
-// admit records that the volume is valid, and lets the pod go that found it so.
+// admit records that the volume is valid, and releases the validation pod.
 func (t *task) admit(ctx context.Context) error {
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Validated = true

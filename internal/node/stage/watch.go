@@ -13,10 +13,10 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// handleIndex finds persistent volumes by driver and handle.
+// handleIndex finds PersistentVolumes by driver and handle.
 const handleIndex = "driverAndHandle"
 
-// IndexVolumes adds the index that Cache finds persistent volumes with.
+// IndexVolumes adds the index that Cache finds PersistentVolumes with.
 func IndexVolumes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, handleIndex, func(object client.Object) []string {
 		if volume, ok := object.(*corev1.PersistentVolume); ok && volume.Spec.CSI != nil {
@@ -30,7 +30,7 @@ func IndexVolumes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// TrimVolume keeps of a persistent volume in the cache what IndexVolumes needs.
+// TrimVolume removes from a PersistentVolume in the cache everything that IndexVolumes does not need.
 func TrimVolume(object any) (any, error) {
 	volume, ok := object.(*corev1.PersistentVolume)
 	if !ok {

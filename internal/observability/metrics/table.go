@@ -161,7 +161,7 @@ var (
 	Restages = Metric{
 		Name: "pav_restages_total", Type: Counter, Agents: []Agent{Node},
 		Labels: []Label{provisioner, results},
-		Help:   "Attempts to stage a dead volume anew under its clients.",
+		Help:   "Attempts to stage a dead volume again under its clients.",
 	}
 	PublishDuration = Metric{
 		Name: "pav_publish_duration_seconds", Type: Histogram, Agents: []Agent{Node},

@@ -204,7 +204,7 @@ func (c *Controller) Kill() {
 
 // Relist has the agent lose a watch.
 func (c *Controller) Relist() {
-	c.World.Notef("%s lists %s anew", c.Name, c.view.Relist(c.World.Rand.IntN(100)))
+	c.World.Notef("%s lists %s again", c.Name, c.view.Relist(c.World.Rand.IntN(100)))
 }
 
 // Hold has nothing of a kind reach the agent's cache for a time.

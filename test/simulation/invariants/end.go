@@ -25,7 +25,7 @@ import (
 )
 
 // Settled returns what is not as it must be once faults have stopped and time has passed: every claim has its
-// volume, or was told why not; and nothing is deleted for ever. Told returns the warnings about an object.
+// volume, or was told why not; and nothing is deleted forever. Told returns the warnings about an object.
 func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []string) error {
 	var problems []error
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {

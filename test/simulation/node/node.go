@@ -112,9 +112,9 @@ func (n *Node) Boot() pavdir.Boot {
 	return pavdir.Boot{BootID: n.name + "-boot-" + strconv.Itoa(n.boots), NodeStart: strconv.Itoa(n.starts)}
 }
 
-// Reboot starts the node anew: what is mounted or runs is gone, and with it the agents; directories and files stay, but
+// Reboot starts the node again: what is mounted or runs is gone, and with it the agents; directories and files stay, but
 // for those in memory, which are those of pods that have a /pav of their own. With the same boot ID, the node is a
-// container that was started anew.
+// container that was started again.
 func (n *Node) Reboot(sameBootID bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -83,7 +83,7 @@ func (d *Disturber) disturb() {
 			d.Controller = d.Begin()
 		}
 	case 2, 3:
-		d.World.Counts["lists anew"]++
+		d.World.Counts["lists again"]++
 		d.Controller.Relist()
 	case 8, 9, 10, 11:
 		d.World.Counts["caches held"]++

@@ -174,7 +174,7 @@ func (i *informer) tell(tell func(toolscache.ResourceEventHandler)) {
 	}
 }
 
-// Relist has the view lose its watch of a kind, chosen by number, and list anew: what lay between is never seen.
+// Relist has the view lose its watch of a kind, chosen by number, and list again: what lay between is never seen.
 func (v *View) Relist(number int) string {
 	if len(v.informers) == 0 {
 		return ""

@@ -77,7 +77,7 @@ func build(ctx context.Context, selected compile.Selection, progress io.Writer) 
 	return directory, images, err
 }
 
-// makeImages makes the images anew if they are missing. They lie beside the programs, since the
+// makeImages makes the images again if they are missing. They lie beside the programs, since the
 // same things determine them.
 func makeImages(ctx context.Context, directory string) ([]string, error) {
 	pause, shell := filepath.Join(directory, "pause.image.tar"), filepath.Join(directory, "shell.image.tar")

@@ -78,7 +78,7 @@ func (c Cluster) load() (record, error) {
 }
 
 // remains reports whether the state directory is that of a cluster. Usually the record tells; but somebody
-// may have removed it along with only a part of the rest, which running nodes even write anew.
+// may have removed it along with only a part of the rest, which running nodes even write again.
 func (c Cluster) remains() (bool, error) {
 	entries, err := os.ReadDir(c.State.Directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

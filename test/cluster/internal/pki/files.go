@@ -63,7 +63,7 @@ func (c Cluster) subjects() map[string]Subject {
 	return subjects
 }
 
-// Write makes everything anew in a directory: for each subject a pair and a kubeconfig, the key of service
+// Write makes everything again in a directory: for each subject a pair and a kubeconfig, the key of service
 // account tokens and that of the SSH servers.
 func (c Cluster) Write(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
