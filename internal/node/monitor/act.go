@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// act does what was decided about a stage. What is to be said is on record before the staging pod may go.
+// act takes the steps of a decision. It records a loss before it releases the staging pod.
 func (m *Monitor) act(ctx context.Context, stage *pavv1.PavStage, is snapshot, pod *corev1.Pod) error {
 	v := decide(is)
 	if v.loss != is.degraded {
@@ -40,7 +40,7 @@ func (m *Monitor) act(ctx context.Context, stage *pavv1.PavStage, is snapshot, p
 
 // report records what is wrong with a volume, or that nothing is any more, in its PavStage and in events.
 func (m *Monitor) report(ctx context.Context, stage *pavv1.PavStage, is snapshot, v decision, pod *corev1.Pod) error {
-	// Before the record, after which there is no second time.
+	// They are read first: once the loss is recorded, it is not reported again.
 	publications, err := m.stager.Publications(ctx, stage.Name)
 	if err != nil {
 		return err
@@ -68,17 +68,17 @@ func (m *Monitor) degrade(ctx context.Context, stage *pavv1.PavStage, publicatio
 	return nil
 }
 
-// errNotRestaged means that a volume is not staged again, for reasons that are not known here.
-var errNotRestaged = errors.New("the volume was not staged again")
+// errNotRestaged means that a volume was not restaged, for reasons that are not known here.
+var errNotRestaged = errors.New("the volume was not restaged")
 
-// restage stages a volume again under its clients.
+// restage restages a volume while clients have it.
 func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
 	if err := m.restageStage(ctx, stage.Name); err != nil {
 		return err
 	}
 	now, err := m.get(ctx, stage.Name)
 	if err != nil || now == nil || now.UID != stage.UID {
-		return err // Kubelet has unstaged it in between.
+		return err // Kubelet has unstaged it since.
 	}
 	status := &now.Status
 	if status.Phase != pavv1.StageStaged || status.Restaging || !stage.Status.Restaging && status.Attempt == stage.Status.Attempt {
@@ -93,7 +93,7 @@ func (m *Monitor) restage(ctx context.Context, stage *pavv1.PavStage) error {
 	return nil
 }
 
-// describeLoss says what has happened to a volume, what PaV does about it, and what its users have to do.
+// describeLoss describes what has happened to a volume, what PaV does about it, and what its users must do.
 func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Pod) string {
 	what := fmt.Sprintf("volume %s of provisioner %q on node %s ", stage.Spec.VolumeName, stage.Spec.Provisioner, stage.Spec.NodeName)
 	why := describePod(stage, pod)
@@ -104,7 +104,7 @@ func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Po
 	case lossSilent:
 		return what + "does not answer (" + is.told + "); PaV does nothing, as it may still write to its storage: fix that storage, or delete the pods on the node that use it; " + why
 	case lossDetached:
-		return what + "is not mounted for pods any more: somebody has unmounted it; " + whenGone + "; " + why
+		return what + "is not mounted for pods any more: it was unmounted by hand; " + whenGone + "; " + why
 	case lossDead:
 		if !is.restageable {
 			return what + "never answers again, and all that pods do with it fails; spec.volumeStaging.recovery of the provisioner forbids PaV to stage it again: " +
@@ -124,7 +124,7 @@ func whoRecovers(stage *pavv1.PavStage) string {
 	return "containers that mount it with mountPropagation HostToContainer get the new one, and all other pods that use it must be restarted"
 }
 
-// describePod says what has become of a staging pod.
+// describePod describes the state of a staging pod.
 func describePod(stage *pavv1.PavStage, pod *corev1.Pod) string {
 	ref := stage.Status.StagingPod
 	switch {

@@ -5,36 +5,36 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// answer is what a probe of a volume told.
+// answer is the result of a probe of a volume.
 type answer int
 
 const (
-	unseen  answer = iota // nobody has looked, or what came back told nothing
-	answers               // it answers, so it may be written to
-	silent                // it did not answer in time, and what was written may still be on its way
-	dead                  // it will never answer again, so nothing reaches the storage through it any more
+	unseen  answer = iota // not probed, or the result shows nothing
+	answers               // it answers, so clients can write to it
+	silent                // it did not answer in time, and writes may still be under way
+	dead                  // it will never answer again, so no write reaches the storage through it
 )
 
-// snapshot is what decide depends on: a stage between calls.
+// snapshot is the state of a stage between calls, from which decide decides.
 type snapshot struct {
 	phase     pavv1.StagePhase
-	restaging bool // the volume is being staged again under its clients
-	claimOnly bool // the stage only claims the volume, and has no staging pod
+	restaging bool // the volume is being restaged
+	claimOnly bool // the stage only reserves the volume for the node, and has no staging pod
 	thisBoot  bool // its mounts, if any, were made since the node's last boot
 
 	attached    bool // the volume is mounted for clients
 	volume      answer
-	exchanged   bool // what the staging pod has at /pav/volume is not that, soon after it was served
+	exchanged   bool // the staging pod has replaced the mount at /pav/volume soon after it was published
 	stagingPod  workflow.State
 	outcomeHeld bool // the staging pod has its finalizer
-	shutdown    bool // kubelet has ended the staging pod because the node goes down
+	shutdown    bool // kubelet has ended the staging pod because the node shuts down
 	confirmed   bool // the volume has been dead for a while
 
-	early       bool // it was staged again too short a while ago for another time
-	restageable bool // the provisioner wants volumes to be staged again
-	degraded    loss // the loss on record
+	early       bool // it was restaged too recently
+	restageable bool // the provisioner's recovery is Restage
+	degraded    loss // the recorded loss
 
-	told string // what the look at the volume said, for a message only
+	told string // the text of the probe's error, only for the message
 }
 
 // loss is what is wrong with a volume; the reason of the condition Degraded.
@@ -51,16 +51,15 @@ const (
 
 // decision is what is to be done for a stage, in this order.
 type decision struct {
-	loss     loss // what is to be on record
-	release  bool // let the staging pod go: what there is to say about it is on record
-	restage  bool // stage the volume again under its clients
-	withdraw bool // give the volume to no more clients
-	unstage  bool // go on with its unstaging
+	loss     loss // the loss to record
+	release  bool // release the staging pod: its outcome is recorded
+	restage  bool // restage the volume
+	withdraw bool // do not publish the volume to further clients
+	unstage  bool // continue to unstage it
 }
 
-// decide says what to do about a stage that no call works on. A volume is staged again only where the
-// present one is dead: one that answers, or hangs, may still write to the storage, and a second one beside
-// it could corrupt that.
+// decide decides about a stage that no call works on. A volume is restaged only if its mount is dead: clients may
+// still write through a mount that answers or hangs, and a second mount could corrupt the storage.
 func decide(o snapshot) decision {
 	switch {
 	case o.restaging && o.thisBoot:
@@ -69,7 +68,7 @@ func decide(o snapshot) decision {
 		// Kubelet's next call may be minutes away, and another node may wait for the volume.
 		return decision{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
-		// A call is expected: kubelet's next one, or, if it never comes, that of the orphan's end.
+		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan.
 		return decision{loss: o.degraded}
 	}
 	v := decision{loss: lossOf(o)}
@@ -84,15 +83,15 @@ func decide(o snapshot) decision {
 func mayRestage(o snapshot) bool {
 	switch {
 	case o.shutdown:
-		// On a node that goes down no pod can be started; the next boot stages what is wanted then.
+		// On a node that shuts down no pod can start; after the next boot kubelet stages the volumes that pods need.
 		return false
 	case o.stagingPod == workflow.Stopping:
-		return false // Its end is soon.
+		return false // It is being deleted.
 	case o.stagingPod == workflow.Failed:
-		return true // Its daemon has ended with it.
+		return true // Its daemon has ended with the pod.
 	}
-	// A daemon that lives may give the kernel's answer itself, as long as it does not reach its servers. A pod
-	// that has completed says nothing about one that it started outside of itself.
+	// A daemon that runs may itself return the error that means dead, while it cannot reach its servers. If the pod
+	// has completed, a daemon that it started outside the pod may still run.
 	return o.confirmed
 }
 
@@ -109,7 +108,7 @@ func lossOf(o snapshot) loss {
 	case o.volume == unseen:
 		return o.degraded
 	case o.stagingPod == workflow.Absent && o.degraded == lossEnded:
-		// It was let go when its end was on record. One that has completed may go any time.
+		// It was released when its end was recorded. A pod that has completed may be released at any time.
 		return lossEnded
 	}
 	return lossNone

@@ -1,7 +1,7 @@
-// Package monitor looks after the stages of a node between kubelet's calls: it stages a volume again that died under its
-// pods, unstages what kubelet has forgotten, withdraws a volume that its staging pod exchanged, and removes the
-// finalizers of workflow pods whose outcome is recorded.
+// Package monitor watches the stages of a node between kubelet's calls: it restages volumes whose mounts died while
+// pods use them, unstages volumes that kubelet has lost track of, withdraws a volume that its staging pod replaced,
+// and removes the finalizers of workflow pods whose outcome is recorded.
 //
-// It decides when something is to be done for a stage; package stage does it. Monitor never mounts anything, never
-// creates a pod, and never makes a second stage of a volume that may still be written to.
+// It decides when to work on a stage; package stage does the work. Package monitor never mounts anything, never
+// creates a pod, and never stages a volume a second time while clients may still write to it.
 package monitor

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// confirmation is how long a volume must be dead before it is staged again, unless its staging pod has failed.
+	// confirmation is how long a volume must be dead before it is restaged, unless its staging pod has failed.
 	confirmation = 10 * time.Second
 
 	// longLife is how long a volume must have worked so that its death does not count as a repeated one.
@@ -77,9 +77,9 @@ func (m *Monitor) gatherPod(stage string, pod *corev1.Pod, is *snapshot) {
 	}
 }
 
-// untilShutdown returns for how long the node still counts as shutting down. A shutdown may be canceled.
+// untilShutdown returns how much longer the node counts as shutting down. A shutdown may be canceled.
 func (m *Monitor) untilShutdown(pod *corev1.Pod) time.Duration {
-	// Kubelet's reasons for a pod that it ends, and for one that it does not start, because the node shuts down.
+	// Kubelet's reasons for pods that it ends, or does not start, because the node shuts down.
 	if pod.Status.Reason != "Terminated" && pod.Status.Reason != "NodeShutdown" {
 		return 0
 	}
@@ -106,9 +106,9 @@ func (m *Monitor) probe(ctx context.Context, stage string) (is answer, told stri
 	case errors.Is(err, mount.ErrDead):
 		return dead, err.Error(), nil
 	case errors.Is(err, mount.ErrNotMounted):
-		return unseen, "", nil // it was detached since, and whoever did that reports it
+		return unseen, "", nil // it was detached since; the call that did that reports it
 	}
-	// An error does not prove that nothing is written any more.
+	// An error does not prove that no client can write any more.
 	return silent, err.Error(), nil
 }
 
@@ -132,8 +132,8 @@ func (m *Monitor) confirmed(stage string, volume answer) bool {
 	return left <= 0
 }
 
-// early reports whether it is too early to stage a dead volume again again. If so, it is checked again then: a daemon that
-// dies as soon as it is used must not cost mounts and pods all day long.
+// early reports whether it is too early to restage a dead volume again. If so, it is checked again later: a daemon
+// that dies as soon as it is used must not cause mounts and pods all day long.
 func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	left := m.untilRestaging(stage)
 	if left > 0 {
@@ -142,7 +142,7 @@ func (m *Monitor) early(stage *pavv1.PavStage) bool {
 	return left > 0
 }
 
-// untilRestaging returns how long to wait before a dead volume is staged again: longer each time that it died soon after
+// untilRestaging returns how long to wait before a dead volume is restaged: longer each time that it died soon after
 // it was staged. An agent that has just started counts all attempts as such.
 func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	status := &stage.Status
@@ -169,7 +169,7 @@ func (m *Monitor) untilRestaging(stage *pavv1.PavStage) time.Duration {
 	return max(ready.LastTransitionTime.Add(workflow.RetryDelay(int(deaths))).Sub(m.clusterTime()), 0)
 }
 
-// restageable reports whether the present definition allows volumes to be staged again.
+// restageable reports whether the recovery of the current definition is Restage.
 func (m *Monitor) restageable(ctx context.Context, name string) (bool, error) {
 	provisioner, err := m.catalogue.Provisioner(ctx, name)
 	return provisioner != nil && provisioner.Spec.VolumeStaging.Recovery != pavv1.StagingRecoveryNone, err

@@ -21,9 +21,9 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Monitor looks after the stages of a node between kubelet's calls. It sees that a staging pod has ended while pods use
-// its volume, that a volume does not answer any more, or that kubelet has forgotten a stage, and acts on it. It looks at a
-// stage when something has happened, and never regularly. It is a manager.Runnable.
+// Monitor watches the stages of a node between kubelet's calls. It acts if a staging pod has ended while pods use its
+// volume, if a volume does not answer any more, or if kubelet has lost track of a stage. It checks a stage when an
+// event arrives, and does not poll. It is a manager.Runnable.
 type Monitor struct {
 	stager      *staging.Stager
 	client      client.Client
@@ -38,30 +38,30 @@ type Monitor struct {
 	metrics prometheus.Registerer
 	log     logr.Logger
 	now     func() time.Time
-	queue   workqueue.TypedRateLimitingInterface[string] // names of stages to look at
-	retries workqueue.TypedRateLimiter[string]           // of work that has failed
+	queue   workqueue.TypedRateLimitingInterface[string] // names of stages to check
+	retries workqueue.TypedRateLimiter[string]           // of failed work
 
-	// The Stager's, unless a test replaces them.
+	// Methods of the Stager, unless a test replaces them.
 	restageStage func(ctx context.Context, stage string) error
 	unstage      func(ctx context.Context, of staging.Subject, idle func(context.Context) (bool, error)) error
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
 	began   time.Time
-	calls   map[string]time.Time // when the last call about a stage ended
+	calls   map[string]time.Time // when the last call for a stage ended
 	working map[string]bool      // the stages that the monitor itself works on
 	deadAt  map[string]time.Time // when a volume was found dead
-	resetAt map[string]int32     // the last attempt whose volume lived long; since then, each has died soon
-	orphans map[string]bool      // the stages that are known to have no user
+	resetAt map[string]int32     // the last attempt whose volume worked for long; each later one has died soon
+	orphans map[string]bool      // the stages without a user
 	listed  map[string]bool      // the stages that the API server had at the start
-	pauses  map[string]time.Time // until when the monitor leaves a stage alone after its work failed
+	pauses  map[string]time.Time // until when the monitor does not work on a stage after a failure
 }
 
-// Config is what a Monitor works with, besides what its Stager does.
+// Config is the configuration of a Monitor, besides that of its Stager.
 type Config struct {
 	Prober health.Prober
 
-	// OrphanGrace is how long kubelet may say nothing about a stage that no pod uses before it is unstaged.
+	// OrphanGrace is how long kubelet may make no call for a stage that no pod uses before it is unstaged.
 	OrphanGrace time.Duration
 
 	// Metrics takes the metrics; by default controller-runtime's registry.
@@ -85,7 +85,7 @@ const (
 	shortestPause, longestPause = 3 * time.Second, time.Minute
 )
 
-// limiter returns the backoff of what has failed: 1 s doubling to 30 s.
+// limiter returns the backoff of failed work: 1 s doubling to 30 s.
 func limiter[T comparable]() workqueue.TypedRateLimiter[T] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](time.Second, 30*time.Second)
 }
@@ -112,19 +112,19 @@ func New(stager *staging.Stager, c Config) *Monitor {
 	return m
 }
 
-// Recheck has a stage looked at, as something about it has changed. It never blocks.
+// Recheck queues a check of a stage that has changed. It never blocks.
 func (m *Monitor) Recheck(stage string) {
 	if stage != allStages {
 		m.queue.AddAfter(stage, burst)
 	}
 }
 
-// callEnded notes that a call about a stage has ended: kubelet knows of the stage.
+// callEnded notes that a call for a stage has ended: kubelet knows the stage.
 func (m *Monitor) callEnded(stage string) {
 	m.mu.Lock()
 	if !m.working[stage] { // the monitor's own work is not a call of kubelet
 		m.calls[stage] = m.now()
-		delete(m.pauses, stage) // It was in the way.
+		delete(m.pauses, stage) // The failed work may have met the call's lock.
 		m.retries.Forget(stage)
 	}
 	m.mu.Unlock()
@@ -134,13 +134,13 @@ func (m *Monitor) callEnded(stage string) {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: each node has its own.
 func (*Monitor) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable: it begins with all stages of the node, and looks after them until
-// ctx ends. What it has begun then is continued by the next agent.
+// Start implements manager.Runnable: it begins with all stages of the node, and watches them until ctx ends. The next
+// agent continues its unfinished work.
 func (m *Monitor) Start(ctx context.Context) error {
 	if err := m.metrics.Register(m.health); err == nil {
 		defer m.metrics.Unregister(m.health)
 	} else if already := (prometheus.AlreadyRegisteredError{}); !errors.As(err, &already) {
-		// Another agent in the same process, as in tests, has the names already.
+		// Another agent in the same process, as in tests, has registered the names already.
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	m.queue.Add(allStages)
@@ -175,7 +175,7 @@ func (m *Monitor) handle(ctx context.Context, stage string) {
 	case err == nil:
 		m.queue.Forget(stage)
 	case apierrors.IsConflict(err):
-		m.queue.AddAfter(stage, burst) // Somebody changed the object since it was read.
+		m.queue.AddAfter(stage, burst) // The object was changed since it was read.
 	default:
 		if ctx.Err() == nil {
 			m.log.Error(err, "looking after a stage", m.health.LogKeys(stage)...)
@@ -225,7 +225,7 @@ func (m *Monitor) check(ctx context.Context, name string) error {
 		m.health.Update(stage)
 	}
 	if m.isWorking(name) {
-		return nil // It is looked at again at the end of that.
+		return nil // It is checked again at the end of that work.
 	}
 	ended, err := m.endOrphan(ctx, name, stage)
 	if err != nil || ended || stage == nil || staging.IsRecord(stage) {
@@ -238,8 +238,8 @@ func (m *Monitor) check(ctx context.Context, name string) error {
 	return m.act(ctx, stage, is, pod)
 }
 
-// isUnknown reports whether there is no such stage. A directory is made before anything else is done for a stage,
-// so the API server need not be asked about a name without one, as a call has several that may be a stage's.
+// isUnknown reports whether there is no such stage. The directory of a stage is created first, so the API server need
+// not be asked about a name without a directory; a call has several names that may be those of a stage.
 func (m *Monitor) isUnknown(ctx context.Context, name string) (bool, error) {
 	m.mu.Lock()
 	listed := m.listed[name]
@@ -267,8 +267,8 @@ func (m *Monitor) get(ctx context.Context, name string) (*pavv1.PavStage, error)
 	return stage, nil
 }
 
-// begin works on a stage, beside the looks at the others, unless that is going on. It is repeated until it
-// succeeds, with pauses in which kubelet's calls get through, which the monitor's work gives way to.
+// begin starts work on a stage in the background, unless work on it is in progress. The work is repeated until it
+// succeeds. Calls of kubelet interrupt it, and run in the pauses.
 func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context.Context) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -313,7 +313,7 @@ func (m *Monitor) isWorking(stage string) bool {
 	return m.working[stage]
 }
 
-// Forget drops what is remembered of a stage that is gone.
+// forget removes what is remembered of a stage that is gone.
 func (m *Monitor) forget(stage string) {
 	m.mu.Lock()
 	delete(m.calls, stage)

@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// stageUse is what a stage's users are looked up by.
+// stageUse identifies the users of a stage.
 type stageUse struct {
 	volume     staging.Volume
 	volumeName string
@@ -23,9 +23,9 @@ type stageUse struct {
 	client     *pavdir.Client // nil if the stage is for all pods of the node
 }
 
-// endOrphan unstages a stage that kubelet has forgotten, as it does if it was killed while it staged a volume, and the
-// pod's directory is gone since. Stage is nil if there is no PavStage, but perhaps a directory. endOrphan returns true if
-// the stage is an orphan, or if nothing of it is left.
+// endOrphan unstages a stage that kubelet has lost track of: for example, if kubelet was killed while it staged a
+// volume, and the pod's directory was removed after that. Stage is nil if there is no PavStage, but perhaps a
+// directory. endOrphan returns true if the stage is an orphan, or if nothing of it is left.
 func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage) (bool, error) {
 	if err := m.stager.RestoreRecord(ctx, stage); err != nil {
 		return false, err
@@ -85,8 +85,8 @@ func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage)
 	}, nil
 }
 
-// removeUnknown removes the directory of a stage that is neither in the ledger nor on record: what an interrupted
-// removal has left. It waits for the grace, so that it meets no call that has just made it.
+// removeUnknown removes a directory without a PavStage and without a record, which an interrupted removal has left.
+// It waits for the grace period, so that it does not meet a call that has just created the directory.
 func (m *Monitor) removeUnknown(ctx context.Context, name string) error {
 	exists, err := m.dirs.Exists(ctx, name)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *Monitor) removeUnknown(ctx context.Context, name string) error {
 	return nil
 }
 
-// graceLeft returns how long kubelet may still be silent about a stage.
+// graceLeft returns how much of the grace period of a stage is left.
 func (m *Monitor) graceLeft(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *Monitor) graceLeft(name string) time.Duration {
 	return last.Add(m.grace).Sub(m.now())
 }
 
-// isUsed reports whether a pod of the node uses the volume, by what the API server or kubelet's directories have.
+// isUsed reports whether a pod of the node uses the volume, according to the API server or kubelet's directories.
 func (m *Monitor) isUsed(ctx context.Context, use *stageUse) (bool, error) {
 	uids, err := m.dirs.KubeletHas(ctx, use.volumeName)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.P
 	})
 }
 
-// isIdle reports whether no pod has the volume, or is about to get it.
+// isIdle reports whether no pod has the volume or is about to get it.
 func (m *Monitor) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
 	published, err := m.stager.IsPublished(ctx, name)
 	if err != nil || published {

@@ -22,8 +22,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// registerOutcomes adds outcomes and its watches to the manager. A pod is looked at when it changes, and when its
-// stage does: its last event may come before its outcome is recorded.
+// registerOutcomes adds outcomes and its watches to the manager. A pod is reconciled when it or its stage changes:
+// its last event may arrive before its outcome is recorded.
 func registerOutcomes(mgr manager.Manager, m *Monitor) error {
 	o := &outcomes{client: m.client, runner: m.runner, cache: mgr.GetCache()}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -35,19 +35,19 @@ func registerOutcomes(mgr manager.Manager, m *Monitor) error {
 		Complete(o)
 }
 
-// isHeld reports whether a pod would be gone but for PaV's finalizer.
+// isHeld reports whether only PaV's finalizer keeps a pod that is being deleted.
 func isHeld(pod client.Object) bool {
 	return pod.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(pod, pavv1.PodFinalizer)
 }
 
-// outcomes lets workflow pods go that are deleted, and whose outcome is recorded.
+// outcomes removes the finalizers of workflow pods that are being deleted and whose outcome is recorded.
 type outcomes struct {
 	client client.Client // reads from the API server
 	runner *workflow.Runner
-	cache  client.Reader // of which pods there are
+	cache  client.Reader // to list pods
 }
 
-// heldOf maps a stage to its pods that may have to be let go.
+// heldOf maps a stage to its pods whose finalizer may have to be removed.
 func (o *outcomes) heldOf(ctx context.Context, stage client.Object) []ctrl.Request {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -79,14 +79,13 @@ func (o *outcomes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	err = o.runner.Release(ctx, pod)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: burst}, nil // Somebody changed the pod since it was read.
+		return ctrl.Result{RequeueAfter: burst}, nil // The pod was changed since it was read.
 	}
 	return ctrl.Result{}, err
 }
 
-// recorded reports whether the ledger does not need the pod any more: its stage is gone, or has gone on to
-// other pods. The end of the staging pod of a volume that is staged is for the monitor to record, which
-// then lets the pod go itself.
+// recorded reports whether the pod is not needed any more: its stage is gone, or has recorded later pods. The end of
+// the staging pod of a staged volume is recorded by the monitor, which then releases the pod itself.
 func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	name := pod.Labels[pavv1.StageLabel]
 	if owner := metav1.GetControllerOf(pod); owner != nil {
@@ -104,8 +103,8 @@ func (o *outcomes) recorded(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return !workflow.Belongs(pod, stage.UID) || !needs(&stage.Status, pod), nil
 }
 
-// needs reports whether the outcome of a pod is yet to be recorded in a status that was read after the pod.
-// As every pod is recorded before it is created, one that is not there is of an earlier attempt.
+// needs reports whether the outcome of a pod is still to be recorded in a status that was read after the pod. Every
+// pod is recorded before it is created, so a pod that is not recorded is of an earlier attempt.
 func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
 	is := func(ref *pavv1.PodReference) bool {
 		return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name

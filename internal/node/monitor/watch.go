@@ -14,9 +14,9 @@ import (
 	staging "github.com/albertofaria/pav/internal/node/stage"
 )
 
-// WatchPods wakes whoever waits for a stage when a pod of it changes, has the monitor look at the stage,
-// and lets pods go whose outcome is recorded. Only the metadata of pods is kept: that it has changed is
-// all that a wake-up says.
+// WatchPods wakes the calls that wait for a stage when a pod of the stage changes, queues a check by the monitor, and
+// removes the finalizers of pods whose outcome is recorded. Only the metadata of pods is cached, as a change is all
+// that matters.
 func WatchPods(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	pods := &metav1.PartialObjectMetadata{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
@@ -45,7 +45,7 @@ func WatchPods(ctx context.Context, mgr manager.Manager, notifier *staging.Notif
 	return registerOutcomes(mgr, m)
 }
 
-// resumeUnstaging goes on with an unstaging between kubelet's calls, to which it gives way.
+// resumeUnstaging continues an unstaging between kubelet's calls, which interrupt it.
 func (m *Monitor) resumeUnstaging(ctx context.Context, stage *pavv1.PavStage) {
 	of := staging.SubjectOf(stage)
 	m.begin(ctx, stage.Name, func(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (m *Monitor) resumeUnstaging(ctx context.Context, stage *pavv1.PavStage) {
 	})
 }
 
-// recheckNow checks a stage now, whatever has failed before.
+// recheckNow checks a stage now, without backoff.
 func (m *Monitor) recheckNow(stage string) {
 	m.mu.Lock()
 	delete(m.pauses, stage)
@@ -65,7 +65,7 @@ func (m *Monitor) recheckNow(stage string) {
 	m.Recheck(stage)
 }
 
-// WatchRetries wakes whoever works on a stage when somebody asks for its next attempt, and has the monitor look at it.
+// WatchRetries wakes the call that works on a stage when a retry is requested, and queues a check by the monitor.
 func WatchRetries(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	stages := &metav1.PartialObjectMetadata{}
 	stages.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavStage"))
@@ -73,7 +73,7 @@ func WatchRetries(ctx context.Context, mgr manager.Manager, notifier *staging.No
 	if err != nil {
 		return fmt.Errorf("watching PavStages: %w", err)
 	}
-	// Requests that exist already are found when the monitor first looks at all stages.
+	// Requests that already exist are found when the monitor first checks all stages.
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		old, ok := before.(client.Object)
 		stage, also := after.(client.Object)

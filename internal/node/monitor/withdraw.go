@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// recheckAfter is how long after a mount was served it is looked at again. Times of conditions are in seconds.
+	// recheckAfter is how long after a mount was published it is checked again. Times of conditions are in seconds.
 	recheckAfter = staging.SettleTime + time.Second
 
-	// recheckUntil ends the time in which that may be: an agent that begins again does not judge a volume that has
-	// been served for long.
+	// recheckUntil ends the time in which it is checked: an agent that restarts does not check a volume that has been
+	// published for long.
 	recheckUntil = time.Minute
 )
 
-// gatherExchanged gathers whether the staging pod has replaced or unmounted what was at /pav/volume when it created
-// /pav/ready a few seconds ago. Client pods still have the former mount, which is not what the pod serves, and not what
-// unstaging will write to the storage.
+// gatherExchanged gathers whether the staging pod has replaced or unmounted /pav/volume a few seconds after it
+// created /pav/ready. Client pods still have the former mount. The pod does not serve that mount, and unstaging will
+// not write its data to the storage.
 func (m *Monitor) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is *snapshot) error {
 	ready := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageReady)
 	if !is.attached || is.stagingPod != workflow.Running || stage.Spec.VolumeMode == corev1.PersistentVolumeBlock ||
@@ -45,9 +45,9 @@ func (m *Monitor) gatherExchanged(ctx context.Context, stage *pavv1.PavStage, is
 	return err
 }
 
-// withdraw ensures that no further client pod gets the volume of a stage, and reports that to those that have it. It
-// stays mounted for them, as they may be writing to it. Once they are gone, it is unstaged, and staged again for the next
-// client pod.
+// withdraw ensures that no further client pod gets the volume of a stage, and reports that on the client pods that
+// have it. It stays mounted for them, as they may be writing to it. When they are gone, it is unstaged, and staged
+// again for the next client pod.
 func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	release, err := m.stager.Lock(staging.SubjectOf(stage))
 	if err != nil {
@@ -67,10 +67,10 @@ func (m *Monitor) withdraw(ctx context.Context, stage *pavv1.PavStage) error {
 	if err != nil {
 		return err
 	}
-	words := fmt.Sprintf("volume %s of provisioner %q on node %s is given to no more pods: %s",
+	words := fmt.Sprintf("volume %s of provisioner %q on node %s is not published to further pods: %s",
 		now.Spec.VolumeName, now.Spec.Provisioner, now.Spec.NodeName, staging.ExchangedMessage)
 	if len(publications) > 0 {
-		words += "; pods have what was there before, and what they write may be lost: delete them, and the volume is staged again"
+		words += "; pods have the former mount, and what they write may be lost: delete them, and the volume is staged again"
 	}
 	if err = m.degrade(ctx, now, publications, metav1.ConditionTrue, string(lossDetached), words); err != nil {
 		return err

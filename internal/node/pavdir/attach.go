@@ -53,7 +53,7 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	if mounted, err := mount.IsMountPoint(d.pav(stage)); err != nil {
 		return err
 	} else if !mounted {
-		return fmt.Errorf("%w: /pav is not mounted on the node any more: somebody has unmounted it", ErrNoVolume)
+		return fmt.Errorf("%w: /pav is not mounted on the node any more: it was unmounted by hand", ErrNoVolume)
 	}
 	volume, err := dir.OpenVolume(volumeName)
 	switch {

@@ -185,7 +185,7 @@ func IsRecord(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase == pavv1.StageFailed && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// findAll reads the subject's PavStage on this node. That another node has the volume shows when this node tries to
+// find reads the subject's PavStage on this node. That another node has the volume shows when this node tries to
 // create its own PavStage.
 func (t *task) find(ctx context.Context) error {
 	var err error

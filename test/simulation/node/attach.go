@@ -57,7 +57,7 @@ func (f *stageDirectory) attachable(a pavdir.Attachment) (*content, error) {
 		return nil, err
 	}
 	if !pav.mounted {
-		return nil, fmt.Errorf("%w: /pav is not mounted on the node any more: somebody has unmounted it", pavdir.ErrNoVolume)
+		return nil, fmt.Errorf("%w: /pav is not mounted on the node any more: it was unmounted by hand", pavdir.ErrNoVolume)
 	}
 	volume, err := pav.offered()
 	if err != nil {
