@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
@@ -32,7 +34,10 @@ func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error 
 	switch err := r.Client.Create(ctx, pv); {
 	case err == nil:
 		o.pv = pv
-		return r.markReady(ctx, o, decision{})
+		if err := r.markReady(ctx, o, decision{}); !errors.Is(err, reconcile.ErrStale) {
+			return err
+		}
+		return r.withdrawPV(ctx, o.volume, pv)
 	case apierrors.IsAlreadyExists(err):
 		return reconcile.ErrStale
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
@@ -40,6 +45,24 @@ func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error 
 	default:
 		return fmt.Errorf("writing PersistentVolume %q: %w", pv.Name, err)
 	}
+}
+
+// withdrawPV deletes a PersistentVolume that was just written if its PavVolume is gone. An agent that is not the leader any
+// more may write one after the leader has deleted the storage and the PavVolume: no claim would ever be bound to it, and no
+// PavVolume would delete it. It is deleted only as it was written, so no claim is bound to it. What else follows is that of
+// a PersistentVolume without a PavVolume: see settleOrphan.
+func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv *corev1.PersistentVolume) error {
+	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
+	if err != nil {
+		return err
+	}
+	if live != nil && live.UID == volume.UID {
+		return reconcile.ErrStale
+	}
+	if err := r.Client.Delete(ctx, pv, exactly(pv)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PersistentVolume %q, whose PavVolume is gone: %w", pv.Name, err)
+	}
+	return reconcile.ErrStale
 }
 
 // checkWanted asks the API server whether the volume is still needed, and no other object uses its storage: once the
