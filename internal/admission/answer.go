@@ -68,7 +68,7 @@ func answer(ctx context.Context, request admission.Request, judge func(ctx conte
 	return response
 }
 
-// get returns an object as the API server has it, typed and as templates see it, or nil where there is none.
+// get returns an object as the API server has it, typed and as templates see it, or nil if there is none.
 func get[T any](ctx context.Context, c client.Reader, version, kind string, key client.ObjectKey) (*T, map[string]any, error) {
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(version)

@@ -26,7 +26,7 @@ const controllerPodsPath = "/validate-controller-pod"
 // The agent's token may be stolen, and with it all that the agent may write: every PavVolume. What it cannot write are
 // definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
 // definition that a PavVolume has recorded of an attempt in progress does not count: an attempt whose pod the present
-// definition does not plan fails, and the next one begins with the present definition.
+// definition does not plan fails, and the next one begins with the current definition.
 type ControllerPodHandler struct {
 	// Client reads the API server, not a cache.
 	Client client.Reader
@@ -79,7 +79,7 @@ func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error
 	return nil
 }
 
-// unplanned returns the rights that the planned pod, nil where none is planned, does not have.
+// unplanned returns the rights that the planned pod, nil if none is planned, does not have.
 func unplanned(rights []string, planned *corev1.Pod) []string {
 	if planned == nil {
 		return rights

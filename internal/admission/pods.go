@@ -68,7 +68,7 @@ func (h *Handler) tryPod(ctx context.Context, static definition.StaticPod) []def
 	return append(found, findingsOf(static.Field, len(found) == 0, err)...)
 }
 
-// knownFields returns what of a pod template Kubernetes knows, or false where that is no pod template.
+// knownFields returns what of a pod template Kubernetes knows, or false if that is no pod template.
 // Fields that it does not know are told of elsewhere, and must not hide what else is wrong.
 func knownFields(template map[string]any) (map[string]any, bool) {
 	raw, err := json.Marshal(template)

@@ -68,11 +68,11 @@ func encode(r *podplan.StageRecord) ([]byte, error) {
 
 // found is what was found out about a stage: what its definition is to be evaluated with.
 type found struct {
-	objects *podplan.StageObjects // nil where there are none that can be trusted
+	objects *podplan.StageObjects // nil if there are none that can be trusted
 	copies  bool                  // the copies that the stage has are true
 }
 
-// recorded returns the objects as a record has them, or nil where they cannot be encoded.
+// recorded returns the objects as a record has them, or nil if they cannot be encoded.
 func (f found) recorded() *podplan.RecordedObjects {
 	if f.objects == nil {
 		return nil

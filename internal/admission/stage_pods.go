@@ -21,12 +21,12 @@ import (
 // standing is what the judgement of a pod of a stage depends on.
 type standing struct {
 	stage       *pavv1.PavStage
-	provisioner *pavv1.PavProvisioner         // nil where there is none
-	volume      *corev1.PersistentVolume      // nil where there is none
-	claim       *corev1.PersistentVolumeClaim // nil where there is none
+	provisioner *pavv1.PavProvisioner         // nil if there is none
+	volume      *corev1.PersistentVolume      // nil if there is none
+	claim       *corev1.PersistentVolumeClaim // nil if there is none
 	used        bool                          // a pod that uses the claim is bound to the node
 	older       bool                          // the stage is older than the rule that a record is needed
-	record      *podplan.StageRecord          // nil where there is none
+	record      *podplan.StageRecord          // nil if there is none
 	kept        podplan.StageObjects          // what the stage keeps of the volume and the claim
 }
 

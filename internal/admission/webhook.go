@@ -48,7 +48,7 @@ type Webhook struct {
 	// Lifetimes are those of the certificates.
 	Lifetimes Lifetimes
 
-	// Now tells the cluster's time, by which API servers judge certificates.
+	// Now returns the time of the cluster, by which API servers judge certificates.
 	Now func() time.Time
 }
 

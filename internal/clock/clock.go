@@ -1,10 +1,10 @@
-// Package clock tells the time of the cluster, which is its API server's.
+// Package clock has the time of the cluster, which is that of its API server.
 //
-// PaV compares the present with times that others wrote: when the API server created a pod, when another
-// agent recorded a failure. By the clock of a machine that is ten minutes ahead, no pod would start in time.
-// Each answer of the API server has a Date, by which an agent's clock is corrected.
+// PaV compares the current time with times that other processes wrote: when the API server created a pod, or when
+// another agent recorded a failure. If the clock of a machine were ten minutes ahead, no pod would seem to start in
+// time. Each answer of the API server has a Date, by which an agent's Clock is corrected.
 //
-// It never sets the machine's clock, and asks nobody for the time.
+// It never sets the machine's clock, and never sends a request.
 package clock
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Clock tells the time of the cluster. It goes on evenly when the machine's clock is set, and is at once right
-// again after the machine was suspended, with the next answer of the API server.
+// Clock has the time of the cluster. It runs evenly when the machine's clock is set. After the machine was suspended,
+// it is right again with the next answer of the API server.
 type Clock struct {
 	local func() time.Time
 	began time.Time
@@ -23,8 +23,8 @@ type Clock struct {
 	correction time.Duration
 }
 
-// New returns a Clock of a process that begins now. Local is the process's own clock, time.Now but in tests; until
-// the API server has answered, the Clock tells what that says.
+// New returns a Clock of a process that starts now. Local is the process's own clock, time.Now except in tests; the
+// Clock uses it until the API server has answered.
 func New(local func() time.Time) *Clock {
 	return &Clock{local: local, began: local()}
 }
@@ -42,8 +42,8 @@ func (c *Clock) evenly() time.Time {
 	return c.began.Round(0).Add(c.local().Sub(c.began)) // the difference is monotonic
 }
 
-// Heard corrects the clock by as little as what the API server said allows. Date is when it answered, in whole
-// seconds, and took how long it took from the request to here.
+// Heard corrects the clock as little as the answer of the API server allows. Date is when it answered, in whole
+// seconds, and took is the time from the request until now.
 func (c *Clock) Heard(date time.Time, took time.Duration) {
 	earliest, latest := date, date.Add(time.Second+took)
 	now := c.evenly()
@@ -57,8 +57,7 @@ func (c *Clock) Heard(date time.Time, took time.Duration) {
 	}
 }
 
-// Transport has the clock hear the answers to all requests that go through a transport. It is for
-// rest.Config.Wrap, of a configuration for the API server.
+// Transport corrects the clock by the answers to all requests through a transport. It is for rest.Config.Wrap.
 func (c *Clock) Transport(through http.RoundTripper) http.RoundTripper {
 	return transport{clock: c, through: through}
 }
@@ -81,5 +80,5 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper has client-go find what is below, as it does to end connections and to log.
+// WrappedRoundTripper returns the transport below, which client-go needs to close connections and to log.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.through }

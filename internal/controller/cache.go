@@ -24,9 +24,9 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// CacheOptions keep of each object only what the reconcilers use: a cluster has far more claims,
-// volumes and nodes than PaV has business with. What is patched is patched by difference, so that
-// a field missing here is never missing there.
+// CacheOptions removes from each cached object what the reconcilers do not use, as a cluster can have far more
+// claims, volumes and nodes than PaV works with. Objects are written with patches of their changes, so a field that
+// is missing here is never removed from the object.
 func CacheOptions(o Options) (cache.Options, error) {
 	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
 		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
@@ -54,7 +54,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: byObject}, nil
 }
 
-// keep makes a transform of a function that trims objects of one type.
+// keep turns a function that trims objects of one type into a transform.
 func keep[T client.Object](trim func(T)) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if typed, ok := object.(T); ok {
@@ -86,8 +86,7 @@ func trimVolume(pv *corev1.PersistentVolume) {
 	pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
 }
 
-// Whole Nodes are watched, and not only their metadata, because of the out-of-service taint, and because a
-// node can be cordoned.
+// Nodes are watched as a whole, not only their metadata, for the out-of-service taint and for cordons.
 func trimNode(node *corev1.Node) {
 	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
 	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}
@@ -112,17 +111,17 @@ func trimPod(pod *corev1.Pod) {
 func trimStage(stage *pavv1.PavStage) {
 	stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
 	if _, found := stage.Annotations[pavv1.AdmittedAnnotation]; found {
-		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies, too
+		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies as well
 	}
 }
 
-// trimLedger leaves of a PavVolume's copies of the claim what a PersistentVolume is made from, which
-// version the copy is of, and whether the claim was bound.
+// trimLedger removes from a PavVolume's copies of the claim everything except what a PersistentVolume is built from,
+// the version of the copy, and whether the claim was bound.
 func trimLedger(volume *pavv1.PavVolume) {
 	volume.Status.ProvisionedClaim = nil
 	claim := corev1.PersistentVolumeClaim{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &claim); err != nil {
-		return // whoever needs it reports what it is
+		return // the code that needs it reports the error
 	}
 	raw, err := json.Marshal(corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{UID: claim.UID, ResourceVersion: claim.ResourceVersion},

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// export has the agent's metrics exported until the context ends, and returns the counters of workflows.
-// Pods tells the counts of workflow pods, once the agent leads.
+// export exports the agent's metrics until the context ends, and returns the counters of workflows. Pods returns the
+// counts of workflow pods, once the agent is the leader.
 func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods func() map[string]queue.Counts) (*metrics.Workflows, error) {
 	volumes, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavVolume{})
 	if err != nil {
@@ -38,7 +38,7 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 	})
 }
 
-// byState returns counts of pods by the states that the metric has.
+// byState returns counts of pods by the states of the metric.
 func byState(counts map[string]queue.Counts) map[string]map[string]int {
 	states := make(map[string]map[string]int, len(counts))
 	for provisioner, c := range counts {

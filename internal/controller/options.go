@@ -17,41 +17,43 @@ import (
 
 // Options are the settings of the controller agent.
 type Options struct {
-	// Namespace is the agent's own; the leader's Lease is in it.
+	// Namespace is the agent's own namespace, which has the leader's Lease.
 	Namespace string
 
-	// LeaderElect reports whether to wait for leadership before reconciling. Without it, nobody else may run.
+	// LeaderElect says whether to wait for leadership before reconciling. Without it, no other controller agent may
+	// run.
 	LeaderElect bool
 
-	// LeaseDuration is how long a leader that is not heard of any more stays one. The others follow from it.
+	// LeaseDuration is how long a leader that does not renew its Lease stays the leader. The other times follow from
+	// it.
 	LeaseDuration time.Duration
 
-	// MetricsAddress and ProbeAddress are where to serve metrics and health probes; "0" for nowhere.
+	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" disables them.
 	MetricsAddress, ProbeAddress string
 
-	// ProfilingAddress is where to serve profiles; empty for nowhere.
+	// ProfilingAddress is the address of profiles; "" disables them.
 	ProfilingAddress string
 
-	// WebhookAddress is where to serve the webhook that judges PavProvisioners; "0" for nowhere.
+	// WebhookAddress is the address of the webhook that checks PavProvisioners; "0" disables it.
 	WebhookAddress string
 
-	// WebhookClientCA is a file with the authorities of API servers' client certificates; empty to serve anybody.
+	// WebhookClientCA is a file with the authorities of API servers' client certificates; "" serves every client.
 	WebhookClientCA string
 
-	// Certificates says how long those of the webhook are good for. No flag sets it.
+	// Certificates has the validity of the webhook's certificates. No flag sets it.
 	Certificates admission.Lifetimes
 
 	// Workers is how many objects of a kind are reconciled at once.
 	Workers int
 
-	// QPS and Burst bound the requests to the API server, for each kind of object.
+	// QPS and Burst limit the requests to the API server, for each kind of object.
 	QPS   float32
 	Burst int
 
-	// Pods bounds how many validation, creation and deletion pods run at once.
+	// Pods limits how many validation, creation and deletion pods run at once.
 	Pods queue.Limits
 
-	// Templates bounds what evaluating a PavProvisioner's fields may use.
+	// Templates limits the resources for evaluating a PavProvisioner's fields.
 	Templates template.Limits
 
 	// Version is the agent's own. No flag sets it.
@@ -76,7 +78,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// AddFlags adds the options to a flag set, with their present values as defaults.
+// AddFlags adds the options to a flag set, with their current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "the agent's own namespace (default: $POD_NAMESPACE)")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "wait for leadership before acting; needed where more than one replica runs")
@@ -94,7 +96,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Templates.AddFlags(flags)
 }
 
-// Validate says all that is wrong with the options.
+// Validate returns all errors in the options.
 func (o *Options) Validate() error {
 	var problems []error
 	if o.LeaderElect && len(validation.IsDNS1123Label(o.Namespace)) > 0 {

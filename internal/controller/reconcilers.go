@@ -21,9 +21,9 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Parts are what the reconcilers work with.
+// Parts are the dependencies of the reconcilers.
 type Parts struct {
-	// Client reads from the cache and writes. Live reads from the API server, and Direct does that and
+	// Client reads from the cache and writes. Live reads from the API server. Direct reads from the API server and
 	// writes: it runs pods.
 	Client runtimeclient.Client
 	Live   runtimeclient.Reader
@@ -32,28 +32,28 @@ type Parts struct {
 	// Events records events.
 	Events record.EventRecorder
 
-	// Templates evaluates the fields of definitions, and Definitions checks these.
+	// Templates evaluates the fields of definitions, and Definitions checks definitions.
 	Templates   *template.Evaluator
 	Definitions *definition.Checker
 
-	// Pods bounds how many validation, creation and deletion pods run at once.
+	// Pods limits how many validation, creation and deletion pods run at once.
 	Pods queue.Limits
 
-	// Version is the agent's own.
+	// Version is the version of the agent.
 	Version string
 
-	// Now tells the cluster's time; time.Now where it is nil.
+	// Now returns the time of the cluster; time.Now if it is nil.
 	Now func() time.Time
 }
 
-// Reconcilers are all of the agent's.
+// Reconcilers are all reconcilers of the agent.
 type Reconcilers struct {
 	parts   Parts
 	volumes *volume.Reconciler
 }
 
-// NewReconcilers returns the reconcilers of an agent. A pass reads a dozen objects and lists from the API server,
-// and would hardly ever end well where a fifth of the reads fail: these are repeated one by one.
+// NewReconcilers returns the reconcilers of an agent. A pass makes about a dozen reads from the API server. If a
+// fifth of the reads fail, a pass would hardly ever succeed, so each read is repeated by itself.
 func NewReconcilers(p Parts) *Reconcilers {
 	p.Live, p.Direct = reconcile.RetryingReader{Reader: p.Live}, reconcile.RetryingClient{Client: p.Direct}
 	if p.Now == nil {
@@ -68,8 +68,7 @@ func NewReconcilers(p Parts) *Reconcilers {
 // PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
 func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.volumes.PodCounts() }
 
-// Register adds the reconcilers to the manager, in the order in which a volume meets them. Each has options
-// of its own.
+// Register adds the reconcilers to the manager, in the order of a volume's life. Each has its own options.
 func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Options) error {
 	p := r.parts
 	reconcilers := []interface {

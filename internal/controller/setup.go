@@ -25,7 +25,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// leaseName names the leader's Lease, and the agent in events.
+// leaseName is the name of the leader's Lease, and of the agent in events.
 const leaseName = "pav-controller"
 
 // Run runs the controller agent until the context ends.
@@ -77,11 +77,11 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 		LeaseDuration:           new(o.LeaseDuration),
 		RenewDeadline:           new(o.LeaseDuration * 2 / 3),
 		RetryPeriod:             new(o.LeaseDuration * 2 / 15),
-		// Whoever calls Run ends the process after it, so that two leaders cannot be.
+		// The caller of Run ends the process after it, so that there cannot be two leaders.
 		LeaderElectionReleaseOnCancel: true,
-		// Names are unique by construction; one process may run the agent again after it has ended.
-		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
-		// locks held, to workers that have gone (handleReadyItems in v0.24).
+		// Names are unique by construction, and one process may run the agent again after it has ended.
+		// controller-runtime's priority queue can prevent its workers from ending: it offers an item, with its locks
+		// held, to workers that have ended (handleReadyItems in v0.24).
 		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {

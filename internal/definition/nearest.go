@@ -7,7 +7,7 @@ import (
 )
 
 // nearest returns the known name that is written as name but for its case, or else the one that is most
-// like it; "" where none is like it.
+// like it; "" if none is like it.
 func nearest(name string, known []string) string {
 	for _, candidate := range known {
 		if strings.EqualFold(candidate, name) {

@@ -10,13 +10,13 @@ type node struct {
 	value any
 }
 
-// key returns what a mapping has for a key: nil where there is none, and where this is no mapping.
+// key returns what a mapping has for a key: nil if there is none, and where this is no mapping.
 func (n node) key(name string) node {
 	entries, _ := n.value.(map[string]any)
 	return node{child(n.field, name), entries[name]}
 }
 
-// items returns the items of a list: none where this is no list, or one of more items than any may have.
+// items returns the items of a list: none if this is no list, or one of more items than any may have.
 func (n node) items() []node {
 	list, _ := n.value.([]any)
 	if len(list) > maxItems {

@@ -44,7 +44,7 @@ func (p *pod) program(words []node) {
 	}
 }
 
-// scriptOf returns which of the words behind a shell are its commands; nil where none are: those that
+// scriptOf returns which of the words behind a shell are its commands; nil if none are: those that
 // follow them are parameters, which are data.
 func scriptOf(words []node) *node {
 	commands := false

@@ -18,7 +18,7 @@ import (
 type walker struct {
 	check *check
 
-	// section is the one that the data is in, so that its strings are templates; "" where they are none.
+	// section is the one that the data is in, so that its strings are templates; "" if they are none.
 	section string
 
 	// inside are the mappings around the value that is being looked at, the outermost first.

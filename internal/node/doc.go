@@ -1,4 +1,4 @@
-// Package node is the node agent: it registers a CSI driver with its kubelet for every PavProvisioner,
-// stages and publishes volumes for the pods of its node by running workflow pods, and owns every /pav
-// directory there. It acts on its own node only, and provisions nothing.
+// Package node is the node agent: it registers a CSI driver with its kubelet for every PavProvisioner, stages and
+// publishes volumes for the pods of its node by running workflow pods, and owns the /pav directories there. It acts
+// only on its own node, and never provisions volumes.
 package node

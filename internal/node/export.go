@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// export has what the agent counts exported until the context ends.
+// export exports the agent's metrics until the context ends.
 func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Time) (*metrics.Workflows, *metrics.Calls, error) {
 	provisioners, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
@@ -26,8 +26,8 @@ func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Ti
 	return workflows, calls, metrics.Register(ctx, ctrlmetrics.Registry, workflows, calls)
 }
 
-// addProbes has it told how the agent and its drivers are. It is alive while kubelet can find the sockets
-// of its drivers, which the next agent would make again; it is ready when it serves all drivers.
+// addProbes adds the health probes. The agent is alive while kubelet can find the sockets of its drivers, which a
+// restarted agent would create again; it is ready when it serves all drivers.
 func addProbes(ctx context.Context, mgr manager.Manager, registry *csi.Registry) error {
 	filled := &observability.Filled{}
 	readiness := &csi.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}

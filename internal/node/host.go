@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// openHost returns the mount namespace of the host, and its present start.
+// openHost returns the mount namespace of the host, and its current start.
 func openHost(ctx context.Context, o Options) (*mount.Namespace, pavdir.Boot, error) {
 	host, err := mount.Open(o.MountNamespace)
 	if err != nil {
@@ -24,8 +24,8 @@ func openHost(ctx context.Context, o Options) (*mount.Namespace, pavdir.Boot, er
 	return host, boot, nil
 }
 
-// readBoot returns what tells the starts of the host apart. Both files are read below the host's /proc, so
-// that process 1 is that of the host's PID namespace: on a node that is a container, the first one of that.
+// readBoot returns the current start of the host. Both files are read below the host's /proc, so that process 1 is
+// that of the host's PID namespace: on a node that is a container, the first process of the container.
 func readBoot(ctx context.Context, host *mount.Namespace) (pavdir.Boot, error) {
 	return mount.In(ctx, host, func() (pavdir.Boot, error) {
 		id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -41,9 +41,9 @@ func readBoot(ctx context.Context, host *mount.Namespace) (pavdir.Boot, error) {
 	})
 }
 
-// startOf returns when a process started, in clock ticks since the boot, by what proc_pid_stat(5) says of it.
+// startOf returns when a process started, in clock ticks since the boot, from its proc_pid_stat(5).
 func startOf(stat string) (string, error) {
-	// The second field, a name in parentheses, may have anything in it; the 22nd is the time.
+	// The second field, a name in parentheses, may have any characters; the 22nd is the time.
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	const after = 22 - 3
 	if len(fields) <= after {

@@ -17,29 +17,29 @@ type Options struct {
 	// NodeName is the name of the agent's Node.
 	NodeName string
 
-	// KubeletDir is the kubelet's directory, as a path of the host's.
+	// KubeletDir is the kubelet's directory, as a path of the host.
 	KubeletDir string
 
-	// MountNamespace is the file that stands for the host's mount namespace.
+	// MountNamespace is the file of the host's mount namespace.
 	MountNamespace string
 
-	// MetricsAddress and ProbeAddress are where to serve metrics and health probes; "0" for nowhere.
+	// MetricsAddress and ProbeAddress are the addresses of metrics and health probes; "0" disables them.
 	MetricsAddress, ProbeAddress string
 
-	// ProfilingAddress is where to serve profiles; empty for nowhere.
+	// ProfilingAddress is the address of profiles; "" disables them.
 	ProfilingAddress string
 
-	// QPS and Burst bound the requests to the API server.
+	// QPS and Burst limit the requests to the API server.
 	QPS   float32
 	Burst int
 
 	// OrphanGrace is how long a stage that no pod uses is left to kubelet, before the agent unstages it.
 	OrphanGrace time.Duration
 
-	// Templates bounds what evaluating a PavProvisioner's fields may use.
+	// Templates limits the resources for evaluating a PavProvisioner's fields.
 	Templates template.Limits
 
-	// Version is the agent's own, which its drivers report as theirs. No flag sets it.
+	// Version is the version of the agent, which its drivers report. No flag sets it.
 	Version string
 }
 
@@ -58,7 +58,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// AddFlags adds the options to a flag set, with their present values as defaults.
+// AddFlags adds the options to a flag set, with their current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the Node that the agent runs on (default: $NODE_NAME)")
 	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's directory on the host")
@@ -72,7 +72,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Templates.AddFlags(flags)
 }
 
-// Validate returns all that is wrong with the settings.
+// Validate returns all errors in the options.
 func (o *Options) Validate() error {
 	var errs []error
 	if o.NodeName == "" {

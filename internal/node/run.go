@@ -37,8 +37,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Run runs the node agent until ctx ends. Mounts and workflow pods outlive it: the next agent goes on
-// where this one ends.
+// Run runs the node agent until ctx ends. Mounts and workflow pods outlive it: the next agent continues its work.
 func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
@@ -96,13 +95,13 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return fmt.Errorf("running the node agent: %w", err)
 	}
 	if registry.Empty() {
-		// PaV is being uninstalled. Its directory goes, unless something is left in it.
+		// PaV is being uninstalled. Its directory is removed, unless something is left in it.
 		return dirs.RemoveRoot(context.WithoutCancel(ctx))
 	}
 	return nil
 }
 
-// setUp adds what watches the API server and the stages to the manager.
+// setUp adds the watches of the API server, and the monitor, to the manager.
 func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.Notifier, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
@@ -122,15 +121,15 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.
 	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
 }
 
-// services returns what serves a provisioner's driver.
+// services returns the services of a provisioner's driver.
 func services(o Options, stager *stage.Stager, live client.Reader) func(name string, topologyKeys []string) csi.Services {
 	return func(name string, topologyKeys []string) csi.Services {
 		return csi.ForProvisioner(name, o.NodeName, o.Version, stager, csi.Topology{Keys: topologyKeys, Nodes: live})
 	}
 }
 
-// serveRecorded serves the drivers of the volumes that are on the node's record, for a kubelet that knows
-// their sockets: what is staged can be given to pods, and taken from them, without an API server.
+// serveRecorded serves the drivers of the recorded volumes, for a kubelet that knows their sockets: staged volumes
+// can be published and unpublished without an API server.
 func serveRecorded(ctx context.Context, registry *csi.Registry, stager *stage.Stager, services func(name string, topologyKeys []string) csi.Services) error {
 	names, err := stager.RecordedDrivers(ctx)
 	if err != nil {
@@ -144,7 +143,7 @@ func serveRecorded(ctx context.Context, registry *csi.Registry, stager *stage.St
 	return nil
 }
 
-// addPavDriver adds the driver of /pav to the manager, and what removes directories that are left over.
+// addPavDriver adds the driver of /pav to the manager, and the removal of leftover directories.
 func addPavDriver(mgr manager.Manager, registry *csi.Registry, pav csi.Services, sweep manager.RunnableFunc) error {
 	if err := mgr.Add(sweep); err != nil {
 		return err
@@ -165,10 +164,10 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 		Scheme:                 scheme,
 		Metrics:                observability.MetricsServer(o.MetricsAddress),
 		HealthProbeBindAddress: o.ProbeAddress,
-		// controller-runtime's priority queue can keep its workers from ending: it offers an item, with its
-		// locks held, to workers that have gone (handleReadyItems in v0.24).
+		// controller-runtime's priority queue can prevent its workers from ending: it offers an item, with its locks
+		// held, to workers that have ended (handleReadyItems in v0.24).
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false), CacheSyncTimeout: longestOutage},
-		// An agent that begins while the API server is away must not ask it which kinds there are.
+		// An agent that starts while the API server is down cannot ask it for its kinds.
 		MapperProvider: newMapper,
 		Cache:          caching,
 	})
@@ -181,7 +180,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	return mgr, err
 }
 
-// CacheOptions keep of the cluster what is of the node, and of all PersistentVolumes what finds them.
+// CacheOptions limits the cache to objects of the node, and to the fields of PersistentVolumes by which they are found.
 func CacheOptions(nodeName string) (cache.Options, error) {
 	ours, err := labels.Parse(pavv1.NodeLabel + "=" + workflow.Hash(nodeName))
 	if err != nil {
@@ -198,11 +197,11 @@ func CacheOptions(nodeName string) (cache.Options, error) {
 	}, nil
 }
 
-// longestOutage is how long the API server may be away before an agent that has just begun gives up. It never
-// should: the next one would have to begin again.
+// longestOutage is how long the API server may be down before an agent that has just started gives up. That should
+// never happen: the next agent would have to start again.
 const longestOutage = 365 * 24 * time.Hour
 
-// newMapper returns what knows the kinds that the agent reads and writes.
+// newMapper returns a REST mapper of the kinds that the agent reads and writes.
 func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim"} {
@@ -218,7 +217,7 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// newStager returns the domain, and a client that reads from the API server, as all does that decides about effects.
+// newStager returns the Stager, and a client that reads from the API server, for decisions about effects.
 func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, clusterTime func() time.Time, o Options, host *mount.Namespace, dirs *pavdir.Directories, notifier *stage.Notifier, boot pavdir.Boot) (*stage.Stager, client.Client, error) {
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {

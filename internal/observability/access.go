@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// allowedFor and refusedFor are how long an answer of the API server is good for.
+	// allowedFor and refusedFor are how long an answer of the API server is valid.
 	allowedFor, refusedFor = time.Minute, 10 * time.Second
 
-	// answers is how many answers are remembered, and asksAtOnce how many questions are asked at once: anybody can
-	// send any token.
+	// answers is how many answers are remembered, and asksAtOnce how many requests are sent at once, as any client
+	// can send any token.
 	answers, asksAtOnce = 512, 2
 
-	// askWithin is how long the API server has to answer.
+	// askWithin is how long the API server may take to answer.
 	askWithin = 5 * time.Second
 )
 
-// MetricsServer returns the options of a manager's server of metrics at an address: it serves HTTPS, to those whose
-// token the API server knows and who may get the path. It asks what controller-runtime's own filter asks, which needs
-// the library of API servers.
+// MetricsServer returns the options of a manager's metrics server at an address: it serves HTTPS to clients whose
+// token the API server accepts and who may get the path. controller-runtime's own filter does the same, but needs the
+// library of API servers.
 func MetricsServer(address string) metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress:   address,
@@ -115,7 +115,7 @@ func (g *guard) codeFor(r *http.Request) int {
 	return code
 }
 
-// review asks the API server whether who has a token may get a path, and returns the code of the answer.
+// review asks the API server whether the owner of a token may get a path, and returns the HTTP status.
 func (g *guard) review(ctx context.Context, token, path string) (int, error) {
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := g.api.Create(ctx, who); err != nil {

@@ -1,3 +1,3 @@
-// Package observability makes the loggers, event recorders, and servers of metrics and profiles of both agents. It
-// decides nothing about what is logged; no caller may log secrets, volume contexts or rendered pods.
+// Package observability has the loggers, event recorders, and servers of metrics and profiles of both agents. It does
+// not decide what is logged; callers must not log secrets, volume contexts or rendered pods.
 package observability

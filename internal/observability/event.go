@@ -15,9 +15,9 @@ import (
 // NewRecorder returns a recorder of events in the name of a component, which works until the
 // context ends.
 //
-// It writes core/v1 events and not events.k8s.io ones, because client-go's recorder of the latter
-// takes events of one reason for the same whatever their note says (events.getKey in client-go
-// v0.36): the second cause of a ProvisioningFailed would never be shown.
+// It writes core/v1 events and not events.k8s.io ones, because client-go's recorder of the latter treats events of
+// one reason as the same, regardless of their note (events.getKey in client-go v0.36): the second cause of a
+// ProvisioningFailed would never be shown.
 func NewRecorder(ctx context.Context, cfg *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, component string) (record.EventRecorder, error) {
 	client, err := typedcorev1.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// The keys by which both agents' log lines name things. Claims and pods are named NAMESPACE/NAME.
+// The keys of log lines of both agents. The values of claims and pods are NAMESPACE/NAME.
 const (
 	Claim       = "claim"
 	Volume      = "volume" // the name of the PersistentVolume, and of the PavVolume
@@ -20,11 +20,11 @@ const (
 	Namespace   = "namespace"
 )
 
-// Name returns how claims and pods are named in log lines.
+// Name returns the value of a claim or pod in log lines.
 func Name(namespace, name string) string { return namespace + "/" + name }
 
-// Requests makes the loggers of a reconciler, for builder.WithLogConstructor: their lines have the
-// controller's name, the object of the request under its key, and what more says of that, if anything does.
+// Requests returns the loggers of a reconciler, for builder.WithLogConstructor: their lines have the controller's
+// name, the object of the request under its key, and the keys that more returns.
 func Requests(log logr.Logger, controller, key string, more func(types.NamespacedName) []any) func(*ctrl.Request) logr.Logger {
 	log = log.WithValues("controller", controller)
 	return func(request *ctrl.Request) logr.Logger {
@@ -43,7 +43,7 @@ func Requests(log logr.Logger, controller, key string, more func(types.Namespace
 	}
 }
 
-// notes are keys and values that a call's log line is to have.
+// notes are the keys and values of a call's log line.
 type notes struct {
 	mu     sync.Mutex
 	keys   []string
@@ -52,7 +52,7 @@ type notes struct {
 
 type notesKey struct{}
 
-// WithNotes returns a context in which Note takes notes, and what returns them as keys and values.
+// WithNotes returns a context for Note, and a function that returns the notes as keys and values.
 func WithNotes(ctx context.Context) (context.Context, func() []any) {
 	n := &notes{values: map[string]string{}}
 	return context.WithValue(ctx, notesKey{}, n), n.list
@@ -68,8 +68,8 @@ func (n *notes) list() []any {
 	return all
 }
 
-// Note has the log line of the call that a context belongs to say something under a key, as soon as that is
-// known. The last value of a key counts; an empty one is none.
+// Note adds a key and value to the log line of the call that the context belongs to. The last value of a key counts;
+// an empty value is left out.
 func Note(ctx context.Context, key, value string) {
 	n, ok := ctx.Value(notesKey{}).(*notes)
 	if !ok || value == "" {

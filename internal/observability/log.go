@@ -13,7 +13,7 @@ import (
 
 // LogOptions says what is logged.
 type LogOptions struct {
-	// Verbosity is 0 for what an administrator wants to know, 1 for what a developer wants to, too.
+	// Verbosity is 0 for administrators, and 1 for developers.
 	Verbosity int
 }
 
@@ -22,7 +22,7 @@ func (o *LogOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "how much to log: 0, or 1 for debugging")
 }
 
-// Validate says what is wrong with the options.
+// Validate returns the errors in the options.
 func (o *LogOptions) Validate() error {
 	if o.Verbosity < 0 || o.Verbosity > 1 {
 		return fmt.Errorf("--verbosity: must be 0 or 1, not %d", o.Verbosity)
@@ -37,8 +37,8 @@ func NewLogger(w io.Writer, o LogOptions) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// InstallLogger makes the libraries that log by themselves use the logger. What they say, other than
-// errors, is for developers. For main only.
+// InstallLogger makes libraries with their own logging use the logger. Their lines, except errors, have verbosity 1.
+// Only main may call it.
 func InstallLogger(log logr.Logger) {
 	ctrl.SetLogger(log.V(1))
 	klog.SetLogger(log.V(1))

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// RepeatAfter is how long after an event the same is reported again: events expire after an hour, and
-// client-go's recorder lets 25 of them through for one object, and one more every five minutes.
+// RepeatAfter is the time after which the same event is reported again: events expire after an hour, and client-go's
+// recorder passes 25 of them for one object, and one more every five minutes.
 const RepeatAfter = 5 * time.Minute
 
-// maxMessages is how many messages about an object are reported within RepeatAfter: some have a number in
-// them that changes with each.
+// maxMessages is how many messages about an object are reported within RepeatAfter: some have a number that changes
+// each time.
 const maxMessages = 8
 
-// maxObjects is how many objects are remembered before those are forgotten that nothing was reported of for long.
+// maxObjects is how many objects are remembered before those without recent messages are forgotten.
 const maxObjects = 1000
 
-// Repeats keeps events that say the same again from using up the budget of their object, so that the
-// next one that says something else is not lost. It is safe for concurrent use, and ready when zero.
+// Repeats prevents repeated events from using up the event budget of their object, so that a later event with another
+// message is not lost. It is safe for concurrent use. The zero value is ready for use.
 type Repeats struct {
 	mu       sync.Mutex
 	reported map[string]map[string]time.Time // by object and message
@@ -53,7 +53,7 @@ func (r *Repeats) Due(object, message string, now time.Time) (due bool, next tim
 	return true, RepeatAfter
 }
 
-// prune forgets the objects of which all may be reported again.
+// prune forgets the objects whose messages may all be reported again.
 func (r *Repeats) prune(now time.Time) {
 	for object, messages := range r.reported {
 		recent := false

@@ -16,7 +16,7 @@ import (
 // ProfilingHelp describes the flag --profiling-address, which both agents have.
 const ProfilingHelp = "where to serve /debug/pprof/, such as :6060, which is on the loopback interface only unless the address names another; empty for nowhere"
 
-// everywhere is a manager.Runnable of each replica, be it the leader or not.
+// everywhere is a manager.Runnable that runs on each replica, the leader or not.
 type everywhere func(ctx context.Context) error
 
 // Start implements manager.Runnable.
@@ -25,8 +25,8 @@ func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// Profiling returns what serves Go's profiles until its context ends. An address without a host is one of
-// the loopback interface: profiles have what is in memory.
+// Profiling returns a Runnable that serves Go's profiles until its context ends. An address without a host means the
+// loopback interface, as profiles have the contents of memory.
 func Profiling(address string) manager.Runnable {
 	return everywhere(func(ctx context.Context) error {
 		host, port, err := net.SplitHostPort(address)
@@ -50,7 +50,7 @@ func Profiling(address string) manager.Runnable {
 	})
 }
 
-// profiles is a mux of its own: what libraries add to Go's default one is served nowhere.
+// profiles is a separate mux: handlers that libraries add to Go's default one are not served.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -61,7 +61,7 @@ func profiles() http.Handler {
 	return mux
 }
 
-// ValidateProfiling says what is wrong with an address for Profiling; an empty one is for nowhere.
+// ValidateProfiling returns the error in an address for Profiling; "" disables profiles.
 func ValidateProfiling(address string) error {
 	if address == "" {
 		return nil
@@ -72,8 +72,8 @@ func ValidateProfiling(address string) error {
 	return nil
 }
 
-// Filled tells whether an agent's caches have filled. It is a manager.Runnable, as a manager starts
-// these when the caches have.
+// Filled reports whether an agent's caches are filled. It is a manager.Runnable, as a manager starts these when the
+// caches are filled.
 type Filled struct{ filled atomic.Bool }
 
 // Start implements manager.Runnable.

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StoreOf returns the objects of one kind that a cache has, without the copies that its reader makes: for
-// metrics, which look at all of them often. They are shared, and must not be changed.
+// StoreOf returns the cached objects of one kind without copying them: for metrics, which read all of them often.
+// They are shared, and must not be changed.
 func StoreOf(ctx context.Context, from cache.Cache, kind client.Object) (toolscache.Store, error) {
 	informer, err := from.GetInformer(ctx, kind)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// RecordClaim returns a claim as it is recorded, or an Error if it is too large for that.
+// RecordClaim returns the copy of a claim for its record, or an Error if it is too large.
 func RecordClaim(claim map[string]any) (*apiextensionsv1.JSON, error) {
 	raw, err := json.Marshal(claim)
 	if err != nil {
@@ -26,8 +26,8 @@ func RecordClaim(claim map[string]any) (*apiextensionsv1.JSON, error) {
 	return &apiextensionsv1.JSON{Raw: raw}, nil
 }
 
-// CheckUnchanged returns an Error if a claim is not what was recorded at the beginning of an attempt:
-// what was validated then is not what would be created now. Recorded is nil where nothing was recorded.
+// CheckUnchanged returns an Error if a claim has changed since the beginning of an attempt: the volume must be
+// created from the claim that was validated. Recorded is nil if nothing was recorded.
 func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error {
 	if recorded == nil {
 		return refuse("it is not recorded what was validated; the claim is validated again")
@@ -40,7 +40,7 @@ func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error 
 	if !ok {
 		return refuse("status.provisionedClaim is no object; the claim is validated again")
 	}
-	// Both as plain data of JSON: numbers of different Go types are one number.
+	// Both are compared as JSON, so that numbers of different Go types are equal.
 	raw, err := RecordClaim(claim)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error 
 	return nil
 }
 
-// differences names what differs between two versions of a claim, of what its users can change.
-// Kubernetes writes the rest: the status, and the numbers of versions.
+// differences lists the differences between two versions of a claim in the fields that users can change. Kubernetes
+// writes the others: the status, and resource versions.
 func differences(then, now map[string]any) []string {
 	var changed []string
 	for _, section := range []string{"metadata", "spec"} {

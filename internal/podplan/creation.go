@@ -24,24 +24,22 @@ const (
 
 // Creation is how a volume is to be created.
 type Creation struct {
-	// Handle is what the definition says, and DefaultHandle what it is where neither the definition
-	// nor the creation pod say anything. Handle is "" where the definition says nothing.
+	// Handle is the handle in the definition, or "". DefaultHandle is the handle if neither the definition nor the
+	// creation pod has one.
 	Handle, DefaultHandle string
 
-	// Capacity is what the definition says, in bytes; 0 where it says nothing. Requested is what the
-	// claim requests at least.
+	// Capacity is the capacity in the definition, in bytes, or 0. Requested is the minimum that the claim requests.
 	Capacity, Requested int64
 
-	// Topology says from where the volume can be used; empty for everywhere.
+	// Topology has the nodes from which the volume can be used; empty for all nodes.
 	Topology []pavv1.TopologyLabels
 
-	// VolumePod is the creation pod as its template says; nil where there is none. Within are the nodes
-	// that it is confined to; nil for all.
+	// Pod is the evaluated template of the creation pod; nil if there is none. Within limits its nodes; nil for all.
 	Pod    map[string]any
 	Within *corev1.NodeSelector
 }
 
-// Create returns how the definition creates the volume.
+// Create evaluates spec.volumeCreation.
 func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Creation, error) {
 	if c == nil {
 		c = &pavv1.VolumeCreation{}
@@ -73,7 +71,7 @@ func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Cr
 	return creation, err
 }
 
-// handle returns the handle that the definition gives, or "".
+// handle returns the handle in the definition, or "".
 func (r VolumeRequest) handle(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (string, error) {
 	value, err := r.evaluate(ctx, handleField, c.Handle, vars)
 	if err != nil || value == nil {
@@ -94,7 +92,7 @@ func checkHandle(source, text string) error {
 	return nil
 }
 
-// capacity returns the capacity that the definition gives, or 0.
+// capacity returns the capacity in the definition, or 0.
 func (r VolumeRequest) capacity(ctx context.Context, c *pavv1.VolumeCreation, vars template.Variables) (int64, error) {
 	capacity, found, err := quantity(ctx, r.evaluate, capacityField, c.Capacity, vars)
 	if err != nil {
@@ -110,7 +108,8 @@ func (r VolumeRequest) capacity(ctx context.Context, c *pavv1.VolumeCreation, va
 	return capacity, checkCapacity(capacityField, capacity, requested)
 }
 
-// Protocol: "The provisioned volume size MUST NOT be smaller than size requested in the claim, however it MAY be larger."
+// Protocol: "The provisioned volume size MUST NOT be smaller than size requested in the claim, however it MAY be
+// larger."
 func checkCapacity(source string, capacity, requested int64) error {
 	if capacity < requested {
 		return refuse("%s: the volume would have a capacity of %s, but the claim requests %s", source, bytes(capacity), bytes(requested))
@@ -146,7 +145,7 @@ func (r VolumeRequest) topology(ctx context.Context, c *pavv1.VolumeCreation, va
 	return accessible, nil
 }
 
-// allowed returns where the StorageClass allows its volumes to be; empty for everywhere.
+// allowed returns the allowedTopologies of the StorageClass; empty for all nodes.
 func (r VolumeRequest) allowed() ([]corev1.TopologySelectorTerm, error) {
 	class := &storagev1.StorageClass{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.Class, class); err != nil {
@@ -155,20 +154,20 @@ func (r VolumeRequest) allowed() ([]corev1.TopologySelectorTerm, error) {
 	return class.AllowedTopologies, nil
 }
 
-// NodeError wraps an Error that goes away where the scheduler chooses another node.
+// NodeError wraps an Error that may not apply to another node, so that the scheduler should select one.
 type NodeError struct{ Err error }
 
 func (e *NodeError) Error() string { return e.Err.Error() }
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// VolumeOutcome is what a volume is that was created.
+// VolumeOutcome is the handle and capacity of a created volume.
 type VolumeOutcome struct {
 	Handle   string
 	Capacity int64
 }
 
-// Outcome returns what the volume is, by what the definition says and what the creation pod left in
-// /pav; nil where there was none. What the definition says comes first.
+// Outcome returns the handle and capacity of the volume, from the definition and the result of the creation pod,
+// which is nil if there was no pod. The definition takes precedence.
 func (c *Creation) Outcome(result *workflow.Result) (VolumeOutcome, error) {
 	if result == nil {
 		result = &workflow.Result{}

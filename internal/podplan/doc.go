@@ -1,7 +1,7 @@
-// Package podplan decides what a definition makes of a request: whether a claim can be provisioned or a volume be
-// staged, what the volume and the records of it will be, and which pods are to run. The controller agent plans the pods
-// of claims and volumes with it, node agents those of volumes on their node.
+// Package podplan evaluates a definition for a request: whether a claim can be provisioned or a volume be staged, the
+// resulting volume and its records, and the pods that must run. The controller agent plans the pods of claims and
+// volumes with it, and node agents the pods of volumes on their node.
 //
-// It evaluates templates and reads what pods wrote. It never writes to the API server, reads nothing from it but the
-// claims that templates look up, and touches no node.
+// It evaluates templates and reads the results of pods. It never writes to the API server, reads only the claims that
+// templates look up, and never changes a node.
 package podplan

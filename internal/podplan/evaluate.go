@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// quantity returns the number of bytes that a field stands for, and whether the field is there at all.
+// quantity returns the value of a field in bytes, and whether the field exists.
 func quantity(ctx context.Context, evaluate Evaluate, field string, given *pavv1.Template, vars template.Variables) (bytes int64, found bool, err error) {
 	if given == nil {
 		return 0, false, nil
@@ -24,7 +24,7 @@ func quantity(ctx context.Context, evaluate Evaluate, field string, given *pavv1
 	return bytes, true, nil
 }
 
-// bytes writes a capacity as people do.
+// bytes formats a capacity for people.
 func bytes(n int64) string {
 	return resource.NewQuantity(n, resource.BinarySI).String()
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// Source is what the ledger kept of the objects that a volume was made from.
+// Source has the recorded objects that a volume was created from.
 type Source struct {
 	Claim corev1.PersistentVolumeClaim
 	Class storagev1.StorageClass
 }
 
-// SourceOf returns what the volume was made from.
+// SourceOf returns the Source of a volume.
 func SourceOf(volume *pavv1.PavVolume) (Source, error) {
 	s := Source{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &s.Claim); err != nil {
@@ -37,8 +37,9 @@ func SourceOf(volume *pavv1.PavVolume) (Source, error) {
 // Parameters splits a StorageClass's parameters into those that reach the volume and the file
 // system type.
 //
-// Protocol: a provisioner that "encounters unknown parameters … SHOULD report an error and it MUST NOT provision a volume".
-// PaV's own parameters are the definition's to judge; reserved ones never reach a volume.
+// Protocol: a provisioner that "encounters unknown parameters … SHOULD report an error and it MUST NOT provision a
+// volume".
+// The definition validates PaV's own parameters; reserved ones never reach a volume.
 func Parameters(class *storagev1.StorageClass) (attributes map[string]string, fsType string, err error) {
 	attributes = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
@@ -69,7 +70,8 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: volume.Name,
-			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external provisioner".
+			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external
+			// provisioner".
 			Annotations: map[string]string{protocol.ProvisionedBy: volume.Spec.Provisioner},
 		},
 		Spec: corev1.PersistentVolumeSpec{

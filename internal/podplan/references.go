@@ -16,12 +16,12 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// References are what a pod refers to that could give it more than its node has: Secrets, ConfigMaps, claims,
-// tokens, volumes of other drivers, service accounts; and the pods that it attracts or keeps away. Each is the path
-// of a field in the pod's spec, without the indexes of lists, with its value.
+// References are the references of a pod that could give it more rights than its node has: Secrets, ConfigMaps,
+// claims, tokens, volumes of other drivers, service accounts, and affinity to pods. Each is the path of a field in
+// the pod's spec, without the indexes of lists, with its value.
 //
-// What is not known here is a reference too, so that a new kind of volume is not overlooked. Fields that the API
-// server fills in are none. The webhook's configuration says the same of pods that have no references.
+// An unknown field is a reference as well, so that a new kind of volume is not overlooked. Fields that the API server
+// fills in are not. The webhook's configuration has the same rules for pods without references.
 type References map[string]bool
 
 // PodReferences returns the references of a pod.
@@ -33,8 +33,8 @@ func PodReferences(pod *corev1.Pod) (References, error) {
 	return ReferencesOf(spec), nil
 }
 
-// hasNoReferences reports whether a pod surely has none, and is given none for its service account's token. What it
-// is given otherwise, such as pull secrets, only the API server knows.
+// hasNoReferences reports whether a pod certainly has no references, and gets none for its service account's token.
+// Only the API server knows which others it gets, such as pull secrets.
 func hasNoReferences(pod *corev1.Pod) bool {
 	references, err := PodReferences(pod)
 	return err == nil && len(references) == 0 && !ptr.Deref(pod.Spec.AutomountServiceAccountToken, false)
@@ -52,7 +52,7 @@ func ReferencesOf(spec map[string]any) References {
 		}
 	}
 	account, _ := spec["serviceAccountName"].(string)
-	former, _ := spec["serviceAccount"].(string) // which the API server takes for the same
+	former, _ := spec["serviceAccount"].(string) // which the API server treats as the same
 	if account = cmp.Or(account, former); account != "" && account != defaultAccount {
 		r.add("serviceAccountName", account)
 	}
@@ -76,11 +76,11 @@ func (r References) Without(others ...References) []string {
 	return missing
 }
 
-// Account looks up a service account; it returns nil where there is none.
+// Account looks up a service account; it returns nil if there is none.
 type Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 
-// plan adds the references of a pod that is planned, and those that the API server adds when it is created: the
-// pull secrets of its service account, where the pod names none, and its token, where the pod asks for that.
+// plan adds the references of a planned pod, and those that the API server adds when the pod is created: the pull
+// secrets of its service account, if the pod has none, and its token, if the pod requests it.
 func (r References) plan(ctx context.Context, pod *corev1.Pod, lookUp Account) error {
 	own, err := PodReferences(pod)
 	if err != nil {
@@ -111,7 +111,7 @@ const (
 	projectedSources = "volumes.projected.sources"
 )
 
-// ofTheNode are sources of volumes that give a pod nothing that its node does not have.
+// ofTheNode are sources of volumes that give a pod only what its node has.
 var ofTheNode = []string{"hostPath", "emptyDir", "downwardAPI"}
 
 // choices are fields that choose a part of what is referred to, refer to the pod itself, or say how much of a new
@@ -168,7 +168,7 @@ func (r References) addVolume(volume map[string]any) {
 		}
 	}
 	if sources == 0 {
-		r["volumes"] = true // of a kind that this version does not know
+		r["volumes"] = true // an unknown kind
 	}
 }
 
@@ -192,7 +192,7 @@ func (r References) addContainer(container map[string]any) {
 	for _, variable := range objects(container["env"]) {
 		if from, found := variable["valueFrom"]; found {
 			if len(object(from)) == 0 {
-				r["env.valueFrom"] = true // of a kind that this version does not know
+				r["env.valueFrom"] = true // an unknown kind
 			}
 			r.walk("env.valueFrom", from)
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// StageNames returns the names that the PavStage of a volume on a node can have: that of a volume that any node
-// may have, and that of one that one node may have at a time, which is the same on all nodes, so that the
+// StageNames returns the names that the PavStage of a volume on a node can have: one for volumes that many nodes may
+// have, and one for volumes that only one node at a time may have. The latter is the same on all nodes, so that the
 // API server lets only one of them create it.
 func StageNames(driver, handle, node string) (shared, exclusive string) {
 	return "stage-" + workflow.Hash(driver, handle, node), "stage-" + workflow.Hash(driver, handle)
 }
 
-// ClientStageName returns the name of the PavStage of a client pod, whose volume is to appear at target.
+// ClientStageName returns the name of the PavStage for the client pod of a target.
 func ClientStageName(driver, handle, node, target string) string {
 	return "stage-" + workflow.Hash(driver, handle, node, target)
 }
@@ -32,8 +32,8 @@ func StageName(volume *corev1.PersistentVolume, node string) string {
 	return shared
 }
 
-// IsExclusive reports whether one node may have a volume at a time. With attachRequired: false, nothing else in
-// Kubernetes sees to that.
+// IsExclusive reports whether only one node at a time may have a volume. With attachRequired: false, nothing else in
+// Kubernetes ensures that.
 func IsExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0 && !slices.ContainsFunc(modes, func(mode corev1.PersistentVolumeAccessMode) bool {
 		return mode != corev1.ReadWriteOnce && mode != corev1.ReadWriteOncePod
@@ -48,13 +48,13 @@ func VolumeMode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
 	return corev1.PersistentVolumeFilesystem
 }
 
-// IsReadOnly reports whether a volume is staged for reading only, whatever its client asks for.
+// IsReadOnly reports whether a volume is staged read-only, regardless of its client.
 func IsReadOnly(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return volume.Spec.CSI.ReadOnly || slices.Equal(claim.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany})
 }
 
-// StageSpec returns what a PavStage says of a volume that is bound to a claim; its Scope, Volume and Claim are
-// to be filled in, and, for a client pod's, its Client.
+// StageSpec returns the spec of the PavStage of a volume that is bound to a claim. The caller sets Scope, Volume and
+// Claim and, for the stage of a client pod, Client.
 func StageSpec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, node string) pavv1.PavStageSpec {
 	return pavv1.PavStageSpec{
 		Provisioner:  volume.Spec.CSI.Driver,
@@ -68,7 +68,7 @@ func StageSpec(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeCl
 	}
 }
 
-// stagePodPolicy is what PaV decides about a pod of a PavStage.
+// stagePodPolicy returns the PodPolicy of a pod of a PavStage.
 func stagePodPolicy(stage *pavv1.PavStage, kind string, attempt int32) workflow.PodPolicy {
 	spec := &stage.Spec
 	number := strconv.Itoa(int(attempt))

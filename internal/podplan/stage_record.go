@@ -12,28 +12,29 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// StageRecord is what the controller agent has found out about a stage: the value of pavv1.AdmittedAnnotation.
+// StageRecord is the result of the controller agent's checks of a stage: the value of pavv1.AdmittedAnnotation.
 type StageRecord struct {
-	// References are what the stage's pods may refer to, whatever becomes of the definition and the client.
+	// References are the references that the stage's pods may have, even after the definition or the client has
+	// changed.
 	References []string `json:"references,omitempty"`
 
-	// Copies says that the stage's copies of the volume and the claim were true, so that a changed definition can be
-	// evaluated with them when the objects are gone. A stage's copies never change.
+	// Copies says that the stage's copies of the volume and the claim are correct, so that a changed definition can
+	// be evaluated with them when the objects are gone. A stage's copies never change.
 	Copies bool `json:"copies,omitempty"`
 
-	// StageObjects are the volume and the claim as they were, where the stage's copies are not true: a tenant may have
-	// changed the claim since.
+	// StageObjects are the volume and the claim as they were, if the stage's copies are not correct: a tenant may
+	// have changed the claim since.
 	Objects *RecordedObjects `json:"objects,omitempty"`
 }
 
-// RecordedObjects is what a record has of the objects that a stage names.
+// RecordedObjects has the recorded objects of a stage.
 type RecordedObjects struct {
 	Volume      json.RawMessage `json:"volume,omitempty"`
 	Claim       json.RawMessage `json:"claim,omitempty"`
 	Provisioned json.RawMessage `json:"provisioned,omitempty"`
 }
 
-// RecordOf returns the record of a stage, or nil where there is none. A record that cannot be read admits nothing more.
+// RecordOf returns the record of a stage, or nil if there is none. A record that cannot be read admits nothing more.
 func RecordOf(stage *pavv1.PavStage) *StageRecord {
 	text, found := stage.Annotations[pavv1.AdmittedAnnotation]
 	if !found {
@@ -46,7 +47,7 @@ func RecordOf(stage *pavv1.PavStage) *StageRecord {
 	return r
 }
 
-// Admitted returns the references that a record, which may be nil, admits.
+// Admitted returns the references that a record allows. The record may be nil.
 func (r *StageRecord) Admitted() References {
 	all := References{}
 	if r != nil {
@@ -57,8 +58,8 @@ func (r *StageRecord) Admitted() References {
 	return all
 }
 
-// KeptObjects returns what is kept of the volume and the claim of a stage, for when they are gone: what its record has, or
-// else its own copies. The claim that the volume was made for may be missing in both.
+// KeptObjects returns the volume and the claim of a stage from its record or else from its own copies, for when the
+// objects are gone. The claim that the volume was created for may be missing in both.
 func KeptObjects(stage *pavv1.PavStage) (o StageObjects, err error) {
 	spec := &stage.Spec
 	raw := RecordedObjects{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw}
@@ -83,8 +84,8 @@ func KeptObjects(stage *pavv1.PavStage) (o StageObjects, err error) {
 	return o, nil
 }
 
-// CurrentObjects returns the objects of a stage as they are, which may be nil, or as they are kept where one is gone or another
-// one has its name by now. The node's agent renders with these, and the webhook judges with the same.
+// CurrentObjects returns the current objects of a stage, which may be nil. An object that is gone or was replaced is
+// the kept one. The node agent evaluates templates with these objects, and the webhook uses the same.
 func CurrentObjects(stage *pavv1.PavStage, live, kept StageObjects) StageObjects {
 	o := kept
 	o.Node = live.Node
@@ -100,18 +101,18 @@ func CurrentObjects(stage *pavv1.PavStage, live, kept StageObjects) StageObjects
 	return o
 }
 
-// IsVolume reports whether a volume, which may be nil, is the one that a stage is of, and its claim's still. If not,
-// another one has its name by now, or it is on its way to another claim.
+// IsVolume reports whether a volume, which may be nil, is that of a stage, and still belongs to its claim. If not, it
+// was replaced, or is being bound to another claim.
 func IsVolume(stage *pavv1.PavStage, volume, kept map[string]any) bool {
 	return IsSame(volume, kept) && types.UID(TextAt(volume, "spec", "claimRef", "uid")) == stage.Spec.ClaimRef.UID
 }
 
-// IsSame reports whether an object, which may be nil, is the one that is kept. If not, another one has its name by now.
+// IsSame reports whether an object, which may be nil, is the kept one. If not, it was replaced.
 func IsSame(object, kept map[string]any) bool {
 	return object != nil && TextAt(object, "metadata", "uid") == TextAt(kept, "metadata", "uid")
 }
 
-// TextAt returns the text of an object's field, or nothing.
+// TextAt returns the text of an object's field, or "".
 func TextAt(object map[string]any, path ...string) string {
 	value, _, _ := unstructured.NestedString(object, path...)
 	return value

@@ -20,22 +20,22 @@ type StageRequest struct {
 	// Provisioner has the definition.
 	Provisioner *pavv1.PavProvisioner
 
-	// Templates and GetPVC evaluate it. Foreign, unless it is nil, is told of look-ups in other namespaces
-	// than that of the volume's claim, and whether the definition allows them.
+	// Templates and GetPVC evaluate it. Foreign, if it is not nil, is called for look-ups in other namespaces than
+	// that of the volume's claim, with whether the definition allows them.
 	Templates *template.Evaluator
 	GetPVC    template.GetPVC
 	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
 }
 
-// StageObjects are what the templates of staging and unstaging see, as the API server returned them.
+// StageObjects are the objects that the templates of staging and unstaging see, as the API server returned them.
 type StageObjects struct {
 	Volume, Claim, Node map[string]any
 
-	// Provisioned is the claim that the volume was made for, as it was then; nil where there was none.
+	// Provisioned is the claim that the volume was created for, as it was then; nil if there was none.
 	Provisioned map[string]any
 }
 
-// Validate checks what of a statically provisioned volume needs no pod.
+// Validate checks a statically provisioned volume, as far as that needs no pod.
 func (r StageRequest) Validate(ctx context.Context, volume map[string]any) error {
 	vars, err := template.StaticValidationVariables(volume)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r StageRequest) Validate(ctx context.Context, volume map[string]any) error
 	return CheckSupported(ctx, r.evaluator(own), r.Provisioner.Spec.VolumeValidation, vars, ForPersistentVolume)
 }
 
-// Validation returns the validation pod of a statically provisioned volume, or nil where there is none.
+// Validation returns the validation pod of a statically provisioned volume, or nil if there is none.
 func (r StageRequest) Validation(ctx context.Context, stage *pavv1.PavStage, volume map[string]any) (*corev1.Pod, error) {
 	v := r.Provisioner.Spec.VolumeValidation
 	if v == nil || v.PodTemplate == nil {
@@ -62,8 +62,8 @@ func (r StageRequest) Validation(ctx context.Context, stage *pavv1.PavStage, vol
 	return buildStagePod(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
 }
 
-// errUnprivileged refuses a device that a pod without privilege made: a container that may make device files, as
-// most may, could name any disk of the node.
+// errUnprivileged rejects a device of an unprivileged pod: most containers may create device files, and such a file
+// could refer to any disk of the node.
 var errUnprivileged = errors.New("a block volume is served only of a staging pod with a privileged container: set securityContext.privileged of the container that makes /pav/volume")
 
 // isPrivileged reports whether a container of a pod is privileged.
@@ -73,9 +73,10 @@ func isPrivileged(pod *corev1.PodSpec) bool {
 	})
 }
 
-// Staging returns the staging pod. If it has references, or if the unstaging pod is to have some, or cannot be told
-// yet, the pod asks to be judged: unstaging must not depend on a client, which is gone by then. It says so also where
-// it is judged anyway, as defaults and other webhooks may take away what it is judged for.
+// Staging returns the staging pod. If it has references, or if the unstaging pod has some or they are not known yet,
+// the pod has an annotation that requests a check by the webhook: unstaging must not depend on a client, which is
+// gone by then. It has the annotation even if the webhook would check it anyway, as defaults and other webhooks may
+// remove the references.
 func (r StageRequest) Staging(ctx context.Context, stage *pavv1.PavStage, o StageObjects) (*corev1.Pod, error) {
 	pod, err := r.pod(ctx, stage, pavv1.WorkflowStaging, StagingPod, &r.Provisioner.Spec.VolumeStaging.PodTemplate, o, stage.Status.Attempt)
 	if err == nil && stage.Spec.VolumeMode == corev1.PersistentVolumeBlock && !isPrivileged(&pod.Spec) {
@@ -97,8 +98,8 @@ func (r StageRequest) Staging(ctx context.Context, stage *pavv1.PavStage, o Stag
 	return pod, nil
 }
 
-// Planned returns the references that the pods of a stage may have by the definition. A template that cannot be
-// evaluated plans no pod. Account looks up a service account, nil where there is none.
+// Planned returns the references that the pods of a stage may have according to the definition. A template that
+// cannot be evaluated plans no pod. Account looks up a service account; nil if there is none.
 func (r StageRequest) Planned(ctx context.Context, stage *pavv1.PavStage, o StageObjects, account Account) (References, error) {
 	planned := References{}
 	for _, plan := range []func() (*corev1.Pod, error){
@@ -120,7 +121,7 @@ func (r StageRequest) Planned(ctx context.Context, stage *pavv1.PavStage, o Stag
 	return planned, nil
 }
 
-// Unstaging returns an unstaging pod, or nil where there is none.
+// Unstaging returns an unstaging pod, or nil if there is none.
 func (r StageRequest) Unstaging(ctx context.Context, stage *pavv1.PavStage, o StageObjects, attempt int32) (*corev1.Pod, error) {
 	u := r.Provisioner.Spec.VolumeUnstaging
 	if u == nil || u.PodTemplate == nil {
@@ -141,7 +142,7 @@ func (r StageRequest) pod(ctx context.Context, stage *pavv1.PavStage, kind, fiel
 	return buildStagePod(stage, kind, field, value, attempt)
 }
 
-// evaluator returns what evaluates a field, which the definition has, for a claim of the namespace.
+// evaluator returns the Evaluate function of the definition for a claim of the namespace.
 func (r StageRequest) evaluator(own string) func(context.Context, string, *pavv1.Template, template.Variables) (any, error) {
 	lookups := template.Lookups{Own: own, Allowed: r.Provisioner.Spec.AllowedClaimNamespaces, Foreign: r.Foreign}
 	getPVC := lookups.Restrict(r.GetPVC)
@@ -151,8 +152,8 @@ func (r StageRequest) evaluator(own string) func(context.Context, string, *pavv1
 	}
 }
 
-// ProvisionedClaim returns the claim that a volume was made for, as it was then, from the record of the
-// volume; nil where that is the record of another volume, or has none.
+// ProvisionedClaim returns the claim that a volume was created for, as it was then, from the record of the volume;
+// nil if the record is that of another volume, or has no claim.
 func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextensionsv1.JSON {
 	if record == nil || record.Spec.Provisioner != driver || record.Status.Handle != handle {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Whose volume it is, as messages call it: that of a claim, in dynamic provisioning, or one that is
-// written down in a PersistentVolume, in static provisioning.
+// The subject of messages: a claim, in dynamic provisioning, or a PersistentVolume, in static provisioning.
 const (
 	ForClaim            = "the claim"
 	ForPersistentVolume = "the persistent volume"
@@ -70,7 +69,7 @@ func (c *check) accessModes(ctx context.Context) error {
 	requested, _ := c.vars["requestedAccessModes"].([]any)
 	for _, mode := range requested {
 		text, _ := mode.(string)
-		// One pod on one node: whoever can serve the node can serve the pod.
+		// A volume that supports one node also supports one pod.
 		if text == string(corev1.ReadWriteOncePod) && slices.Contains(supported, string(corev1.ReadWriteOnce)) {
 			continue
 		}
@@ -109,7 +108,7 @@ func (c *check) maxCapacity(ctx context.Context) error {
 	return refuse("%s %s %s, but the provisioner's volumes have at most %s", c.who, c.verb("requests a capacity of"), bytes(requested), bytes(most))
 }
 
-// verb says what is done to a capacity: a PersistentVolume has but one.
+// verb returns the verb for a capacity in messages.
 func (c *check) verb(ofClaim string) string {
 	if c.who == ForClaim {
 		return ofClaim
@@ -117,7 +116,7 @@ func (c *check) verb(ofClaim string) string {
 	return "asks for a capacity of"
 }
 
-// list returns the strings that a field lists, each of which must be known; or, where it is absent, those of byDefault.
+// list returns the strings of a list field, each of which must be known. If the field is absent, it returns byDefault.
 func (c *check) list(ctx context.Context, field string, given *pavv1.Template, byDefault, known []string) ([]string, error) {
 	if given == nil {
 		return byDefault, nil

@@ -23,17 +23,17 @@ func PodField(kind string) string {
 	}
 }
 
-// Placement says where a pod may run, besides what its template says.
+// Placement limits where a pod may run, in addition to its template.
 type Placement struct {
-	// Within are the nodes that the pod is confined to; nil for all.
+	// Within limits the nodes of the pod; nil for all.
 	Within *corev1.NodeSelector
 
-	// Avoid names nodes that the scheduler is to choose only if it has to.
+	// Avoid lists nodes that the scheduler should select only if there are no others.
 	Avoid []string
 }
 
-// VolumePod returns a pod of a volume, as its template says, with its PodPolicy. Number tells it from all other pods of
-// the volume.
+// VolumePod returns a pod of a volume, from its evaluated template, with its PodPolicy. Number is unique among the
+// pods of the volume.
 func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
 	attempt := strconv.Itoa(int(number))
 	fence := workflow.PodPolicy{
@@ -63,8 +63,8 @@ func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, pl
 	return pod, nil
 }
 
-// Planned returns the pod of a workflow that a definition plans for a volume, or nil where it plans none. Of the nodes
-// that the pod is confined to, it says nothing.
+// Planned returns the pod of a workflow that a definition plans for a volume, or nil if it plans none, without the
+// nodes to which the pod is limited.
 func (r VolumeRequest) Planned(ctx context.Context, definition *pavv1.PavProvisionerSpec, volume *pavv1.PavVolume, kind string) (*corev1.Pod, error) {
 	var rendered map[string]any
 	var err error

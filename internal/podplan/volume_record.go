@@ -9,24 +9,24 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// RecordedClass returns a volume's StorageClass as it is recorded.
+// RecordedClass returns the recorded StorageClass of a volume.
 func RecordedClass(volume *pavv1.PavVolume) (map[string]any, error) {
 	return recorded(volume, "spec.storageClass", volume.Spec.StorageClass)
 }
 
-// RecordedClaim returns a volume's claim as it was last seen.
+// RecordedClaim returns the recorded copy of a volume's claim, which is kept up to date until the claim is deleted.
 func RecordedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
 	return recorded(volume, "spec.claim", volume.Spec.Claim)
 }
 
-// RecordedProvisionedClaim returns a volume's claim as it was when the volume was made.
+// RecordedProvisionedClaim returns a volume's claim as it was when the volume was created.
 func RecordedProvisionedClaim(volume *pavv1.PavVolume) (map[string]any, error) {
 	raw, field := provisionedClaim(volume)
 	return recorded(volume, field, *raw)
 }
 
-// provisionedClaim returns a volume's claim as it was when the volume was made, and the field that has it. Versions of
-// PaV that recorded no such claim left it in spec.claim.
+// provisionedClaim returns a volume's claim as it was when the volume was created, and the field that has it. Earlier
+// versions of PaV recorded it only in spec.claim.
 func provisionedClaim(volume *pavv1.PavVolume) (raw *apiextensionsv1.JSON, field string) {
 	if claim := volume.Status.ProvisionedClaim; claim != nil {
 		return claim, "status.provisionedClaim"

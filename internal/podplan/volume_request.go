@@ -12,8 +12,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Error is why a volume cannot be provisioned or staged until somebody changes something: the claim, its StorageClass,
-// the PersistentVolume, the definition, or a pod. Its text is for the user who wrote the claim.
+// Error is why a volume cannot be provisioned or staged until the claim, its StorageClass, the PersistentVolume, the
+// definition, or a pod is changed. Its text is for the user who wrote the claim.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -23,37 +23,37 @@ func refuse(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, args...)}
 }
 
-// IsRefusal reports whether err is about the request or its definition. All other errors are of the API server, and
-// pass by themselves.
+// IsRefusal reports whether err is about the request or its definition. All other errors are those of the API server,
+// and pass by themselves.
 func IsRefusal(err error) bool {
 	var refusal *Error
 	var mistake *template.Error
 	return errors.As(err, &refusal) || errors.As(err, &mistake)
 }
 
-// VolumeRequest is a volume that a claim asks for. The objects are as the API server returned them; they
-// hold text of tenants, which is only ever data here.
+// VolumeRequest is a claim's request for a volume. The objects are as the API server returned them; they have text of
+// tenants, which is only used as data.
 type VolumeRequest struct {
-	// Provisioner and Generation tell the definition apart from all others.
+	// Provisioner and Generation identify the definition.
 	Provisioner types.UID
 	Generation  int64
 
-	// Claim, Class and Node are the PersistentVolumeClaim, its StorageClass and the Node that the
-	// scheduler chose for the claim's first consumer; Node is nil where it chose none.
+	// Claim, Class and Node are the PersistentVolumeClaim, its StorageClass and the Node that the scheduler selected
+	// for the claim's first consumer; Node is nil if it selected none.
 	Claim, Class, Node map[string]any
 
-	// Provisioned is the claim as it was when the volume was made, for its deletion.
+	// Provisioned is the claim as it was when the volume was created; only for deletion.
 	Provisioned map[string]any
 
-	// Templates and GetPVC evaluate the definition. Allowed are the namespaces that it may look claims up in,
-	// besides the claim's; nil for all. Foreign, unless it is nil, is told of look-ups in other namespaces.
+	// Templates and GetPVC evaluate the definition. Allowed are the namespaces in which it may look up claims,
+	// besides the claim's; nil for all. Foreign, if it is not nil, is called for look-ups in other namespaces.
 	Templates *template.Evaluator
 	GetPVC    template.GetPVC
 	Allowed   []string
 	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
 }
 
-// evaluate returns the value of a field, or nil where it is absent.
+// evaluate returns the value of a field, or nil if it is absent.
 func (r VolumeRequest) evaluate(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (any, error) {
 	if given == nil {
 		return nil, nil
@@ -64,7 +64,7 @@ func (r VolumeRequest) evaluate(ctx context.Context, field string, given *pavv1.
 	return r.Templates.Evaluate(ctx, key, *given, vars, lookups.Restrict(r.GetPVC))
 }
 
-// pod returns the value of a pod template, or nil where it is absent.
+// pod returns the value of a pod template, or nil if it is absent.
 func (r VolumeRequest) pod(ctx context.Context, field string, given *pavv1.Template, vars template.Variables) (map[string]any, error) {
 	value, err := r.evaluate(ctx, field, given, vars)
 	if err != nil || value == nil {
@@ -82,8 +82,8 @@ const (
 	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
 )
 
-// Deletion returns the deletion pod as its template says; nil where there is none. Handle is the
-// volume's, "" where it has none that is known to be its own.
+// Deletion returns the evaluated template of the deletion pod; nil if there is none. Handle is the volume's handle;
+// "" if no handle is known to be its own.
 func (r VolumeRequest) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, handle string) (map[string]any, error) {
 	if d == nil || d.PodTemplate == nil {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// Validate checks the request against what the definition says that it can provision, and returns
-// the validation pod as its template says; nil where there is none.
+// Validate checks the request against spec.volumeValidation, and returns the evaluated template of the validation
+// pod; nil if there is none.
 func (r VolumeRequest) Validate(ctx context.Context, v *pavv1.VolumeValidation) (map[string]any, error) {
 	if v == nil {
 		v = &pavv1.VolumeValidation{}

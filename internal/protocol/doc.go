@@ -1,3 +1,3 @@
-// Package protocol holds the names that Kubernetes, external provisioners and their users share:
-// annotations, event reasons and how a claim is read. It has no PaV policy and does no I/O.
+// Package protocol has the names that Kubernetes, external provisioners and their users share: annotations, event
+// reasons, and the rules for reading a claim. It has no PaV policy and does no I/O.
 package protocol

@@ -10,23 +10,22 @@ import (
 
 // Annotations of the external provisioner protocol.
 const (
-	// StorageProvisioner on a claim names the provisioner that is to make its volume. Written by
-	// the PersistentVolume controller, but a tenant can write it, too: believe it only together
-	// with the StorageClass.
+	// StorageProvisioner on a claim is the provisioner that is to create its volume. The PersistentVolume controller
+	// writes it, but a tenant can write it as well: use it only together with the StorageClass.
 	StorageProvisioner = "volume.kubernetes.io/storage-provisioner"
 
 	// BetaStorageProvisioner is the older name of StorageProvisioner.
 	BetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
 
-	// SelectedNode on a claim is the node that the scheduler chose for its first consumer.
+	// SelectedNode on a claim is the node that the scheduler selected for its first consumer.
 	SelectedNode = "volume.kubernetes.io/selected-node"
 
-	// ProvisionedBy on a PersistentVolume names the provisioner that made it and will delete it.
+	// ProvisionedBy on a PersistentVolume is the provisioner that created it and will delete it.
 	ProvisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// Reserved is the prefix of StorageClass parameters that speak to provisioners in general and never
-// reach a volume; FSType is the only one of them that PaV knows.
+// Reserved is the prefix of StorageClass parameters for provisioners in general, which never reach a volume; FSType
+// is the only one of them that PaV supports.
 const (
 	Reserved = "csi.storage.k8s.io/"
 	FSType   = Reserved + "fstype"
@@ -44,7 +43,7 @@ const (
 	ForeignClaim               = "ForeignClaim"
 )
 
-// Provisioner returns the name of the provisioner that is to make the claim's volume, or "".
+// Provisioner returns the name of the provisioner that is to create the claim's volume, or "".
 func Provisioner(claim *corev1.PersistentVolumeClaim) string {
 	if name := claim.Annotations[StorageProvisioner]; name != "" {
 		return name
@@ -54,7 +53,7 @@ func Provisioner(claim *corev1.PersistentVolumeClaim) string {
 
 // ClassName returns the name of the claim's StorageClass, or "".
 func ClassName(claim *corev1.PersistentVolumeClaim) string {
-	// Kubernetes gives the annotation precedence, for claims as old as it.
+	// Kubernetes gives precedence to the annotation, which old claims have.
 	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
 	}
@@ -72,7 +71,7 @@ func Unbound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName == "" && phase != corev1.ClaimBound && phase != corev1.ClaimLost
 }
 
-// VolumeName returns the name of the PersistentVolume, and of the PavVolume, made for a claim.
+// VolumeName returns the name of the PersistentVolume, and of the PavVolume, of a claim.
 func VolumeName(claim types.UID) string {
 	return fmt.Sprintf("pvc-%s", claim)
 }

@@ -12,8 +12,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Storage is the key of storage. Handles are unique within a driver only, and the name of an object that
-// points to storage says nothing about it.
+// Storage is the key of storage. Handles are unique only within a driver, and the name of an object that refers to
+// storage does not identify the storage.
 func Storage(driver, handle string) string {
 	return driver + "/" + handle
 }
@@ -25,8 +25,8 @@ func storageOfPV(pv *corev1.PersistentVolume) string {
 	return Storage(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 }
 
-// storagesOfVolume returns the storage that a PavVolume has, will have, or has by default, which is what
-// nobody else may name before its creation pod has ended; and the one that it had, as long as it holds that.
+// storagesOfVolume returns the storage that a PavVolume has or will have, or that of its default handle, which no
+// other volume may use before its creation pod has ended; and the storage of its former handle, if it has one.
 func storagesOfVolume(v *pavv1.PavVolume) []string {
 	handle := v.Name
 	switch {
@@ -53,21 +53,21 @@ func storageOfStage(s *pavv1.PavStage) string {
 	return Storage(s.Spec.Provisioner, s.Spec.VolumeHandle)
 }
 
-// The kinds of objects that can hold storage.
+// The kinds of objects that can use storage.
 const (
 	KindPV     = "PersistentVolume"
 	KindVolume = "PavVolume"
 	KindStage  = "PavStage"
 )
 
-// Holder is an object that has storage: whoever deletes the storage deletes it from under the object.
+// Holder is an object that uses storage: the storage must not be deleted while the object exists.
 type Holder struct {
 	Kind, Name string
 
-	// Phase is that of a PavVolume.
+	// Phase is the phase of a PavVolume.
 	Phase pavv1.VolumePhase
 
-	// Node is that of a PavStage.
+	// Node is the node of a PavStage.
 	Node string
 }
 
@@ -83,24 +83,24 @@ func StagedOn(holders []Holder) []string {
 	return slices.Compact(nodes)
 }
 
-// StorageKey says which holders to look for: those of the storage of driver and handle, and the stages of the
-// PersistentVolume of the name, which may have been written again with another handle.
+// StorageKey selects holders: those of the storage of driver and handle, and the PavStages of the PersistentVolume of
+// the name, which may have been created again with another handle.
 type StorageKey struct {
 	Driver, Handle, Name string
 }
 
-// holding is what is kept of an object that may hold storage.
+// holding has the fields of an object that may use storage.
 type holding struct {
 	Holder
 
-	// storage is what it holds.
+	// storage is the storage that it uses.
 	storage string
 
-	// driver and volume are those of a PavStage, which holds the storage of the PersistentVolume of that name, too.
+	// driver and volume are those of a PavStage, which also uses the storage of the PersistentVolume of that name.
 	driver, volume string
 }
 
-// holdingsOf returns what is kept of a list's objects. Those that cannot hold storage are left out.
+// holdingsOf returns the holdings of a list's objects, without objects that cannot use storage.
 func holdingsOf(list client.ObjectList) []holding {
 	var all []holding
 	switch typed := list.(type) {
@@ -130,7 +130,7 @@ func holdingsOf(list client.ObjectList) []holding {
 	return all
 }
 
-// holders returns those that hold the storage of a volume: PersistentVolumes first, as people know them best.
+// holders returns the holders of the storage of a volume: PersistentVolumes first, as people know them best.
 func holders(all []holding, of StorageKey) []Holder {
 	key := Storage(of.Driver, of.Handle)
 	var found []Holder
@@ -147,13 +147,13 @@ func holders(all []holding, of StorageKey) []Holder {
 	return slices.Compact(found)
 }
 
-// holds reports whether a stage keeps its volume from being deleted. The record of a failed stage,
-// whose effects were reverted, does not.
+// holds reports whether a stage prevents the deletion of its volume. The record of a failed stage, which was
+// reverted, does not.
 func holds(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase != pavv1.StageFailed || slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// Holders returns the objects that hold the storage of a volume, according to the cache.
+// Holders returns the objects that use the storage of a volume, according to the cache.
 func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder, error) {
 	key := Storage(of.Driver, of.Handle)
 	var all []holding
@@ -174,7 +174,7 @@ func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder,
 	return holders(all, of), nil
 }
 
-// Concerned returns the names of the PavVolumes for which it matters whether others hold the storage.
+// Concerned returns the names of the PavVolumes for which it matters whether other objects use the storage.
 func Concerned(ctx context.Context, cache client.Reader, storage string) ([]string, error) {
 	var names []string
 	for _, by := range []string{volumesByStorage, volumesByConflict} {
@@ -189,7 +189,7 @@ func Concerned(ctx context.Context, cache client.Reader, storage string) ([]stri
 	return names, nil
 }
 
-// StoragesOf returns the storage that an object holds; a PavVolume may hold two.
+// StoragesOf returns the storage that an object uses; a PavVolume may use two.
 func StoragesOf(object client.Object) []string {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolume:

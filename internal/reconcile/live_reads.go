@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// pageSize is how many objects the API server is asked for at once, and are in memory.
+	// pageSize is how many objects are read in one request, and are in memory at once.
 	pageSize = 500
 
-	// maxBeginnings is how often a list is begun whose pages the API server does not keep long enough.
+	// maxBeginnings is how often a list is started again if the API server does not keep its pages long enough.
 	maxBeginnings = 3
 )
 
-// LiveReads asks the API server who holds storage. Nothing there is indexed by handle, so that each answer
-// takes whole lists; those who ask while a driver's lists are being read share the next ones, which are
-// begun after all of them have asked.
+// LiveReads asks the API server for the holders of storage. The API server has no index by handle, so each answer
+// needs whole lists. Callers that ask while a driver's lists are being read share the next read, which begins after
+// all of them have asked.
 type LiveReads struct {
 	// Reader reads from the API server.
 	Reader client.Reader
@@ -35,13 +35,13 @@ type LiveReads struct {
 
 // reads are the reads of one driver's lists.
 type reads struct {
-	one chan struct{} // is full while one is going on
+	one chan struct{} // is full during a read
 
-	// next is not yet begun; nil if nobody waits for it.
+	// next has not begun yet; nil if no caller waits for it.
 	next *read
 }
 
-// read is one reading of the lists.
+// read is one read of the lists.
 type read struct {
 	done   chan struct{}
 	all    []holding
@@ -49,16 +49,16 @@ type read struct {
 	err    error
 }
 
-// Making is a PavVolume whose creation pod may choose the handle, and has not told it.
+// Making is a PavVolume whose creation pod may choose the handle, and whose handle is not known yet.
 type Making struct {
 	Name string
 	UID  types.UID
 
-	// Pods is its status.pods, which is another one for each pod.
+	// Pods is its status.pods, which differs for each pod.
 	Pods int32
 }
 
-// Holders returns the objects that hold the storage of a volume, as the API server has it after the call.
+// Holders returns the objects that use the storage of a volume, as the API server has them after the call.
 func (l *LiveReads) Holders(ctx context.Context, of StorageKey) ([]Holder, error) {
 	r, err := l.ask(ctx, of.Driver)
 	if err != nil {
@@ -67,8 +67,8 @@ func (l *LiveReads) Holders(ctx context.Context, of StorageKey) ([]Holder, error
 	return holders(r.all, of), nil
 }
 
-// Making returns the volumes of a driver whose creation pods may choose their handles, and have not told them,
-// as the API server has it after the call.
+// Making returns the volumes of a driver whose creation pods may choose their handles, and whose handles are not
+// known yet, as the API server has them after the call.
 func (l *LiveReads) Making(ctx context.Context, driver string) ([]Making, error) {
 	r, err := l.ask(ctx, driver)
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *LiveReads) Making(ctx context.Context, driver string) ([]Making, error)
 	return r.making, nil
 }
 
-// ask returns a read of a driver's lists that is begun after the call.
+// ask returns a read of a driver's lists that begins after the call.
 func (l *LiveReads) ask(ctx context.Context, driver string) (*read, error) {
 	d, r, first := l.join(driver)
 	if first {
@@ -91,7 +91,7 @@ func (l *LiveReads) ask(ctx context.Context, driver string) (*read, error) {
 	return r, r.err
 }
 
-// join returns the next read of a driver's lists, and reports whether the caller is the first to want it.
+// join returns the next read of a driver's lists, and reports whether the caller is the first that needs it.
 func (l *LiveReads) join(driver string) (d *reads, r *read, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *LiveReads) join(driver string) (d *reads, r *read, first bool) {
 	return d, d.next, first
 }
 
-// do reads once the read before has ended.
+// do reads when the read before has ended.
 func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	defer close(r.done)
 	select {
@@ -118,7 +118,7 @@ func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 		r.err = ctx.Err()
 	}
 	l.mu.Lock()
-	d.next = nil // whoever asks from now on may want to know of what comes after this read
+	d.next = nil // later callers need a read that begins after their call
 	l.mu.Unlock()
 	if r.err != nil {
 		return
@@ -137,7 +137,7 @@ func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	}
 }
 
-// list returns what a list holds. The pages of one list are all of the moment at which the first was read.
+// list returns the holdings of a list. All pages of a list are of the moment at which the first was read.
 func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (r *read, err error) {
 	for range maxBeginnings {
 		if r, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
@@ -147,7 +147,7 @@ func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options [
 	return r, err
 }
 
-// pages reads a list from its beginning to its end. Of each page only what is needed is kept.
+// pages reads all pages of a list, and keeps only the needed fields of each page.
 func (l *LiveReads) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
 	r := &read{}
 	for next := ""; ; {
@@ -165,7 +165,8 @@ func (l *LiveReads) pages(ctx context.Context, empty client.ObjectList, options 
 	}
 }
 
-// makingOf returns those of a list whose creation pods may choose their handles, and have not told them.
+// makingOf returns the volumes of a list whose creation pods may choose their handles, and whose handles are not
+// known yet.
 func makingOf(list client.ObjectList) []Making {
 	volumes, ok := list.(*pavv1.PavVolumeList)
 	if !ok {
@@ -180,7 +181,7 @@ func makingOf(list client.ObjectList) []Making {
 	return making
 }
 
-// Chooses reports whether the creation pod of a volume may choose the handle, and has not told it.
+// Chooses reports whether the creation pod of a volume may choose the handle, and the handle is not known yet.
 func Chooses(v *pavv1.PavVolume) bool {
 	return v.Status.Step == pavv1.StepCreating && (v.Status.Plan == nil || v.Status.Plan.Handle == "")
 }

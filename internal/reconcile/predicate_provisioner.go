@@ -9,12 +9,12 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// IgnoreCountUpdates lets through all events of PavProvisioners but updates of the counts in their status,
-// which come with every volume, stage and node, and on which nothing but people depends.
+// IgnoreCountUpdates passes all events of PavProvisioners except updates of the counts in their status, which change
+// with every volume, stage and node, and are only for people.
 var IgnoreCountUpdates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavProvisioner)
 	after, also := e.ObjectNew.(*pavv1.PavProvisioner)
-	if !ok || !also || before.ResourceVersion == after.ResourceVersion { // equal ones are a resync's
+	if !ok || !also || before.ResourceVersion == after.ResourceVersion { // equal objects are from a resync
 		return true
 	}
 	return !reflect.DeepEqual(withoutCounts(before), withoutCounts(after))

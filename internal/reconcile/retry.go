@@ -9,27 +9,27 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// ErrStale means that the API server knows better than the cache on which a decision was made.
+// ErrStale means that the cache, on which a decision was made, is behind the API server.
 var ErrStale = errors.New("the cache is behind the API server")
 
-// The delays between passes over one object that end with an error: the API server was away, or
-// answered badly. They stay short, as every event of the object is a pass of its own and counts: an
-// API server that comes back after a storm of errors finds nobody asleep for minutes.
+// The delays between passes over one object that end with an error, because the API server was down or returned
+// errors. They stay short, as every event of the object is a pass and counts: when the API server recovers from a
+// storm of errors, no object must wait for minutes.
 const (
 	first = 250 * time.Millisecond
 	most  = 5 * time.Second
 
-	// catchUp is how long the cache is given to see what the API server has.
+	// catchUp is how long the cache may take to catch up with the API server.
 	catchUp = 250 * time.Millisecond
 )
 
-// Later ends a pass that is to be repeated after some time although nothing has failed.
+// Later ends a pass that is repeated after some time although nothing has failed.
 type Later struct{ After time.Duration } //nolint:errname // it ends a pass, and is no failure
 
 func (l *Later) Error() string { return "to be repeated in " + l.After.String() }
 
-// Result maps the error of a pass to that of Reconcile. A lost race is no failure: the pass is
-// repeated quietly once the cache has caught up.
+// Result maps the error of a pass to the result of Reconcile. A lost race is not an error: the pass is repeated,
+// without a log line, when the cache has caught up.
 func Result(err error) (ctrl.Result, error) {
 	if later, ok := errors.AsType[*Later](err); ok {
 		return ctrl.Result{RequeueAfter: later.After}, nil

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pauses are the waits before a read is repeated. They are short: what fails for longer is a matter of the
-// caller's own backoff.
+// pauses are the waits before a read is repeated. They are short: for longer failures, the caller has its own
+// backoff.
 var pauses = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond}
 
 // RetryingReader repeats reads that fail for a moment.
@@ -28,8 +28,8 @@ func (r RetryingReader) List(ctx context.Context, into client.ObjectList, option
 	return repeat(ctx, func() error { return r.Reader.List(ctx, into, options...) })
 }
 
-// RetryingClient repeats reads that fail for a moment, and writes once: whether a write that failed took effect is for
-// its caller to find out.
+// RetryingClient repeats reads that fail for a moment. Writes are not repeated: the caller must find out whether a
+// failed write took effect.
 type RetryingClient struct{ client.Client }
 
 // Get implements client.Reader.
@@ -42,7 +42,7 @@ func (c RetryingClient) List(ctx context.Context, into client.ObjectList, option
 	return RetryingReader{c.Client}.List(ctx, into, options...)
 }
 
-// RetryingWatcher is a RetryingClient that watches, too. Watches are not repeated.
+// RetryingWatcher is a RetryingClient that can also watch. Watches are not repeated.
 type RetryingWatcher struct{ client.WithWatch }
 
 // Get implements client.Reader.

@@ -33,7 +33,7 @@ func DefaultLimits() Limits {
 	return Limits{Timeout: 1500 * time.Millisecond, Steps: 2_000_000, Memory: 16 << 20, Text: 1 << 20, Source: 64 << 10}
 }
 
-// AddFlags adds the limits to a flag set, with their present values as defaults.
+// AddFlags adds the limits to a flag set, with their current values as defaults.
 func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.Timeout, "template-timeout", l.Timeout, "how long the evaluation of a PavProvisioner's field may take")
 	flags.Int64Var(&l.Steps, "template-max-steps", l.Steps, "elementary operations that a template may take")

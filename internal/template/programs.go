@@ -34,7 +34,7 @@ func newPrograms(limit int) *programs {
 	return &programs{limit: limit, entries: map[programKey]programEntry{}}
 }
 
-// get returns the compiled field, or nil where it is not remembered.
+// get returns the compiled field, or nil if it is not remembered.
 func (p *programs) get(f Field) *Program {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

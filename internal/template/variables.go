@@ -14,8 +14,8 @@ import (
 type Variables map[string]any
 
 // DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks
-// for. Besides what the contract says, there is selectedNode, the Node that the scheduler chose for
-// the claim's first consumer, where it chose one: node is nil where it did not.
+// for. Besides what the contract says, there is selectedNode, the Node that the scheduler selected for
+// the claim's first consumer, where it chose one: node is nil if it did not.
 func DynamicValidationVariables(claim, class, node map[string]any) (Variables, error) {
 	minCapacity, err := requiredStorage("the claim", claim, "spec", "resources", "requests", "storage")
 	if err != nil {
@@ -70,8 +70,8 @@ func CreationVariables(claim, class, node map[string]any) (Variables, error) {
 }
 
 // DeletionVariables returns the context of volumeDeletion: that of volumeCreation, the claim that the
-// volume was made for as it was then, and the handle of the volume as volumeHandle if it is known, which is
-// "" where the volume was never created.
+// volume was created for as it was then, and the handle of the volume as volumeHandle if it is known, which is
+// "" if the volume was never created.
 func DeletionVariables(claim, provisioned, class, node map[string]any, handle string) (Variables, error) {
 	vars, err := CreationVariables(claim, class, node)
 	if err != nil {
@@ -86,7 +86,7 @@ func DeletionVariables(claim, provisioned, class, node map[string]any, handle st
 
 // StagingVariables returns the context of volumeStaging and volumeUnstaging. Besides what the contract
 // says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default, and the claim
-// that the volume was made for as it was then, which is nil where the volume was not made for a claim.
+// that the volume was created for as it was then, which is nil if the volume was not made for a claim.
 func StagingVariables(volume, claim, provisioned, node map[string]any, readOnly bool) (Variables, error) {
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
@@ -124,7 +124,7 @@ func requiredStorage(owner string, object map[string]any, path ...string) (any, 
 	return bytes, err
 }
 
-// storage returns the quantity at the path in bytes, as int64, or nil where there is none. A fraction of
+// storage returns the quantity at the path in bytes, as int64, or nil if there is none. A fraction of
 // a byte counts as a whole one, as it does for Kubernetes.
 func storage(owner string, object map[string]any, path ...string) (any, error) {
 	written, found, err := unstructured.NestedString(object, path...)

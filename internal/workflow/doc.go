@@ -1,4 +1,4 @@
-// Package workflow turns an evaluated pod template into a fenced pod, runs it and tells its outcome.
-// A workflow pod is PaV's only means of work. The package decides nothing about volumes, evaluates
-// no templates and never deletes a pod whose outcome its caller has not recorded.
+// Package workflow turns an evaluated pod template into a pod with PaV's policy, runs the pod and returns its
+// outcome. PaV does all work with workflow pods. The package decides nothing about volumes, evaluates no templates,
+// and never deletes a pod before its caller has recorded the outcome.
 package workflow

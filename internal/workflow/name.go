@@ -10,12 +10,12 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// hashLength is the number of hexadecimal digits of Hash: 80 bits, so that no two volumes of a
-// cluster share one by chance.
+// hashLength is the number of hexadecimal digits of Hash: 80 bits, so that no two volumes of a cluster have the same
+// hash by chance.
 const hashLength = 20
 
-// Hash returns a short name for the parts, fit for labels and for names of objects. Different lists
-// of parts have different hashes.
+// Hash returns a short name for the parts, valid in labels and in names of objects. Different lists of parts have
+// different hashes.
 func Hash(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -30,7 +30,7 @@ func Name(workflow string, parts ...string) string {
 	return workflow + "-" + Hash(parts...)
 }
 
-// Attempt returns the number of a workflow pod, or 0 where it has none.
+// Attempt returns the number of a workflow pod, or 0 if it has none.
 func Attempt(pod *corev1.Pod) int32 {
 	number, err := strconv.ParseInt(pod.Annotations[pavv1.AttemptAnnotation], 10, 32)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// State is how far a workflow pod is.
+// State is the state of a workflow pod.
 type State int
 
 // The states of a workflow pod.
@@ -19,22 +19,22 @@ const (
 	// Absent means that there is no such pod.
 	Absent State = iota
 
-	// Running means that containers of the pod run or may run yet.
+	// Running means that containers of the pod run, or may still start.
 	Running
 
 	// Stopping means that the pod is being deleted and containers of it may still run.
 	Stopping
 
-	// Succeeded means that all containers have ended well, by themselves.
+	// Succeeded means that all containers have succeeded, and the pod was not deleted before that.
 	Succeeded
 
-	// Failed means that no container runs any more, and that the pod did not end well: also that it
-	// was stopped, whatever its containers made of that.
+	// Failed means that no container runs any more, and the pod did not succeed. A pod that was deleted while it ran
+	// has failed, whatever exit codes its containers have.
 	Failed
 )
 
-// Observe returns the state of a pod, which is nil where there is none. A pod whose node is lost is
-// not over: only its kubelet, or its node's end, tells that its containers no longer run.
+// Observe returns the state of a pod; nil means that there is none. A pod whose node is lost has not ended: only its
+// kubelet, or the deletion of its node, shows that its containers no longer run.
 func Observe(pod *corev1.Pod) State {
 	switch {
 	case pod == nil:
@@ -46,7 +46,7 @@ func Observe(pod *corev1.Pod) State {
 	case pod.Status.Phase == corev1.PodFailed:
 		return Failed
 	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == "":
-		// Never bound to a node, so that no kubelet ever ran it.
+		// It was never bound to a node, so no kubelet ever ran it.
 		return Failed
 	case pod.DeletionTimestamp != nil:
 		return Stopping
@@ -55,9 +55,9 @@ func Observe(pod *corev1.Pod) State {
 	}
 }
 
-// Failure returns why a failed pod failed. PodError is what the pod wrote to /pav/error, or empty. The
-// message, which users of claims read, ends with that and with the command that shows the pod's logs; what
-// the pod logged is not in it. Whoever records the failure gives it its time.
+// Failure returns why a failed pod failed. PodError is the text that the pod wrote to /pav/error, or "". The message,
+// which users of claims read, ends with that text and with the command that shows the pod's logs; it does not have
+// the logs. The caller sets the time of the failure.
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
@@ -95,7 +95,7 @@ func firstFailed(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// howEnded says how a container ended.
+// howEnded describes how a container ended.
 func howEnded(ended *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", ended.ExitCode)
 	if ended.Reason != "" && ended.Reason != "Error" {
@@ -104,10 +104,10 @@ func howEnded(ended *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// maxWords is how many bytes of what others say, such as kubelets, runtimes and logs, a message has.
+// maxWords is how many bytes of the texts of kubelets, runtimes and logs a message has.
 const maxWords = 512
 
-// lastLines returns the end of what a container logged.
+// lastLines returns the end of a container's log.
 func lastLines(log string) string {
 	const ellipsis = "…"
 	log = oneLine(log)
@@ -117,8 +117,8 @@ func lastLines(log string) string {
 	return log
 }
 
-// shorten returns a text of so many bytes at most: the beginning, which says what is the matter, and
-// the end, which says why.
+// shorten returns a text of at most so many bytes: the beginning, which says what failed, and the end, which says
+// why.
 func shorten(text string, limit int) string {
 	const ellipsis = "…"
 	if len(text) <= limit {
@@ -133,8 +133,8 @@ func oneLine(text string) string {
 	return strings.Join(lines, " | ")
 }
 
-// Waiting returns what keeps a pod from running, in words, or nothing where nothing is known to: also
-// a container that is being restarted because it failed.
+// Waiting returns the cause that keeps a pod from running, or "" if none is known. A container that is being
+// restarted because it failed is a cause as well.
 func Waiting(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -149,13 +149,13 @@ func Waiting(pod *corev1.Pod) string {
 	return ""
 }
 
-// obstructs reports whether a container that waits for this reason waits for somebody to do something.
-// Other reasons are those of every pod on its way, and no reason is no news.
+// obstructs reports whether a container that waits for this reason cannot start without help. The other reasons, or
+// none, are normal for a pod that is starting.
 func obstructs(reason string) bool {
 	return reason != "" && reason != "ContainerCreating" && reason != "PodInitializing"
 }
 
-// obstacle returns the reason and the message for which a container waits, and how it ended if it has run.
+// obstacle returns the reason and the message why a container waits, and how it ended if it has run.
 func obstacle(status *corev1.ContainerStatus) string {
 	text := status.State.Waiting.Reason
 	if message := oneLine(status.State.Waiting.Message); message != "" {
@@ -167,16 +167,16 @@ func obstacle(status *corev1.ContainerStatus) string {
 	return text
 }
 
-// Started reports whether any container of a pod runs or has ever run, init containers too, as far as
-// the kubelet has told. It may not have told yet, so that only a pod that never had a node, or whose
-// kubelet said that it is over, has surely not started.
+// Started reports whether any container of a pod runs or has ever run, including init containers, as far as kubelet
+// has reported. Kubelet may not have reported yet, so only a pod that never had a node, or whose kubelet reports that
+// it has ended, has certainly not started.
 func Started(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded {
 		return true
 	}
 	for status := range containers(pod) {
-		// A container that ended may never have begun: the kubelet says so of those it lost sight of.
-		// To doubt is to believe the worse.
+		// A container that ended may never have started: kubelet also reports containers as ended that it has lost.
+		// In doubt, it has started.
 		if ran(status) {
 			return true
 		}
@@ -189,9 +189,9 @@ func ran(s *corev1.ContainerStatus) bool {
 	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
 }
 
-// NeverRan reports whether no container of a pod that is over has ever run, by its kubelet's word. Of a
-// container that was waiting, such as for the pod's volumes, the kubelet says in the end that it could not be
-// located, and knows no ID of it. Where Kubernetes' garbage collector ended the pod, the kubelet said nothing.
+// NeverRan reports whether kubelet says that no container of a pod that has ended ever ran. Of a container that was
+// waiting, such as for the pod's volumes, kubelet finally reports that it could not be located, without an ID. If
+// Kubernetes' garbage collector ended the pod, kubelet reported nothing.
 func NeverRan(pod *corev1.Pod) bool {
 	unlocated := false
 	for status := range containers(pod) {
@@ -207,8 +207,8 @@ func NeverRan(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && (unlocated || !collected)
 }
 
-// Collected reports whether Kubernetes' garbage collector ended a pod because there was no node of its name, or one
-// that is out of service, and when. A node of that name may be there again: its kubelet need not have heard of the pod.
+// Collected reports whether Kubernetes' garbage collector ended a pod because its node did not exist, or was out of
+// service, and when. A node of that name may exist again: its kubelet may not know the pod.
 func Collected(pod *corev1.Pod) (at time.Time, collected bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC" {
@@ -218,8 +218,8 @@ func Collected(pod *corev1.Pod) (at time.Time, collected bool) {
 	return time.Time{}, false
 }
 
-// ReadyToStart returns the status of the condition that says that the sandbox and the volumes of a pod are
-// ready, so that what is left before its containers start is their images; empty where nothing is told.
+// ReadyToStart returns the status of the condition that the sandbox and the volumes of a pod are ready, so that only
+// the images are missing before its containers start; "" if kubelet does not report it.
 func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReadyToStartContainers {
@@ -229,7 +229,7 @@ func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// StartOf returns when a pod that has started did, as well as that is known.
+// StartOf returns when a pod has started, as far as that is known.
 func StartOf(pod *corev1.Pod) time.Time {
 	var start time.Time
 	for status := range containers(pod) {
@@ -261,7 +261,7 @@ func startsOf(status *corev1.ContainerStatus) (starts []time.Time) {
 	return starts
 }
 
-// containers returns what is known of the pod's containers, init containers first.
+// containers returns the statuses of the pod's containers, init containers first.
 func containers(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	return func(yield func(*corev1.ContainerStatus) bool) {
 		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

@@ -14,7 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// DefaultNamespace is where workflow pods run whose template names no namespace.
+// DefaultNamespace is the namespace of workflow pods whose template has none.
 const DefaultNamespace = "pav-pods"
 
 // PavVolume is the name of the volume that every workflow pod has at /pav.
@@ -23,18 +23,18 @@ const PavVolume = "pav"
 const (
 	pavPath = "/pav"
 
-	// nodeCritical is the priority class of staging and unstaging pods whose template names none:
-	// a client's volume must not lose its staging pod to a pod that matters less.
+	// nodeCritical is the priority class of staging and unstaging pods whose template has none: a staging pod must
+	// not be evicted for a less important pod while clients use its volume.
 	nodeCritical = "system-node-critical"
 
-	// longestRun is after which time Kubernetes ends a validation, creation or deletion pod that says nothing else.
+	// longestRun is when Kubernetes ends a validation, creation or deletion pod whose template has no deadline.
 	longestRun = 24 * time.Hour
 
-	// daemonSetPod keeps the cluster autoscaler from waiting for a pod that never moves.
+	// daemonSetPod makes the cluster autoscaler ignore a pod that cannot move to another node.
 	daemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 )
 
-// PodPolicy is what PaV decides about a workflow pod, whatever its template says.
+// PodPolicy has the fields of a workflow pod that PaV sets, regardless of the template.
 type PodPolicy struct {
 	// Workflow is the value of pavv1.WorkflowLabel.
 	Workflow string
@@ -45,21 +45,21 @@ type PodPolicy struct {
 	// Owner is the pod's controller.
 	Owner metav1.OwnerReference
 
-	// Labels and Annotations are PaV's own, with keys of pavv1.Group.
+	// Labels and Annotations are those of PaV, with keys of pavv1.Group.
 	Labels, Annotations map[string]string
 
-	// Node is the node that the pod is bound to; empty where the scheduler chooses, as the template lets it.
+	// Node is the node that the pod is bound to; empty if the scheduler selects the node, within the template.
 	Node string
 
-	// Within are the nodes that the pod is confined to, besides what its template says; nil for all.
-	// To a template's spec.nodeName, which passes the scheduler by, the kubelet applies it.
+	// Within limits the nodes of the pod, in addition to its template; nil for all nodes. If the template has
+	// spec.nodeName, which bypasses the scheduler, kubelet applies it.
 	Within *corev1.NodeSelector
 
-	// Avoid names nodes that the scheduler is to choose only if it has to.
+	// Avoid lists nodes that the scheduler should select only if there are no others.
 	Avoid []string
 }
 
-// maxTerms is how many alternatives a template's node affinity and PodPolicy.Within may make together.
+// maxTerms is how many alternatives a template's node affinity and PodPolicy.Within may have together.
 const maxTerms = 100
 
 // Build returns the pod for an evaluated pod template, with its PodPolicy. Field is the template's
@@ -101,7 +101,7 @@ func Build(field string, rendered map[string]any, fence PodPolicy) (*corev1.Pod,
 	return pod, nil
 }
 
-// decodeTemplate is strict: a field that PaV does not know would otherwise be lost without a word.
+// decodeTemplate is strict: a field that PaV does not know would otherwise be lost without an error.
 func decodeTemplate(field string, rendered map[string]any) (*corev1.PodTemplateSpec, error) {
 	raw, err := json.Marshal(rendered)
 	if err != nil {
@@ -123,7 +123,7 @@ func setDefaults(spec *corev1.PodSpec, workflow string) {
 	if spec.AutomountServiceAccountToken == nil {
 		spec.AutomountServiceAccountToken = new(false)
 	}
-	// Not pods that serve volumes, which run for as long as these are used.
+	// Staging pods run as long as their volumes are used.
 	if spec.ActiveDeadlineSeconds == nil && workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
 		spec.ActiveDeadlineSeconds = new(int64(longestRun / time.Second))
 	}
@@ -132,16 +132,16 @@ func setDefaults(spec *corev1.PodSpec, workflow string) {
 		spec.NodeSelector = merge(spec.NodeSelector, map[string]string{corev1.LabelOSStable: string(corev1.Linux)})
 	}
 	eachContainer(spec, func(container *corev1.Container) {
-		// So that a failure's last log lines are in the pod's status, which the agents can read without a right to
-		// read logs, and record for administrators.
+		// The last log lines of a failed container are then in the pod's status, which the agents can read without
+		// the right to read logs, and record for administrators.
 		if container.TerminationMessagePolicy == "" {
 			container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		}
 	})
 }
 
-// bindToNode binds the pod to its node as DaemonSet pods are bound, by affinity and not by nodeName,
-// so that the scheduler still binds claims of it that wait for their first consumer.
+// bindToNode binds the pod to its node as DaemonSet pods are bound, by affinity and not by nodeName, so that the
+// scheduler still binds its claims that wait for their first consumer.
 func bindToNode(pod *corev1.Pod, node string) {
 	spec := &pod.Spec
 	spec.NodeName = ""
@@ -164,7 +164,7 @@ func bindToNode(pod *corev1.Pod, node string) {
 	}
 }
 
-// avoid lets the scheduler choose some nodes only if it has to. Where the pod may run stays as it is.
+// avoid makes the scheduler select some nodes only if there are no others. It does not change where the pod may run.
 func avoid(spec *corev1.PodSpec, nodes []string) {
 	if len(nodes) == 0 {
 		return
@@ -180,8 +180,8 @@ func avoid(spec *corev1.PodSpec, nodes []string) {
 		slices.Clone(affinity.PreferredDuringSchedulingIgnoredDuringExecution), corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
 }
 
-// confine lets the pod run only on nodes of within. Terms are alternatives, so that both hold where
-// a term of one and a term of the other do.
+// confine lets the pod run only on nodes of within. Terms are alternatives, so both selectors match if a term of one
+// and a term of the other match.
 func confine(field string, spec *corev1.PodSpec, within *corev1.NodeSelector) error {
 	if within == nil {
 		return nil
@@ -215,7 +215,7 @@ func product(these, those []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 	return terms
 }
 
-// withoutEmpty leaves out what Kubernetes takes for no node at all, but would be every node in a product.
+// withoutEmpty removes terms that match no node in Kubernetes, but would match every node in a product.
 func withoutEmpty(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 	return slices.DeleteFunc(slices.Clone(terms), func(term corev1.NodeSelectorTerm) bool {
 		return len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0
@@ -242,7 +242,7 @@ func nodeAffinity(spec *corev1.PodSpec) *corev1.NodeAffinity {
 	return spec.Affinity.NodeAffinity
 }
 
-// addPav gives every container /pav.
+// addPav mounts /pav in every container.
 func addPav(spec *corev1.PodSpec, workflow string) {
 	spec.Volumes = append(slices.Clone(spec.Volumes), corev1.Volume{
 		Name:         PavVolume,
@@ -255,8 +255,8 @@ func addPav(spec *corev1.PodSpec, workflow string) {
 	})
 }
 
-// propagation returns how mounts below /pav travel. What a privileged container of a staging pod
-// mounts there reaches the node; what other pods mount there is their own.
+// propagation returns the propagation of mounts below /pav. Mounts of a privileged container of a staging pod reach
+// the node; those of other pods do not.
 func propagation(workflow string, container *corev1.Container) *corev1.MountPropagationMode {
 	if workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
 		return nil

@@ -13,12 +13,12 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// errClash is wrapped by errors about templates that set what is PaV's.
+// errClash is wrapped by errors about templates that set fields which PaV sets.
 var errClash = errors.New("is set by PaV and must not be in the template")
 
-// ProblemError is one thing in a pod template for which no pod is made of it.
+// ProblemError is a mistake in a pod template, for which no pod is created from it.
 type ProblemError struct {
-	// Field is the path of the field that is wrong.
+	// Field is the path of the wrong field.
 	Field string
 
 	// Err says what is wrong.
@@ -31,8 +31,8 @@ func (p *ProblemError) Error() string { return p.Field + ": " + p.Err.Error() }
 // Unwrap returns what is wrong.
 func (p *ProblemError) Unwrap() error { return p.Err }
 
-// Problems returns all that is wrong with a pod template of a workflow, wherever its pod is to run. Field
-// is the template's path.
+// Problems returns all mistakes in a pod template of a workflow that do not depend on the node. Field is the
+// template's path.
 func Problems(field string, template *corev1.PodTemplateSpec, workflow string) []*ProblemError {
 	r := &refusals{}
 	if len(template.Spec.Containers) == 0 {
@@ -58,7 +58,7 @@ func Problems(field string, template *corev1.PodTemplateSpec, workflow string) [
 	return r.problems
 }
 
-// refuse returns why no pod is made of the template on the fence's node, if so.
+// refuse returns why no pod is created from the template on the policy's node, if so.
 func refuse(field string, template *corev1.PodTemplateSpec, fence PodPolicy) error {
 	if problems := Problems(field, template, fence.Workflow); len(problems) > 0 {
 		return problems[0]
@@ -75,7 +75,7 @@ func (r *refusals) add(field string, err error) {
 	r.problems = append(r.problems, &ProblemError{Field: field, Err: err})
 }
 
-// maxAnnotations leaves room, of the 256 KiB that the API server takes, for what PaV has to write.
+// maxAnnotations reserves some of the 256 KiB that the API server accepts for the annotations of PaV.
 const maxAnnotations = 192 << 10
 
 func sizeOf(values map[string]string) int {

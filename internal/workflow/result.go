@@ -25,22 +25,21 @@ const (
 	MaxError    = 4 << 10
 )
 
-// Result is what a pod left in /pav, as the agent of its node found it after all containers had
-// ended. It is the value of pavv1.ResultAnnotation, as JSON. All of it is the word of a pod, and
-// must be treated as such.
+// Result has the files that a pod left in /pav, as the node agent read them after all containers had ended. It is the
+// value of pavv1.ResultAnnotation, as JSON. The pod wrote all of it, so it must not be trusted.
 type Result struct {
-	// Handle, Capacity and Error are the texts of the files, without white space around them;
-	// empty where there is no such file. Handle keeps all but one line feed at its end.
+	// Handle, Capacity and Error are the texts of the files, without surrounding white space; "" if there is no such
+	// file. Of Handle, only one line feed at its end is removed.
 	Handle   string `json:"handle,omitempty"`
 	Capacity string `json:"capacity,omitempty"`
 	Error    string `json:"error,omitempty"`
 
-	// Unreadable says, by name of file, why one that is there could not be read: it is no regular
-	// file, too large, or not valid UTF-8.
+	// Unreadable says, by name of file, why an existing file could not be read: it is not a regular file, too large,
+	// or not valid UTF-8.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
-// CheckHandle says why text cannot be the handle of a volume, if so.
+// CheckHandle returns why text cannot be the handle of a volume, or nil.
 func CheckHandle(text string) error {
 	switch {
 	case text == "":
@@ -59,14 +58,14 @@ func CheckHandle(text string) error {
 func (r Result) Encode() (string, error) {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // which would make six bytes of one
+	encoder.SetEscapeHTML(false) // which would replace some characters by six bytes
 	if err := encoder.Encode(r); err != nil {
 		return "", fmt.Errorf("encoding the result of a pod: %w", err)
 	}
 	return strings.TrimSpace(text.String()), nil
 }
 
-// ResultOf returns what the pod left, or nil as long as the agent of its node has not told.
+// ResultOf returns the result of a pod, or nil if the node agent has not reported it yet.
 func ResultOf(pod *corev1.Pod) (*Result, error) {
 	text, ok := pod.Annotations[pavv1.ResultAnnotation]
 	if !ok {

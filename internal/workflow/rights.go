@@ -8,22 +8,23 @@ import (
 )
 
 // ordinary are the capabilities that do not count as rights on the node: those that container runtimes give every
-// container, and NET_ADMIN, which a pod has in its own network only. Sidecars of service meshes add the last two.
+// container, and NET_ADMIN, which applies only to the pod's own network. Sidecars of service meshes add the last two.
 var ordinary = []corev1.Capability{
 	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID",
 	"SETPCAP", "SETUID", "SYS_CHROOT", "NET_RAW", "NET_ADMIN",
 }
 
-// controlPlane are the keys of tolerations that let a pod onto control-plane nodes; the empty one tolerates everything.
+// controlPlane are the keys of tolerations with which a pod can run on control-plane nodes; the empty one tolerates
+// everything.
 var controlPlane = []string{"", "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
-// NodeRights returns what of a pod amounts to rights on its node, or passes by what keeps pods from a node, sorted:
-// each is the path of a field, with its value where that matters. A pod without any is confined to its containers.
+// NodeRights returns the fields of a pod that give it rights on its node, or bypass restrictions of a node, sorted:
+// each is the path of a field, with its value if that matters. A pod without any is confined to its containers.
 //
-// Profiles of seccomp, AppArmor and SELinux are left out: without one of the rights here, the absence of a profile
-// gives none. So are volumes of other kinds and Secrets, which are no rights on a node.
+// Profiles of seccomp, AppArmor and SELinux are left out: without one of these rights, the absence of a profile gives
+// none. Volumes of other kinds and Secrets are left out as well, as they give no rights on a node.
 //
-// The webhook's configuration says the same, in the conditions of the controller agent's pods.
+// The webhook's configuration has the same rules, in the conditions of the controller agent's pods.
 func NodeRights(spec *corev1.PodSpec) []string {
 	var rights []string
 	add := func(has bool, format string, args ...any) {

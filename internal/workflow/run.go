@@ -17,29 +17,29 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// ErrRefused is wrapped by errors about pods that cannot be created until somebody changes
-// something: a namespace, a policy, a quota or the template.
+// ErrRefused is wrapped by errors about pods that cannot be created until a namespace, a policy, a quota or the
+// template is changed.
 var ErrRefused = errors.New("the pod is refused")
 
-// ErrForeign is wrapped where a pod that is not this workflow's has its name.
+// ErrForeign is wrapped if another pod, which is not of this workflow, has its name.
 var ErrForeign = errors.New("a pod of that name exists that PaV did not make")
 
-// ErrUnjudged is wrapped where it is not known whether a pod may be created: the webhook that judges it, which the
-// controller agents serve, does not answer. The pod was not created.
+// ErrUnjudged is wrapped if it is not known whether a pod may be created, as the webhook of the controller agents
+// does not answer. The pod was not created.
 var ErrUnjudged = errors.New("the pod waits for the controller agent to admit it")
 
-// Runner creates, stops and releases workflow pods. Its client must read from the API server, not
-// from a cache: what it reads decides about effects.
+// Runner creates, stops and releases workflow pods. Its client must read from the API server, not from a cache, as
+// decisions about effects depend on it.
 type Runner struct {
 	// Client reads and writes the API server.
 	Client client.Client
 
-	// Node is the node whose agent runs the pods; empty for the controller agent. Agents of other nodes can make pods
-	// of the same names and owners, but none that say that they are this node's.
+	// Node is the node whose agent runs the pods; empty for the controller agent. Agents of other nodes can create
+	// pods with the same names and owners, but not with the label of this node.
 	Node string
 }
 
-// Get returns a pod, or nil where there is none that the owner has made.
+// Get returns a pod, or nil if there is none that belongs to the owner.
 func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.UID) (*corev1.Pod, error) {
 	if ref == nil {
 		return nil, nil
@@ -58,10 +58,9 @@ func (r *Runner) Get(ctx context.Context, ref *pavv1.PodReference, owner types.U
 	return pod, nil
 }
 
-// Belongs reports whether the owner, which is read for its UID, has made a pod. The garbage collector takes the
-// owner off the pods of a PavStage that is deleted with --cascade=orphan, while that still works with
-// them; then the pod's name tells, which is a hash of the UID. Tenants can set owners and names, but no
-// labels of PaV's.
+// Belongs reports whether a pod belongs to the owner with the UID. If a PavStage is deleted with --cascade=orphan,
+// the garbage collector removes the owner from its pods while the stage still needs them; then the pod's name shows
+// the owner, as it is a hash of the UID. Tenants can set owners and names, but no labels of PaV.
 func Belongs(pod *corev1.Pod, owner types.UID) bool {
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	if kind == "" {
@@ -73,14 +72,14 @@ func Belongs(pod *corev1.Pod, owner types.UID) bool {
 	return IsOrphan(pod) && pod.Name == Name(kind, string(owner), pod.Annotations[pavv1.AttemptAnnotation])
 }
 
-// IsOrphan reports whether nothing controls a pod that was made for a PavStage, so that it does not go with that.
+// IsOrphan reports whether a pod of a PavStage has no controller, so that it is not deleted with the PavStage.
 func IsOrphan(pod *corev1.Pod) bool {
 	return metav1.GetControllerOf(pod) == nil && pod.Labels[pavv1.StageLabel] != ""
 }
 
-// CheckNamespace returns an error of kind ErrRefused, which says what to do, where workflow pods may
-// not run in the namespace: whoever may edit it can reach what the pods reach, so running them in
-// other namespaces than PaV's is an administrator's decision.
+// CheckNamespace returns an ErrRefused, which says what to do, if workflow pods may not run in the namespace: users
+// who may edit it can reach everything that the pods reach, so an administrator must open namespaces other than
+// PaV's.
 func (r *Runner) CheckNamespace(ctx context.Context, name string) error {
 	if name == DefaultNamespace {
 		return nil
@@ -98,9 +97,8 @@ func (r *Runner) CheckNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Create creates a pod, and fills in what the API server made of it: its UID above all. A pod of that
-// name that is the same workflow's is as good as a new one, and becomes the value of pod; any other
-// is ErrForeign.
+// Create creates a pod, and fills in the object that the API server returned. If a pod of that name exists and is of
+// the same workflow, it becomes the value of pod; for any other pod, the error is ErrForeign.
 func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 	err := r.Client.Create(ctx, pod, client.FieldOwner(pavv1.Group))
 	switch {
@@ -118,13 +116,13 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// isWebhookFailure reports whether an admission webhook could not be asked: that is somebody's to fix,
-// and should be told, although the API server calls it an error of its own.
+// isWebhookFailure reports whether an admission webhook could not be called: an administrator must fix that, so it is
+// reported, although for the API server it is an internal error.
 func isWebhookFailure(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
-// isUnjudged reports whether PaV's own webhook could not be asked, or could not answer: that passes.
+// isUnjudged reports whether PaV's own webhook could not be called, or could not answer, which is temporary.
 func isUnjudged(err error) bool {
 	if !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) {
 		return false
@@ -152,7 +150,7 @@ func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 	return nil
 }
 
-// Stop asks for the end of a pod's containers, with its own grace period.
+// Stop deletes a pod, with its own grace period.
 func (r *Runner) Stop(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -164,7 +162,7 @@ func (r *Runner) Stop(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Release lets a pod go whose outcome is recorded.
+// Release removes the finalizer of a pod whose outcome is recorded.
 func (r *Runner) Release(ctx context.Context, pod *corev1.Pod) error {
 	before := pod.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pod, pavv1.PodFinalizer) {

@@ -136,7 +136,7 @@ type PavStageSpec struct {
 	// Claim is the claim as the API server returned it before staging. Unstaging uses it where the object is gone.
 	Claim apiextensionsv1.JSON `json:"claim"`
 
-	// provisionedClaim is the claim that a dynamically provisioned volume was made for, as it was then. It is
+	// provisionedClaim is the claim that a dynamically provisioned volume was created for, as it was then. It is
 	// the variable provisionedPvc of templates.
 	// +optional
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`

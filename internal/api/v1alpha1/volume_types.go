@@ -166,7 +166,7 @@ type PavVolumeStatus struct {
 	// +optional
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 
-	// ProvisionerGeneration is the generation of the PavProvisioner that the last pod was made from:
+	// ProvisionerGeneration is the generation of the PavProvisioner that the last pod was created from:
 	// for validation and creation that of the definition, for deletion the current one.
 	// +optional
 	ProvisionerGeneration int64 `json:"provisionerGeneration,omitempty"`
@@ -272,11 +272,11 @@ type VolumeDefinition struct {
 
 // VolumePlan is what a volume will be according to its definition.
 type VolumePlan struct {
-	// Handle is the value of volumeCreation.handle; empty where the creation pod may choose.
+	// Handle is the value of volumeCreation.handle; empty if the creation pod may choose.
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
-	// Capacity is the value of volumeCreation.capacity; none where the creation pod must tell.
+	// Capacity is the value of volumeCreation.capacity; none if the creation pod must tell.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 

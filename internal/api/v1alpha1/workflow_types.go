@@ -33,7 +33,7 @@ type WorkflowFailure struct {
 	// Workflow is validate, create, delete, stage or unstage.
 	Workflow string `json:"workflow"`
 
-	// PodNamespace is the namespace of the pod that failed; empty where there was none, for example because its template is wrong.
+	// PodNamespace is the namespace of the pod that failed; empty if there was none, for example because its template is wrong.
 	// +optional
 	PodNamespace string `json:"podNamespace,omitempty"`
 

@@ -29,7 +29,7 @@ type Attempt struct {
 	// NeedsResult says that success counts only with the files that the pod left in /pav.
 	NeedsResult bool
 
-	// SelectedNode says that the scheduler chose the pod's node for the claim's first consumer. If the pod does not
+	// SelectedNode says that the scheduler selected the pod's node for the claim's first consumer. If the pod does not
 	// fit there, the scheduler may choose another node.
 	SelectedNode bool
 

@@ -15,7 +15,7 @@ const (
 	causeDelay = 4 * time.Second
 	startDelay = 30 * time.Second
 
-	// nodeTimeout is how long a pod may not fit on the node that the scheduler chose for the claim's first consumer.
+	// nodeTimeout is how long a pod may not fit on the node that the scheduler selected for the claim's first consumer.
 	nodeTimeout = 15 * time.Second
 
 	// startTimeout is how long a pod may hang on a node, or may fail to start while others wait for its slot.

@@ -29,13 +29,13 @@ type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
-	// Live reads from the API server: what goes into the ledger never comes from a cache.
+	// Live reads from the API server: what is recorded never comes from a cache.
 	Live client.Reader
 
 	// Events records events on claims.
 	Events record.EventRecorder
 
-	// Now tells the cluster's time, in which objects have theirs.
+	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
 	repeats observability.Repeats
@@ -55,8 +55,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// comesOrGoes lets a PavVolume's creation and deletion through: what happens to it in between is no
-// business of its claim.
+// comesOrGoes passes the creation and deletion of PavVolumes: other changes do not matter to the claim.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func claimOf(_ context.Context, object client.Object) []ctrl.Request {
@@ -101,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return reconcile.Result(r.act(ctx, o, decide(o)))
 }
 
-// gather collects from the cache what the decision depends on.
+// gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeClaim) (snapshot, error) {
 	o := snapshot{claim: claim}
 	var err error
@@ -115,7 +114,7 @@ func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeC
 	return o, err
 }
 
-// optional returns the cluster-scoped object of the name, or nil where there is none.
+// optional returns the cluster-scoped object of the name, or nil if there is none.
 func optional[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
 	var none T
 	if name == "" {
@@ -139,7 +138,7 @@ func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {
 		r.report(o.claim, corev1.EventTypeNormal, protocol.Provisioning, "Assuming an external populator will provision the volume")
 		return nil
 	case refuse:
-		// No failure of PaV's, and whatever would change it is watched. It is repeated while the claim
+		// It is not a failure of PaV, and everything that could change it is watched. It is repeated while the claim
 		// exists only because events expire.
 		return &reconcile.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)}
 	case create:
@@ -150,8 +149,8 @@ func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {
 	return fmt.Errorf("no such action: %q", d.action)
 }
 
-// report records an event on a claim, unless it has had the same a short time ago, and returns when it
-// may have it again.
+// report records an event on a claim, unless the same event was recorded a short time ago, and returns after what
+// time it may be recorded again.
 func (r *Reconciler) report(claim *corev1.PersistentVolumeClaim, eventType, reason, message string) time.Duration {
 	due, next := r.repeats.Due(client.ObjectKeyFromObject(claim).String(), string(claim.UID)+" "+message, r.Now())
 	if due {

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// copyInterval is how long PaV waits between two copies of one claim: whoever may change a claim, as often
-// as they like, decides how often PaV writes.
+// copyInterval is how long PaV waits between two copies of one claim: a tenant can change a claim at any rate, and
+// must not make PaV write at that rate.
 const copyInterval = time.Second
 
-// copies are when claims were last copied, or it was last tried.
+// copies has the time of the last copy of each claim, or of the last attempt.
 type copies struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]time.Time
 }
 
-// wait returns how long a claim is not to be copied yet. Where it is 0, the claim counts as copied now.
+// wait returns how long to wait before a claim is copied. If it is 0, the claim counts as copied now.
 func (c *copies) wait(claim types.NamespacedName, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *copies) wait(claim types.NamespacedName, now time.Time) time.Duration {
 	return 0
 }
 
-// forget forgets a claim that is gone.
+// forget removes a claim that is gone.
 func (c *copies) forget(claim types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// snapshot is all that the decision about a claim depends on.
+// snapshot has everything that the decision about a claim depends on.
 type snapshot struct {
 	claim *corev1.PersistentVolumeClaim
 
-	// provisioner is the one that the claim's annotation names; nil if there is none of that name.
+	// provisioner is the one in the claim's annotation; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
 
-	// class is the claim's StorageClass; nil if there is none of that name.
+	// class is the claim's StorageClass; nil if it does not exist.
 	class *storagev1.StorageClass
 
-	// volume is the PavVolume of the claim's UID; nil if there is none.
+	// volume is the PavVolume of the claim's UID; nil if it does not exist.
 	volume *pavv1.PavVolume
 }
 
@@ -30,7 +30,7 @@ type snapshot struct {
 type action string
 
 const (
-	// ignore: the claim is not PaV's, or waits for somebody else, or needs nothing.
+	// ignore: the claim is not PaV's, waits for another controller, or needs nothing.
 	ignore action = "Ignore"
 
 	// leave: a volume populator will provision the claim.
@@ -46,7 +46,7 @@ const (
 	copyClaim action = "CopyClaim"
 )
 
-// decision is an action and, for a refusal, the reason as the claim's user will read it.
+// decision is an action and, for a refusal, the reason for the claim's user.
 type decision struct {
 	action  action
 	message string
@@ -65,7 +65,7 @@ func decide(o snapshot) decision {
 	} else if o.class == nil {
 		return decision{refuse, fmt.Sprintf("StorageClass %q does not exist", name)}
 	}
-	// Protocol: all claims of other provisioners "MUST be ignored". The annotation alone is a tenant's word.
+	// Protocol: all claims of other provisioners "MUST be ignored". A tenant could write the annotation alone.
 	if o.class.Provisioner != o.provisioner.Name {
 		return decision{action: ignore}
 	}
@@ -96,7 +96,7 @@ func decideProvisioned(o snapshot) decision {
 	return decision{action: ignore}
 }
 
-// refusals are the reasons to refuse a claim, in order. Each returns a message, or "" if it does not apply.
+// refusals are the checks of a claim, in order. Each returns a message, or "" if the claim passes.
 var refusals = []func(snapshot) string{
 	refuseProvisioner,
 	refuseSelector,
@@ -141,14 +141,14 @@ func refuseAttributesClass(o snapshot) string {
 	return ""
 }
 
-// waitsForConsumer reports whether the scheduler has yet to choose a node.
+// waitsForConsumer reports whether the scheduler has yet to select a node.
 func waitsForConsumer(o snapshot) bool {
 	mode := o.class.VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer && o.claim.Annotations[protocol.SelectedNode] == ""
 }
 
-// dataSource returns what the claim wants its volume to be filled from, or nil. The API server
-// keeps dataSource and dataSourceRef equal, save where the latter names another namespace.
+// dataSource returns the source that the volume is to be filled from, or nil. The API server keeps dataSource and
+// dataSourceRef equal, unless the latter has another namespace.
 func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		return ref
@@ -159,8 +159,8 @@ func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReferenc
 	return nil
 }
 
-// isPopulators reports whether a source is a volume populator's business: as for external-provisioner,
-// that is all but claims and snapshots.
+// isPopulators reports whether a volume populator handles a source. As for external-provisioner, these are all
+// sources except claims and snapshots.
 func isPopulators(source *corev1.TypedObjectReference) bool {
 	return source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
 }
@@ -169,7 +169,7 @@ func isPopulators(source *corev1.TypedObjectReference) bool {
 func copiedVersion(volume *pavv1.PavVolume) string {
 	copied := metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &copied); err != nil {
-		return "" // not a claim: whatever it is, it is out of date
+		return "" // not a claim, so it is out of date
 	}
 	return copied.ResourceVersion
 }

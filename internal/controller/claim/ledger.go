@@ -20,12 +20,12 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read
-// from the API server, and the decision is made again on what it says.
+// create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read from
+// the API server, and the decision is made again with these.
 func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 	live, rawClaim, rawClass, err := r.readLive(ctx, o)
 	if err != nil || rawClaim == nil || rawClass == nil {
-		return err // deleted or replaced: the cache will tell
+		return err // deleted or replaced: the cache will show it
 	}
 	if d := decide(live); d.action != create {
 		return r.act(ctx, live, d)
@@ -40,7 +40,7 @@ func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 			fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, pavv1.MaxClaimCopy))}
 	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
-		return nil // an earlier pass wrote it, and the cache will tell
+		return nil // an earlier pass wrote it, and the cache will show it
 	} else if err != nil {
 		return fmt.Errorf("writing PavVolume %q: %w", volume.Name, err)
 	}
@@ -50,11 +50,11 @@ func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 	return nil
 }
 
-// readLive returns what the decision depends on, and claim and class in full, as the API server has
-// it. It returns nil for both where the claim, its class or its provisioner is gone, or another claim has the name.
+// readLive reads from the API server what the decision depends on, with the complete claim and class. Both are nil if
+// the claim, its class or its provisioner is gone, or if the claim was replaced.
 func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, rawClaim, rawClass *unstructured.Unstructured, err error) {
 	live = snapshot{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
-	// A record of a provisioner that is being deleted would be forgotten at once, and written again.
+	// A PavVolume of a provisioner that is being deleted would be deleted at once, and written again.
 	if live.provisioner, err = optional(ctx, r.Live, o.provisioner.Name, &pavv1.PavProvisioner{}); err != nil || live.provisioner == nil {
 		return live, nil, nil, err
 	}
@@ -72,7 +72,7 @@ func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, r
 	return live, rawClaim, rawClass, typed(rawClass, live.class)
 }
 
-// warnOfExpansion tells the claim's user where the class promises what PaV does not do.
+// warnOfExpansion reports on the claim that PaV does not support the expansion that the class allows.
 func (r *Reconciler) warnOfExpansion(o snapshot) {
 	if grow := o.class.AllowVolumeExpansion; grow != nil && *grow {
 		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.VolumeExpansionUnsupported,
@@ -123,7 +123,7 @@ func (r *Reconciler) copyClaim(ctx context.Context, o snapshot) error {
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.volume), volume); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	// The copy is what the claim was while it was wanted.
+	// The copy stays as it was before the claim was deleted.
 	if raw.GetDeletionTimestamp() != nil || raw.GetResourceVersion() == copiedVersion(volume) {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) copyClaim(ctx context.Context, o snapshot) error {
 	return nil
 }
 
-// read returns an object as the API server has it, without managedFields, or nil where there is none.
+// read returns an object as the API server has it, without managedFields, or nil if there is none.
 func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -156,7 +156,7 @@ func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", kind.Kind, key.Name, err)
 	}
-	// They say who wrote which field: nothing about the object, and half its size.
+	// They are half of the object's size, and say nothing about it.
 	object.SetManagedFields(nil)
 	return object, nil
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// MissingDriverReconciler tells the pods that wait for a volume of a driver that does not exist.
+// MissingDriverReconciler reports to pods that they wait for a volume of a driver that does not exist.
 type MissingDriverReconciler struct {
 	// Client reads from the cache.
 	Client client.Client
 
-	// Live reads from the API server. It has what the cache has no business with: pods and CSINodes.
+	// Live reads from the API server: pods and CSINodes, which are not in the cache.
 	Live client.Reader
 
-	// Events are where it tells them.
+	// Events records the events.
 	Events record.EventRecorder
 }
 
@@ -63,8 +63,7 @@ func (r *MissingDriverReconciler) Reconcile(ctx context.Context, request ctrl.Re
 	return reconcile.Result(r.report(ctx, attachment.Spec.Attacher, *attachment.Spec.Source.PersistentVolumeName, attachment.Spec.NodeName))
 }
 
-// known reports whether there is anything that a driver's name can stand for: also a driver that is
-// registered on the node without a CSIDriver.
+// known reports whether a driver of the name exists, even one that is registered on the node without a CSIDriver.
 func (r *MissingDriverReconciler) known(ctx context.Context, driver, node string) (bool, error) {
 	for _, object := range []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}} {
 		err := r.Live.Get(ctx, types.NamespacedName{Name: driver}, object)
@@ -82,7 +81,7 @@ func (r *MissingDriverReconciler) known(ctx context.Context, driver, node string
 	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }), nil
 }
 
-// report gives an event to the volume's claim and to the pods of the node that use it.
+// report records an event on the volume's claim and on the pods of the node that use it.
 func (r *MissingDriverReconciler) report(ctx context.Context, driver, volume, node string) error {
 	pv := &corev1.PersistentVolume{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: volume}, pv); err != nil {

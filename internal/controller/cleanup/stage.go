@@ -22,16 +22,16 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// StageReconciler lets go of the stages of nodes that are gone, and of those that nothing was done for.
+// StageReconciler releases the stages of nodes that are gone, and stages that no work was done for.
 type StageReconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
-	// Live reads from the API server: that a node is gone, or nobody there wants the volume, is never believed of
-	// a cache.
+	// Live reads from the API server: the cache alone must not decide that a node is gone, or that no pod there needs
+	// the volume.
 	Live client.Reader
 
-	// Now tells the cluster's time, in which objects have theirs.
+	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 }
 
@@ -46,7 +46,7 @@ func (r *StageReconciler) Register(mgr ctrl.Manager, options controller.Options)
 		Complete(r)
 }
 
-// keys returns what log lines say of a stage, besides its name.
+// keys returns the log keys of a stage, besides its name.
 func (r *StageReconciler) keys(name types.NamespacedName) []any {
 	stage := &pavv1.PavStage{}
 	if err := r.Client.Get(context.Background(), name, stage); err != nil { //nolint:forbidigo // it reads the cache
@@ -101,7 +101,7 @@ func nodeOf(ctx context.Context, reader client.Reader, stage *pavv1.PavStage) (*
 	return node, nil
 }
 
-// release removes what holds the stage's pods, and then the stage. Pods come first, as nobody looks
+// release removes the finalizers of the stage's pods, then that of the stage. Pods come first, as no controller looks
 // for them once the stage is gone.
 func (r *StageReconciler) release(ctx context.Context, stage *pavv1.PavStage, why string) error {
 	pods := &metav1.PartialObjectMetadataList{}
@@ -117,7 +117,8 @@ func (r *StageReconciler) release(ctx context.Context, stage *pavv1.PavStage, wh
 		}
 	}
 
-	// Deleted first, released second: a live stage without its finalizer would look like the record of a failure.
+	// It is deleted before the finalizer is removed: a stage without a finalizer would look like the record of a
+	// failure.
 	if stage.DeletionTimestamp == nil {
 		err := r.Client.Delete(ctx, stage, client.Preconditions{UID: &stage.UID, ResourceVersion: &stage.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// startDelay is how long a node agent may take from its PavStage to the staging pod before anybody looks.
+	// startDelay is how long a node agent may take from its PavStage to the staging pod before the stage is checked.
 	startDelay = 5 * time.Second
 
-	// usedDelay is the time to the next look at a stage that has no staging pod, but a client.
+	// usedDelay is the time to the next check of a stage that has no staging pod, but a client.
 	usedDelay = 30 * time.Second
 )
 
-// checkUnused lets go of a stage that has no staging pod yet, and on whose node no pod uses the claim: it keeps
-// the volume from all other nodes and from its deletion, for nobody. The node agent loses nothing, as it writes
-// the staging pod into the PavStage before it creates that, which fails once the PavStage has gone.
+// checkUnused releases a stage that has no staging pod yet, and on whose node no pod uses the claim: it blocks other
+// nodes and the deletion of the volume for no purpose. The node agent loses nothing, as it records the staging pod in
+// the PavStage before it creates the pod, and that write fails once the PavStage is gone.
 func (r *StageReconciler) checkUnused(ctx context.Context, cached *pavv1.PavStage) (ctrl.Result, error) {
 	if hasBegun(cached) {
 		return ctrl.Result{}, nil
@@ -48,9 +48,8 @@ func (r *StageReconciler) checkUnused(ctx context.Context, cached *pavv1.PavStag
 	return reconcile.Result(r.release(ctx, stage, "it has no staging pod, and no pod on its node uses the claim"))
 }
 
-// hasBegun reports whether more than the intent of a stage may be on its node, or it holds nothing anyway. What
-// says that it is staged, or was, is never let go: a client without an object may still write on a node that is
-// cut off.
+// hasBegun reports whether staging may have begun on the node, or the stage protects nothing anyway. A stage that is
+// staged, or was, is never released: on a node that is cut off, a client whose object is deleted may still write.
 func hasBegun(stage *pavv1.PavStage) bool {
 	status := &stage.Status
 	switch status.Phase {
@@ -61,7 +60,7 @@ func hasBegun(stage *pavv1.PavStage) bool {
 	}
 }
 
-// liveStage returns a PavStage as the API server has it, or nil where it has gone.
+// liveStage returns a PavStage as the API server has it, or nil if it is gone.
 func (r *StageReconciler) liveStage(ctx context.Context, cached *pavv1.PavStage) (*pavv1.PavStage, error) {
 	list := &pavv1.PavStageList{}
 	if err := r.Live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: cached.Name}); err != nil {
@@ -75,8 +74,8 @@ func (r *StageReconciler) liveStage(ctx context.Context, cached *pavv1.PavStage)
 	return nil, nil
 }
 
-// isUsed reports whether a pod on the stage's node uses the claim through which the volume was to be staged, or
-// that it is bound to by now, or a staging pod exists though none is recorded.
+// isUsed reports whether a pod on the stage's node uses the claim for which the volume was to be staged, or the one
+// that it is bound to by now, or whether a staging pod exists although none is recorded.
 func (r *StageReconciler) isUsed(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
 	staging := &metav1.PartialObjectMetadataList{}
 	staging.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))

@@ -24,18 +24,18 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// BudgetReconciler keeps a PodDisruptionBudget in the namespaces that are open to workflow pods.
+// BudgetReconciler maintains a PodDisruptionBudget in each namespace that is open to workflow pods.
 type BudgetReconciler struct {
 	// Client reads from the cache and writes. Of namespaces, the cache has those with the label
 	// AllowPodsLabel only, and of PodDisruptionBudgets those named BudgetName.
 	Client client.Client
 
-	// Live reads from the API server: staging pods are the node agents', and in no cache here.
+	// Live reads from the API server: staging pods are not in the cache.
 	Live client.Reader
 }
 
-// unusedRecheck is how long to wait before it is looked again whether staging pods are left in a closed
-// namespace. They are not watched for this.
+// unusedRecheck is the time to the next check whether staging pods are left in a closed namespace. They are not
+// watched.
 const unusedRecheck = 30 * time.Second
 
 // Register adds the reconciler and its watches to the manager. Requests are for namespaces.
@@ -87,8 +87,8 @@ func (r *BudgetReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return reconcile.Result(r.act(ctx, o, a))
 }
 
-// isUsed reports whether there are staging pods in a namespace. Their clients need them, although no more
-// are to come.
+// isUsed reports whether there are staging pods in a namespace. Their clients need them, although no new ones may run
+// there.
 func (r *BudgetReconciler) isUsed(ctx context.Context, namespace string) (bool, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -99,7 +99,7 @@ func (r *BudgetReconciler) isUsed(ctx context.Context, namespace string) (bool, 
 	return len(pods.Items) > 0, nil
 }
 
-// gather collects from the cache what the decision depends on.
+// gather reads from the cache what the decision depends on.
 func (r *BudgetReconciler) gather(ctx context.Context, namespace string) (budgetSnapshot, error) {
 	o := budgetSnapshot{namespace: namespace, open: namespace == workflow.DefaultNamespace}
 	labelled, driver, budget := &corev1.Namespace{}, &storagev1.CSIDriver{}, &policyv1.PodDisruptionBudget{}

@@ -16,14 +16,14 @@ import (
 // BudgetName is the name of PaV's PodDisruptionBudgets.
 const BudgetName = "pav-staging"
 
-// budgetSnapshot is all that the decision about a namespace depends on.
+// budgetSnapshot has everything that the decision about a namespace depends on.
 type budgetSnapshot struct {
 	namespace string
 
-	// open says that workflow pods may run in the namespace, and leaving that it is under deletion.
+	// open says that workflow pods may run in the namespace, and leaving that it is being deleted.
 	open, leaving bool
 
-	// driver is PaV's own CSIDriver, which goes first when PaV is uninstalled; nil if there is none.
+	// driver is PaV's own CSIDriver, which is deleted first when PaV is uninstalled; nil if there is none.
 	driver *storagev1.CSIDriver
 
 	// budget is the namespace's PodDisruptionBudget of PaV's name; nil if there is none.
@@ -60,7 +60,7 @@ func decideBudget(o budgetSnapshot) budgetAction {
 	return updateBudget
 }
 
-// isOurs reports whether PaV wrote the budget, on behalf of any CSIDriver of its own that there ever was.
+// isOurs reports whether PaV wrote the budget, even with an earlier CSIDriver of its own as the owner.
 func isOurs(budget *policyv1.PodDisruptionBudget) bool {
 	owner := metav1.GetControllerOf(budget)
 	return owner != nil && owner.Kind == "CSIDriver" && owner.Name == pavv1.Driver
@@ -72,8 +72,8 @@ func budgetIn(namespace string, driver *storagev1.CSIDriver) *policyv1.PodDisrup
 	return budget
 }
 
-// correct makes a budget what it is to be. That of PaV's own namespace is part of the installation,
-// and goes with it; all others go with PaV's CSIDriver.
+// correct sets the fields of a budget. The budget of PaV's own namespace is part of the installation, and is deleted
+// with it; all others are deleted with PaV's CSIDriver.
 func correct(budget *policyv1.PodDisruptionBudget, driver *storagev1.CSIDriver) {
 	budget.Spec = policyv1.PodDisruptionBudgetSpec{
 		// Not maxUnavailable: 0, which works only for pods of controllers that can be scaled.

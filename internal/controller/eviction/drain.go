@@ -27,7 +27,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// DrainReconciler sets EvictableLabel on staging pods, and takes it away.
+// DrainReconciler sets EvictableLabel on staging pods, and removes it.
 type DrainReconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -35,11 +35,11 @@ type DrainReconciler struct {
 	// Live reads from the API server: neither staging pods nor their clients are in the cache.
 	Live client.Reader
 
-	// Now tells the cluster's time, in which objects have theirs.
+	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 }
 
-// allLabelled is the request to look for labels on pods of nodes that are not cordoned any more, as after a time
+// allLabelled is the request to remove the labels from pods of nodes that are not cordoned any more, as after a time
 // without a leader.
 var allLabelled = ctrl.Request{}
 
@@ -58,7 +58,7 @@ func (r *DrainReconciler) Register(mgr ctrl.Manager, options controller.Options)
 		Complete(r)
 }
 
-// cordonChanges lets through nodes that are cordoned when they are first seen, and those for which that changes.
+// cordonChanges passes nodes that are cordoned when they are first seen, and changes of that.
 var cordonChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isCordonedNode(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return isCordonedNode(e.ObjectNew) != isCordonedNode(e.ObjectOld) },
@@ -85,7 +85,7 @@ func (r *DrainReconciler) cordonedNodeOf(ctx context.Context, object client.Obje
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: node.Name}}}
 }
 
-// findNode returns a node, or nil where there is none of that name.
+// findNode returns a node, or nil if it does not exist.
 func findNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := reader.Get(ctx, types.NamespacedName{Name: name}, node)
@@ -113,7 +113,7 @@ func (r *DrainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	return r.look(ctx, node)
 }
 
-// protectLabelled takes the label from pods whose node is not cordoned.
+// protectLabelled removes the label from pods whose node is not cordoned.
 func (r *DrainReconciler) protectLabelled(ctx context.Context, among ...client.ListOption) error {
 	pods := &corev1.PodList{}
 	if err := r.Live.List(ctx, pods, append(among, client.HasLabels{pavv1.EvictableLabel})...); err != nil {
@@ -139,7 +139,7 @@ func (r *DrainReconciler) look(ctx context.Context, node *corev1.Node) (ctrl.Res
 		return ctrl.Result{}, fmt.Errorf("looking up the stages of node %q: %w", node.Name, err)
 	}
 	if len(stages.Items) == 0 {
-		return ctrl.Result{}, nil // The first one is an event.
+		return ctrl.Result{}, nil // The creation of the first one is an event.
 	}
 	pods := &corev1.PodList{}
 	if err := r.Live.List(ctx, pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
@@ -189,8 +189,8 @@ func stagingPods(stage *pavv1.PavStage, pods []corev1.Pod) []*corev1.Pod {
 	return found
 }
 
-// clientsOf returns the pods that the volume is staged for, but for those that have ended: they use the claim
-// through which it was staged, or the one that it is bound to by now.
+// clientsOf returns the pods that the volume is staged for, without those that have ended: they use the claim for
+// which it was staged, or the one that it is bound to by now.
 func clientsOf(stage *pavv1.PavStage, bound *corev1.ObjectReference, pods []corev1.Pod) []*corev1.Pod {
 	claims := []types.NamespacedName{{Namespace: stage.Spec.ClaimRef.Namespace, Name: stage.Spec.ClaimRef.Name}}
 	if bound != nil {

@@ -11,15 +11,15 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// drainSnapshot is all that the decision about a staging pod depends on.
+// drainSnapshot has everything that the decision about a staging pod depends on.
 type drainSnapshot struct {
-	// cordoned reports whether the pod's node takes no new pods.
+	// cordoned says that the pod's node is cordoned.
 	cordoned bool
 
 	staging *corev1.Pod
 
-	// clients are the pods on the node that use the volume and have not ended. A client of which there is no pod
-	// any more can still run, so that none is no proof that there are none.
+	// clients are the pods on the node that use the volume and have not ended. A client whose pod object is deleted
+	// can still run, so an empty list does not prove that there is none.
 	clients []*corev1.Pod
 }
 
@@ -45,13 +45,13 @@ func decideDrain(o drainSnapshot) drainAction {
 	}
 }
 
-// isOfDaemonSet reports whether drain leaves a pod alone.
+// isOfDaemonSet reports whether kubectl drain ignores a pod.
 func isOfDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String()
 }
 
-// isCordoned reports whether an administrator keeps new pods from the node.
+// isCordoned reports whether the node is cordoned.
 func isCordoned(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || cordonTaint(node) != nil
 }
@@ -66,17 +66,17 @@ func cordonTaint(node *corev1.Node) *corev1.Taint {
 }
 
 const (
-	// drainTime is how long after it was cordoned a node is taken to be about to be drained.
+	// drainTime is how long after a cordon a node is expected to be drained.
 	drainTime = 10 * time.Minute
 
-	// soon is the time to the next look at a node that is being drained; kubectl repeats evictions as often.
+	// soon is the time to the next check of a node that is being drained; kubectl repeats evictions as often.
 	soon = 5 * time.Second
 
-	// later is the time to the next look at a node that is only cordoned.
+	// later is the time to the next check of a node that is only cordoned.
 	later = time.Minute
 )
 
-// nextLook returns when to look at the clients on a cordoned node again. They are not watched.
+// nextLook returns when to check the clients on a cordoned node again. They are not watched.
 func nextLook(node *corev1.Node, pods []corev1.Pod, now time.Time) time.Duration {
 	terminating := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	taint := cordonTaint(node)

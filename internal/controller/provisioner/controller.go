@@ -27,13 +27,13 @@ type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 
-	// Live reads from the API server, for decisions that cannot be taken back.
+	// Live reads from the API server, before steps that cannot be undone.
 	Live client.Reader
 
 	// Definitions checks definitions.
 	Definitions *definition.Checker
 
-	// Now tells the cluster's time.
+	// Now returns the time of the cluster.
 	Now func() time.Time
 
 	judged judgments
@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, err
 }
 
-// gather collects from the cache what the decision depends on.
+// gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snapshot, error) {
 	o := snapshot{provisioner: p}
 	driver := &storagev1.CSIDriver{}
@@ -110,8 +110,8 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snaps
 	return o, err
 }
 
-// holders returns the names of the selected PavVolumes and PavStages that have PaV's finalizer. A
-// retained volume and the record of a failed stage have none and hold nothing.
+// holders returns the names of the selected PavVolumes and PavStages that have PaV's finalizer. A retained volume and
+// the record of a failed stage have none.
 func holders(ctx context.Context, reader client.Reader, volumes, stages client.ListOption) (volumeNames, stageNames []string, err error) {
 	volumeList := &pavv1.PavVolumeList{}
 	if err := reader.List(ctx, volumeList, volumes); err != nil {
@@ -189,8 +189,8 @@ func (r *Reconciler) deleteDriver(ctx context.Context, driver *storagev1.CSIDriv
 	return nil
 }
 
-// release lets the provisioner go. That cannot be taken back, so the API server is asked, not the
-// cache: a volume may have been written a moment ago.
+// release removes the finalizer of the provisioner. That cannot be undone, so the API server is asked, not the cache:
+// a volume may have been written a moment ago.
 func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error {
 	volumes, stages, err := r.holdersNow(ctx, p)
 	if err != nil {
@@ -202,14 +202,15 @@ func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error
 	return r.patchFinalizers(ctx, p, controllerutil.RemoveFinalizer)
 }
 
-// holdersNow returns the names of the provisioner's PavVolumes and PavStages that the API server has, and that have PaV's finalizer.
+// holdersNow returns the names of the provisioner's PavVolumes and PavStages that the API server has, and that have
+// PaV's finalizer.
 func (r *Reconciler) holdersNow(ctx context.Context, p *pavv1.PavProvisioner) (volumes, stages []string, err error) {
 	selector := client.MatchingLabels{pavv1.ProvisionerLabel: p.Name}
 	return holders(ctx, r.Live, selector, selector)
 }
 
-// report writes the conditions, the scope in force and the counts, if they have changed. Counts that
-// alone have changed wait a moment, in which others may.
+// report writes the conditions, the scope in force and the counts, if they have changed. If only counts have changed,
+// it waits a moment for further changes.
 func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d decision) (ctrl.Result, error) {
 	changed := p.DeepCopy()
 	urgent := false
@@ -240,9 +241,8 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 	return ctrl.Result{}, nil
 }
 
-// checkNoStages returns ErrStale where the scope is to become another one, and there are stages that
-// the cache does not have yet. A node agent that begins a stage at this moment may still do so in the
-// former scope, which its PavStage keeps.
+// checkNoStages returns ErrStale if the scope is to change, and there are stages that the cache does not have yet. A
+// node agent that creates a stage at this moment may still use the former scope, which its PavStage keeps.
 func (r *Reconciler) checkNoStages(ctx context.Context, p *pavv1.PavProvisioner, scope pavv1.StagingScope) error {
 	if scope == p.Scope() {
 		return nil

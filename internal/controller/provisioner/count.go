@@ -20,7 +20,7 @@ type counts struct {
 	registered, wanted int32
 }
 
-// set writes the counts into a status, and says whether that changed it.
+// set writes the counts into a status, and reports whether that changed it.
 func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
 	nodes := pavv1.ProvisionerNodes{
 		Registered: c.registered, Wanted: c.wanted, Summary: fmt.Sprintf("%d/%d", c.registered, c.wanted),
@@ -32,7 +32,7 @@ func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
 	return true
 }
 
-// count counts what the agent has seen of a provisioner, and copies nothing of it.
+// count counts the cached objects of a provisioner, without copying them.
 func (r *Reconciler) count(ctx context.Context, name string) (counts, error) {
 	var c counts
 	volumes := &pavv1.PavVolumeList{}
@@ -60,14 +60,14 @@ func add(count *pavv1.ProvisionerCount, object client.Object) {
 	}
 }
 
-// countWithin is how long counts that have changed wait for more of that kind, and so how often at most
-// one provisioner's status is written for their sake.
+// countWithin is how long changed counts wait for further changes, and so how often at most one provisioner's status
+// is written for counts.
 const countWithin = time.Second
 
-// pace says when counts that have changed are written.
+// pace decides when changed counts are written.
 type pace struct {
 	mu  sync.Mutex
-	due map[string]time.Time // by provisioner, where a change waits
+	due map[string]time.Time // by provisioner with a change that waits
 }
 
 // wait returns how long a provisioner's counts have to wait, since the first call after settle.
@@ -82,7 +82,7 @@ func (p *pace) wait(name string, now time.Time) time.Duration {
 	return max(0, due.Sub(now))
 }
 
-// settle says that a provisioner's counts are written.
+// settle notes that a provisioner's counts are written.
 func (p *pace) settle(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// snapshot is all that the decision about a provisioner depends on.
+// snapshot has everything that the decision about a provisioner depends on.
 type snapshot struct {
 	provisioner *pavv1.PavProvisioner
 
@@ -21,14 +21,14 @@ type snapshot struct {
 	// volumes and stages are the names of the provisioner's PavVolumes and PavStages that have PaV's finalizer.
 	volumes, stages []string
 
-	// counts are those of the status.
+	// counts are the counts for the status.
 	counts counts
 
-	// mistakes are those of the definition, for people; empty where it has none.
+	// mistakes describes the mistakes of the definition; empty if it has none.
 	mistakes string
 }
 
-// action is the one write that a pass makes, apart from conditions.
+// action is the one write of a pass, apart from conditions.
 type action string
 
 const (
@@ -41,9 +41,8 @@ const (
 	release       action = "Release"
 )
 
-// decision is an action, and what to report if there is nothing to do: conditions, the scope of staging
-// that is in force, where it is known, and the counts. They speak of what was observed, so that the pass
-// after an action reports what the action brought about.
+// decision is an action, and what to report if there is nothing to do: conditions, the scope of staging that is in
+// force, if it is known, and the counts. They describe the snapshot, so the pass after an action reports its result.
 type decision struct {
 	action     action
 	conditions []metav1.Condition
@@ -70,7 +69,7 @@ func decideAction(o snapshot) decision {
 			"CSIDriver %q exists and is not PaV's: choose another name for the PavProvisioner, or delete that CSIDriver if its driver is no longer used", o.driver.Name))
 	}
 	switch {
-	// The finalizer comes before the CSIDriver, and the CSIDriver before the first volume.
+	// The finalizer is added before the CSIDriver is created, and the CSIDriver is created before the first volume.
 	case !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer):
 		return decision{action: addFinalizer}
 	case o.driver == nil:
@@ -100,7 +99,7 @@ func decideDeletion(o snapshot) decision {
 	return decision{action: release}
 }
 
-// inUse names what a provisioner under deletion waits for. Its text changes only with what it names.
+// inUse lists what a provisioner that is being deleted waits for. The text changes only with the list.
 func inUse(o snapshot) string {
 	message := "waiting for "
 	if n := len(o.volumes); n > 0 {
@@ -152,8 +151,8 @@ func ready(o snapshot, status metav1.ConditionStatus, reason, message string) de
 	}}
 }
 
-// scopeInForce returns the scope of staging that is in force from now on, and whether it is another
-// than the definition's: stages of two scopes must not stand side by side.
+// scopeInForce returns the scope of staging that is in force from now on, and whether it differs from the
+// definition's: there must not be stages of two scopes at the same time.
 func scopeInForce(o snapshot) (scope pavv1.StagingScope, pending bool) {
 	wanted, present := wantedScope(o.provisioner), o.provisioner.Scope()
 	if wanted != present && len(o.stages) > 0 {
@@ -162,7 +161,7 @@ func scopeInForce(o snapshot) (scope pavv1.StagingScope, pending bool) {
 	return wanted, false
 }
 
-// wantedScope returns the scope of staging that the definition says.
+// wantedScope returns the scope of staging in the definition.
 func wantedScope(p *pavv1.PavProvisioner) pavv1.StagingScope {
 	if scope := p.Spec.VolumeStaging.Scope; scope != "" {
 		return scope

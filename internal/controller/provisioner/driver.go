@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/definition"
 )
 
-// driverFor returns the CSIDriver that stands for a provisioner.
+// driverFor returns the CSIDriver of a provisioner.
 func driverFor(p *pavv1.PavProvisioner) *storagev1.CSIDriver {
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{
 		Name:   p.Name,
@@ -26,8 +26,8 @@ func driverFor(p *pavv1.PavProvisioner) *storagev1.CSIDriver {
 
 // setSpec sets the fields that PaV relies on and leaves the others to Kubernetes.
 func setSpec(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) {
-	spec.AttachRequired = new(false) // PaV claims a node by its PavStage, not by a VolumeAttachment
-	spec.PodInfoOnMount = new(true)  // the node agent is to know the client pod
+	spec.AttachRequired = new(false) // PaV reserves a volume for a node with its PavStage, not with a VolumeAttachment
+	spec.PodInfoOnMount = new(true)  // the node agent needs the client pod
 	spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	spec.FSGroupPolicy = new(fsGroupPolicy(p))
 	spec.StorageCapacity = new(false)
@@ -46,7 +46,8 @@ func upToDate(spec *storagev1.CSIDriverSpec, p *pavv1.PavProvisioner) bool {
 		!ptr.Deref(spec.SELinuxMount, false)
 }
 
-// fsGroupPolicy returns when kubelet is to change the owner of files: Kubernetes' own default, unless the definition says otherwise.
+// fsGroupPolicy returns when kubelet is to change the owner of files: Kubernetes' own default, unless the definition
+// says otherwise.
 func fsGroupPolicy(p *pavv1.PavProvisioner) storagev1.FSGroupPolicy {
 	if policy := p.Spec.VolumeStaging.FSGroupPolicy; policy != "" {
 		return policy
@@ -54,16 +55,16 @@ func fsGroupPolicy(p *pavv1.PavProvisioner) storagev1.FSGroupPolicy {
 	return storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy
 }
 
-// origin is whose a CSIDriver is.
+// origin says which object a CSIDriver belongs to.
 type origin int
 
 const (
-	foreign  origin = iota // somebody else's
+	foreign  origin = iota // another driver
 	ours                   // this provisioner's
-	previous               // that of a deleted provisioner of the same name
+	previous               // a deleted provisioner of the same name
 )
 
-// originOf returns whose a CSIDriver is.
+// originOf returns the origin of a CSIDriver.
 func originOf(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) origin {
 	owner := metav1.GetControllerOf(driver)
 	switch {

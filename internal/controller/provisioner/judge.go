@@ -18,26 +18,26 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// judgment is what was found of one generation of a definition.
+// judgment is the result of the check of one generation of a definition.
 type judgment struct {
 	uid        types.UID
 	generation int64
 	mistakes   string
 
-	// late is how many checks in a row were given up for lack of time. Their findings are not all there are,
-	// so that the definition is checked again, after due.
+	// late is how many checks in a row ran out of time. Their findings are incomplete, so the definition is checked
+	// again after due.
 	late int
 	due  time.Time
 }
 
-// judgedAtOnce is how many definitions are checked at once: those that wait to be admitted, and for whom
-// somebody waits, come first.
+// judgedAtOnce is how many definitions are checked at once: checks of the webhook, which a user waits for, take
+// precedence.
 const judgedAtOnce = 1
 
-// The time from a check that was late to the next one. A definition may be so large that every check is late.
+// The time from a check that ran out of time to the next one. A definition may be so large that every check does.
 const firstRecheck, lastRecheck = 10 * time.Second, 10 * time.Minute
 
-// recheck returns the time until the next check, after so many late ones in a row.
+// recheck returns the time until the next check, after so many in a row that ran out of time.
 func recheck(late int) time.Duration {
 	wait := firstRecheck
 	for ; late > 1 && wait < lastRecheck; late-- {
@@ -46,7 +46,7 @@ func recheck(late int) time.Duration {
 	return min(wait, lastRecheck)
 }
 
-// holds reports whether the judgment is one of a provisioner as it is, and is no longer to be replaced.
+// holds reports whether the judgment is of the current provisioner, and is complete.
 func (j judgment) holds(p *pavv1.PavProvisioner, now time.Time) bool {
 	return j.isOf(p) && (j.late == 0 || now.Before(j.due))
 }
@@ -69,16 +69,16 @@ func (j judgment) next(p *pavv1.PavProvisioner, findings []definition.Finding, n
 	return found
 }
 
-// judgments are those of all definitions, by name.
+// judgments has the judgments of all definitions, by name.
 type judgments struct {
 	mu    sync.Mutex
 	known map[string]judgment
 
-	// turns has one item for each check that runs.
+	// turns has an item for each check that runs.
 	turns chan struct{}
 }
 
-// wait returns how long it is until a provisioner's definition is to be checked again; 0 where it is not to be.
+// wait returns the time until a provisioner's definition is checked again; 0 means never.
 func (j *judgments) wait(name string, now time.Time) time.Duration {
 	known := j.get(name)
 	if known.late == 0 {
@@ -105,8 +105,8 @@ func (j *judgments) forget(name string) {
 	delete(j.known, name)
 }
 
-// judge returns the mistakes of a definition. It reads the object from the API server, once a
-// generation, as the cache's copy has lost the fields that PaV does not know.
+// judge returns the mistakes of a definition. It reads the object from the API server, once for each generation, as
+// the cached object does not have the fields that PaV does not know.
 func (r *Reconciler) judge(ctx context.Context, p *pavv1.PavProvisioner) (string, error) {
 	known := r.judged.get(p.Name)
 	if known.holds(p, time.Now()) {
@@ -133,7 +133,7 @@ func (r *Reconciler) judge(ctx context.Context, p *pavv1.PavProvisioner) (string
 	return found.mistakes, nil
 }
 
-// mentioned is how many mistakes a condition names, of at most so many bytes each.
+// mentioned is how many mistakes a condition lists, of at most so many bytes each.
 const mentioned, mentionedBytes = 3, 600
 
 func summary(findings []definition.Finding) string {

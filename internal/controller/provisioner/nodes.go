@@ -7,15 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nodes counts, of each driver, the nodes whose kubelets know it. It is kept by the events of CSINodes, as
-// every provisioner's pass asks for it.
+// nodes counts, for each driver, the nodes on which it is registered. It is updated by the events of CSINodes, as
+// every pass of a provisioner needs it.
 type nodes struct {
 	mu    sync.Mutex
 	known map[string]int32
 }
 
-// change notes that a node has become another one, and returns the drivers that it has more or less than
-// before. Before is nil for a node that has come, and after for one that has gone.
+// change notes a change of a node, and returns the drivers that were added to it or removed from it. Before is nil
+// for a new node, and after for a deleted one.
 func (n *nodes) change(before, after client.Object) []string {
 	had, has := drivers(before), drivers(after)
 	n.mu.Lock()
@@ -38,14 +38,14 @@ func (n *nodes) change(before, after client.Object) []string {
 	return changed
 }
 
-// of returns how many nodes know a driver.
+// of returns on how many nodes a driver is registered.
 func (n *nodes) of(driver string) int32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.known[driver]
 }
 
-// drivers returns the set of drivers that a node's kubelet knows.
+// drivers returns the set of drivers that are registered on a node.
 func drivers(object client.Object) map[string]bool {
 	node, ok := object.(*storagev1.CSINode)
 	if !ok {

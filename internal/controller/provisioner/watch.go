@@ -17,12 +17,11 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// together is how long a provisioner's pass waits for more events of its volumes, stages and nodes:
-// a pass counts them all.
+// together is how long a provisioner's pass waits for further events of its volumes, stages and nodes: a pass counts
+// all of them.
 const together = 200 * time.Millisecond
 
-// soon enqueues the provisioners that an event is about. Before is nil for an object that has come, and after
-// for one that has gone.
+// soon enqueues the provisioners of an event. Before is nil for a new object, and after for a deleted one.
 func soon(of func(ctx context.Context, before, after client.Object) []string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	add := func(ctx context.Context, q queue, before, after client.Object) {
@@ -52,8 +51,8 @@ func ofHeld(_ context.Context, before, after client.Object) []string {
 	return nil
 }
 
-// ofNode returns the drivers that a node has more or less than before. PaV's own is of interest to all
-// provisioners. It must be called for every event of CSINodes, in their order.
+// ofNode returns the drivers that were added to a node or removed from it. A change of PaV's own driver concerns all
+// provisioners. It must be called for every event of CSINodes, in order.
 func (r *Reconciler) ofNode(ctx context.Context, before, after client.Object) []string {
 	names := r.nodes.change(before, after)
 	if !slices.Contains(names, pavv1.Driver) {
@@ -70,12 +69,12 @@ func (r *Reconciler) ofNode(ctx context.Context, before, after client.Object) []
 	return names
 }
 
-// countChanges lets through what can change whether an object holds its provisioner, and how it counts.
+// countChanges passes updates that can change whether an object has PaV's finalizer, and how it is counted.
 var countChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || isFailing(e.ObjectOld) != isFailing(e.ObjectNew)
 }}
 
-// isFailing reports whether something of a volume or a stage has failed, and is tried again or waits for somebody.
+// isFailing reports whether a workflow of a volume or stage has failed, and is retried or waits for the administrator.
 func isFailing(object client.Object) bool {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:

@@ -1,7 +1,7 @@
 package queue
 
-// Running returns how many places count against the overall limit: those of running pods, and those
-// of volumes that are about to create one.
+// Running returns how many slots count against the overall limit: those of running pods, and those of volumes that
+// are about to create one.
 func (q *Queue) Running() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -20,7 +20,7 @@ type Counts struct {
 	// Running are those that count against the limits, and Suspended those whose pods cannot start.
 	Running, Suspended int
 
-	// Waiting are those without a place.
+	// Waiting are those without a slot.
 	Waiting int
 }
 
@@ -39,8 +39,8 @@ func (l *provisionerQueue) counts() Counts {
 	return Counts{Running: l.running, Suspended: l.lent, Waiting: l.waiting}
 }
 
-// Contended reports whether volumes wait because pods cannot start, some of which are the provisioner's.
-// They may have to wait for pods that run as well, but those end.
+// Contended reports whether volumes wait because pods cannot start, and some of these pods are the provisioner's. The
+// volumes may also wait for running pods, but those end.
 func (q *Queue) Contended(provisioner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *Queue) Contended(provisioner string) bool {
 	return false
 }
 
-// isHindered reports whether volumes in a line wait that pods which cannot start keep from a place.
+// isHindered reports whether volumes of a provisioner wait because of pods that cannot start.
 func (q *Queue) isHindered(l *provisionerQueue) bool {
 	for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
 		if !q.mayGrow(l, tenants.Value.(*tenant)) {
@@ -67,7 +67,7 @@ func (q *Queue) isHindered(l *provisionerQueue) bool {
 	return false
 }
 
-// All returns the counts of all provisioners of which there are volumes, by name.
+// All returns the counts of all provisioners that have volumes in the queue, by name.
 func (q *Queue) All() map[string]Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()

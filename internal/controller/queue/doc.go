@@ -1,4 +1,3 @@
-// Package queue says which volumes may have a workflow pod now: a limited number at once, overall
-// and for each provisioner; the others wait and are woken when it is their turn. It keeps its books in
-// memory, knows no pods, starts nothing and never waits.
+// Package queue limits how many volumes have a workflow pod at once, overall and for each provisioner. The other
+// volumes wait, and are woken when they get a slot. Its state is in memory. It never creates a pod and never blocks.
 package queue

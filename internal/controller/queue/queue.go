@@ -5,28 +5,26 @@ import (
 	"sync"
 )
 
-// Limits are how many volumes may have a place at once. Zero, or less, is no limit.
+// Limits are how many volumes may have a slot at once. Zero or less means no limit.
 type Limits struct {
-	// Overall bounds the running pods of all provisioners. Pods that cannot start do not count, but all pods
-	// together, those included, stay within three times the limit and one more for each provisioner.
+	// Overall limits the running pods of all provisioners. Pods that cannot start do not count, but all pods together
+	// are at most three times the limit, plus one for each provisioner.
 	Overall int
 
-	// PerProvisioner bounds the running pods of one provisioner. While as many of its pods cannot start, it
-	// gets places only for namespaces that have none.
+	// PerProvisioner limits the running pods of one provisioner. While as many of its pods cannot start, it gets
+	// slots only for namespaces that have none.
 	PerProvisioner int
 }
 
-// Queue gives places to volumes, one for each workflow pod: by turns to provisioners, by turns to the
-// namespaces of one provisioner, and in the order of their requests to those of one namespace. It is safe
-// for concurrent use.
+// Queue gives slots to volumes, one for each workflow pod: round-robin over provisioners, round-robin over the
+// namespaces of one provisioner, and in the order of the requests within a namespace. It is safe for concurrent use.
 //
-// A volume is unknown, or waits, or has a place. A place is lent while the pod that it was given for cannot
-// start: somebody else may run a pod meanwhile. Three rules keep everybody else going, however many pods of
-// others run for long or never start:
-//   - A tenth of all places is kept for provisioners that have none running, and a tenth of those of one
+// A volume is unknown, waits, or has a slot. A slot is suspended while its pod cannot start: another volume may run a
+// pod meanwhile. Three rules guarantee progress for all, even if many pods of others run for long or never start:
+//   - A tenth of all slots is reserved for provisioners that have none running, and a tenth of those of one
 //     provisioner for namespaces that have none running.
-//   - Suspended slots stop first the provisioner, then the namespace that has them.
-//   - A provisioner that has no place at all gets one as soon as a place is free.
+//   - Suspended slots first block the provisioner, then the namespace that has them.
+//   - A provisioner that has no slot gets one as soon as a slot is free.
 type Queue struct {
 	limits Limits
 	wake   func(volume string)
@@ -35,13 +33,13 @@ type Queue struct {
 	volumes map[string]*entry
 	lines   map[string]*provisionerQueue
 
-	// turns are the lines in which volumes wait; the next is the first.
+	// turns are the provisioners with waiting volumes; the first is the next.
 	turns *list.List
 
 	running, lent, waiting int
 }
 
-// state of a volume that the queue knows.
+// state is the state of a volume in the queue.
 type state int
 
 const (
@@ -56,38 +54,37 @@ type entry struct {
 	line   *provisionerQueue
 	tenant *tenant
 	state  state
-	inLine *list.Element // where it waits
+	inLine *list.Element // its place in the list of waiting volumes
 }
 
-// provisionerQueue is a provisioner, as long as there are volumes of it.
+// provisionerQueue has the volumes of a provisioner. It exists as long as there are any.
 type provisionerQueue struct {
 	provisioner            string
 	running, lent, waiting int
 
 	tenants map[string]*tenant
-	turns   *list.List    // the tenants of which volumes wait; the next is the first
+	turns   *list.List    // the tenants with waiting volumes; the first is the next
 	turn    *list.Element // in Queue.turns, or nil
 }
 
-// tenant is a namespace, as long as it has volumes of a provisioner.
+// tenant has the volumes of a provisioner in a namespace. It exists as long as there are any.
 type tenant struct {
 	namespace     string
 	running, lent int
-	waiting       *list.List    // of *entry, first come first
+	waiting       *list.List    // of *entry, in the order of requests
 	turn          *list.Element // in line.turns, or nil
 }
 
-// New returns an empty queue. Wake is called with each volume that waited and has a place now; its
-// next Acquire is true. Wake is called by the goroutine that made the room, before its call returns,
-// and must not wait for anything. It may come late: for a volume that has given its place back.
+// New returns an empty queue. Wake is called with each volume that waited and has a slot now; its next Acquire
+// returns true. Wake is called by the goroutine that freed the slot, before its call returns, and must not block. It
+// may be called late: for a volume that has already released its slot.
 func New(limits Limits, wake func(volume string)) *Queue {
 	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, lines: map[string]*provisionerQueue{}, turns: list.New()}
 }
 
-// Acquire reports whether the volume has a place for its pod, and gives it one if it has none and it is
-// its turn. Otherwise the volume waits. A volume keeps its slot until Release, and a suspended slot is one as
-// well: a volume whose pod has ended, or was never created, must give it back before the next. Provisioner
-// and namespace are those of the first call.
+// Acquire reports whether the volume has a slot for its pod, and gives it one if that is possible. Otherwise the
+// volume waits. A volume keeps its slot until Release, even if the slot is suspended: when its pod has ended, or was
+// never created, it must release the slot before the next pod. Provisioner and namespace are those of the first call.
 func (q *Queue) Acquire(volume, provisioner, namespace string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,14 +92,14 @@ func (q *Queue) Acquire(volume, provisioner, namespace string) bool {
 	if e == nil {
 		e = q.add(volume, provisioner, namespace)
 		q.enqueue(e)
-		// Nobody else can get a place by this, who would have to be woken: whoever may have one has it.
+		// No other volume can get a slot because of this call, so none must be woken.
 		q.grant()
 	}
 	return e.state != waits
 }
 
-// Restore gives a place to a volume whose pod runs already, also above the limits. After a restart,
-// it comes before the first Acquire. A slot that is suspended stays so.
+// Restore gives a slot to a volume whose pod already runs, even above the limits. After a restart, it must be called
+// before the first Acquire. A suspended slot stays suspended.
 func (q *Queue) Restore(volume, provisioner, namespace string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,10 +115,10 @@ func (q *Queue) Restore(volume, provisioner, namespace string) {
 	q.count(e, runs, 1)
 }
 
-// Suspend takes note that the pod of a volume with a place cannot start.
+// Suspend suspends the slot of a volume whose pod cannot start.
 func (q *Queue) Suspend(volume string) { q.swap(volume, runs, lent) }
 
-// Resume takes note that the pod has started after all: its place counts again, also above the limit.
+// Resume ends the suspension, as the pod has started: its slot counts again, even above the limit.
 func (q *Queue) Resume(volume string) { q.swap(volume, lent, runs) }
 
 func (q *Queue) swap(volume string, from, to state) {
@@ -133,7 +130,7 @@ func (q *Queue) swap(volume string, from, to state) {
 	})
 }
 
-// Release forgets the volume: it gives back its place, whether it has used it or not, or waits no more.
+// Release removes the volume: it releases its slot, used or not, or stops waiting.
 func (q *Queue) Release(volume string) {
 	q.change(func() {
 		e := q.volumes[volume]
@@ -150,7 +147,7 @@ func (q *Queue) Release(volume string) {
 	})
 }
 
-// change makes a change that may make room, then wakes those who get it.
+// change makes a change that may free slots, then wakes the volumes that get them.
 func (q *Queue) change(apply func()) {
 	q.mu.Lock()
 	apply()
@@ -162,10 +159,10 @@ func (q *Queue) change(apply func()) {
 	}
 }
 
-// grant gives places as long as there are volumes that may have one, and returns these volumes.
+// grant gives slots to volumes as long as that is possible, and returns these volumes.
 func (q *Queue) grant() (woken []string) {
 	for e := q.next(); e != nil; e = q.next() {
-		// One place each: all others are before it then.
+		// One slot each: it is the last in turn then.
 		e.line.turns.MoveToBack(e.tenant.turn)
 		q.turns.MoveToBack(e.line.turn)
 		q.dequeue(e)
@@ -175,7 +172,7 @@ func (q *Queue) grant() (woken []string) {
 	return woken
 }
 
-// next returns the volume whose turn it is to get a place, or nil if none may have one.
+// next returns the next volume to get a slot, or nil if none may get one.
 func (q *Queue) next() *entry {
 	if !below(q.running, q.limits.Overall) {
 		return nil
@@ -191,7 +188,7 @@ func (q *Queue) next() *entry {
 	return nil
 }
 
-// hasRoom reports whether the pods that run leave room for one of a tenant.
+// hasRoom reports whether the limits on running pods allow another pod of a tenant.
 func (q *Queue) hasRoom(l *provisionerQueue, t *tenant) bool {
 	overall, own := q.limits.Overall, q.limits.PerProvisioner
 	if l.running > 0 {
@@ -203,10 +200,10 @@ func (q *Queue) hasRoom(l *provisionerQueue, t *tenant) bool {
 	return below(q.running, overall) && below(l.running, own)
 }
 
-// kept returns how many places of a limit are kept for those who have none running.
+// kept returns how many slots of a limit are reserved for those that have none running.
 func kept(limit int) int { return limit / 10 }
 
-// mayGrow reports whether the pods that cannot start allow for another one of a tenant.
+// mayGrow reports whether the limits on pods that cannot start allow another pod of a tenant.
 func (q *Queue) mayGrow(l *provisionerQueue, t *tenant) bool {
 	pods := q.running + q.lent
 	switch {
@@ -235,7 +232,7 @@ func (q *Queue) add(volume, provisioner, namespace string) *entry {
 	return e
 }
 
-// forget forgets the tenant and the line of a volume that is gone, if there is nothing else of them.
+// forget removes the tenant and the provisioner of a volume that is gone, if they have no other volumes.
 func (q *Queue) forget(e *entry) {
 	l, t := e.line, e.tenant
 	if t.running+t.lent+t.waiting.Len() == 0 {
@@ -276,7 +273,7 @@ func (q *Queue) dequeue(e *entry) {
 	}
 }
 
-// count adds a number to the places of a state, and puts the volume into it.
+// count adds a number to the counts of a state, and sets the state of the volume.
 func (q *Queue) count(e *entry, s state, number int) {
 	e.state = s
 	if s == lent {

@@ -67,7 +67,7 @@ const (
 	// stepReverted: record that the creation is reverted.
 	stepReverted step = "Reverted"
 
-	// stepReturnNode: the volume cannot be created for the node that the scheduler chose; let it choose again.
+	// stepReturnNode: the volume cannot be created for the node that the scheduler selected; let it choose again.
 	stepReturnNode step = "ReturnNode"
 
 	// stepWritePV: write the PersistentVolume.

@@ -172,7 +172,7 @@ func (r *Reconciler) returnNode(ctx context.Context, o snapshot, _ decision) err
 		return err
 	}
 	node := o.volume.Status.SelectedNode
-	// If the scheduler chooses the same node again, the volume is tried there again.
+	// If the scheduler selects the same node again, the volume is tried there again.
 	forget := func(status *pavv1.PavVolumeStatus) { status.SelectedNode = "" }
 	if claim == nil || claim.GetUID() != o.volume.Spec.ClaimRef.UID || claim.GetAnnotations()[protocol.SelectedNode] != node {
 		return r.patchStatus(ctx, o.volume, forget)

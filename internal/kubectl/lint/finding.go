@@ -20,7 +20,7 @@ type Finding struct {
 
 	Severity definition.Severity `json:"severity"`
 
-	// Provisioner is the name of the PavProvisioner, and Field the path in it; "" where it is no matter of one.
+	// Provisioner is the name of the PavProvisioner, and Field the path in it; "" if it is no matter of one.
 	Provisioner string `json:"provisioner,omitempty"`
 	Field       string `json:"field,omitempty"`
 

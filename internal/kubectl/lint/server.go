@@ -119,7 +119,7 @@ func (s *server) dryRun(ctx context.Context, d source.Document) error {
 	return s.client.Update(ctx, object, client.DryRunAll)
 }
 
-// refusals returns what the API server says is wrong with an object; nil where that is not what the error says.
+// refusals returns what the API server says is wrong with an object; nil if that is not what the error says.
 func refusals(d source.Document, err error) []Finding {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsRequestEntityTooLargeError(err) {

@@ -25,7 +25,7 @@ type container struct {
 	runs      bool
 	restarted bool // it has run before, and waits for another time
 
-	// run tells this run of the container from others; empty where there was none.
+	// run tells this run of the container from others; empty if there was none.
 	run string
 }
 

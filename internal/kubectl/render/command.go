@@ -227,7 +227,7 @@ func (o *options) showDiff(ctx context.Context, env *cli.Env, g *given, chosen o
 	return nil
 }
 
-// other returns the definition to compare with; nil where the cluster has none.
+// other returns the definition to compare with; nil if the cluster has none.
 func (o *options) other(ctx context.Context, env *cli.Env, name string) (*object, error) {
 	if o.diff != installed {
 		g, err := read(env.In, []string{o.diff}, nil)

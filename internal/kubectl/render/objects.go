@@ -17,7 +17,7 @@ import (
 type objects struct {
 	claim, class, node map[string]any
 
-	// volume is nil where it is what creation yields.
+	// volume is nil if it is what creation yields.
 	volume map[string]any
 
 	// static says that somebody wrote the volume, and selected that the node was chosen for the claim's first consumer

@@ -124,7 +124,7 @@ func placeholderNode(name string) map[string]any {
 	return node
 }
 
-// usesSelectedNode reports whether a definition reads the node that the scheduler chose for the first consumer.
+// usesSelectedNode reports whether a definition reads the node that the scheduler selected for the first consumer.
 func usesSelectedNode(p *pavv1.PavProvisioner) bool {
 	raw, err := json.Marshal(p.Spec)
 	return err == nil && bytes.Contains(raw, []byte("selectedNode"))

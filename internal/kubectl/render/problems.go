@@ -25,7 +25,7 @@ func at(d source.Document, err error) lint.Finding {
 	return lint.At(d, found)
 }
 
-// locate returns what is wrong with a definition, by what an agent says of it; nil where that is not about
+// locate returns what is wrong with a definition, by what an agent says of it; nil if that is not about
 // the definition.
 func locate(d source.Document, err error) []lint.Finding {
 	var findings []lint.Finding

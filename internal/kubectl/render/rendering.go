@@ -48,7 +48,7 @@ type Phase struct {
 	// Notes say what of that only the pod can tell.
 	Notes []string `json:"notes,omitempty"`
 
-	// Pod is the pod that is created; none where the definition has none.
+	// Pod is the pod that is created; none if the definition has none.
 	Pod map[string]any `json:"pod,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type rendering struct {
 	pods   int32
 	made   podplan.VolumeOutcome
 
-	// provisioned is the claim as it was when the volume was made.
+	// provisioned is the claim as it was when the volume was created.
 	provisioned map[string]any
 
 	result   Result

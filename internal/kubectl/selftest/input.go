@@ -22,7 +22,7 @@ type input struct {
 	document source.Document
 
 	// class is the StorageClass of the provisioner, and claim a claim of that class: patterns for those of
-	// the test; nil where the files have none.
+	// the test; nil if the files have none.
 	class *storagev1.StorageClass
 	claim *corev1.PersistentVolumeClaim
 

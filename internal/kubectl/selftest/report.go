@@ -46,7 +46,7 @@ type Report struct {
 
 // Step is how one step went.
 type Step struct {
-	// Volume is the volume that it was about, as in "Filesystem, ReadWriteMany"; "" where it was about none.
+	// Volume is the volume that it was about, as in "Filesystem, ReadWriteMany"; "" if it was about none.
 	Volume string `json:"volume,omitempty"`
 
 	// Name says what was done.

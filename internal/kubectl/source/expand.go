@@ -10,7 +10,7 @@ import (
 // for, as kubectl does: a few lines can stand for more than there is memory.
 const maxExpanded = 64 << 20
 
-// expandedSize returns about how many bytes a document has once its aliases are replaced; root is nil where
+// expandedSize returns about how many bytes a document has once its aliases are replaced; root is nil if
 // its parts cannot be told apart.
 func expandedSize(c chunk, root *yaml.Node) int64 {
 	if root == nil {

@@ -49,7 +49,7 @@ func indexOf(text string, line, column int) int {
 	return index
 }
 
-// layout returns the place in the file of each character of a scalar's text; nil where it cannot be told.
+// layout returns the place in the file of each character of a scalar's text; nil if it cannot be told.
 // What it finds is held against the text.
 func layout(lines []string, node *yaml.Node) []place {
 	w := &writing{lines: lines}

@@ -92,7 +92,7 @@ func valueOf(c chunk) (any, error) {
 	return value, err
 }
 
-// nodeOf returns the document as a tree with lines of the file, or nil where it cannot be had.
+// nodeOf returns the document as a tree with lines of the file, or nil if it cannot be had.
 func nodeOf(c chunk) *yaml.Node {
 	document := &yaml.Node{}
 	if err := yaml.Unmarshal([]byte(c.text), document); err != nil || len(document.Content) != 1 {

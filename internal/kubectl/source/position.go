@@ -124,7 +124,7 @@ func member(node *yaml.Node, path string, depth int) (entry, string, bool) {
 	return best, left, found
 }
 
-// prefix returns how many bytes of a path a key takes, or 0 where the path does not begin with it.
+// prefix returns how many bytes of a path a key takes, or 0 if the path does not begin with it.
 func prefix(path, key string) int {
 	if step := "[" + key + "]"; strings.HasPrefix(path, step) {
 		return len(step)

@@ -25,7 +25,7 @@ type Document struct {
 	// float64, string, []any and map[string]any.
 	Object map[string]any
 
-	// lines are those of the file, and root the object in it; nil where its parts cannot be told apart.
+	// lines are those of the file, and root the object in it; nil if its parts cannot be told apart.
 	lines []string
 	root  *yaml.Node
 
@@ -43,7 +43,7 @@ func (d Document) Name() string {
 	return name
 }
 
-// Group returns the group of the object's apiVersion, "" where it has none.
+// Group returns the group of the object's apiVersion, "" if it has none.
 func (d Document) Group() string {
 	group, _, found := strings.Cut(d.text("apiVersion"), "/")
 	if !found {
@@ -57,7 +57,7 @@ func (d Document) text(key string) string {
 	return text
 }
 
-// Line returns a line of the document's file, counted from 1; "" where there is none.
+// Line returns a line of the document's file, counted from 1; "" if there is none.
 func (d Document) Line(number int) string { return lineOf(d.lines, number) }
 
 func lineOf(lines []string, number int) string {
@@ -222,7 +222,7 @@ func (f *file) chunk(begin, end int) chunk {
 	return chunk{text: strings.Join(f.lines[begin:end], "\n") + "\n", line: begin + 1}
 }
 
-// jsonChunks splits a file that is JSON objects one after the other; nil where it is not that.
+// jsonChunks splits a file that is JSON objects one after the other; nil if it is not that.
 func jsonChunks(text string) []chunk {
 	var chunks []chunk
 	decoder := json.NewDecoder(strings.NewReader(text))

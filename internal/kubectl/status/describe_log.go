@@ -17,7 +17,7 @@ const (
 	maxColumn = 400
 )
 
-// lastLog returns the end of what a container said; nil where there is nothing, or it may not be read. Pods
+// lastLog returns the end of what a container said; nil if there is nothing, or it may not be read. Pods
 // come and go, so that it is no error.
 func lastLog(ctx context.Context, kube kubernetes.Interface, ref PodRef) *Log {
 	tail, limit := int64(lines), int64(maxBytes)

@@ -27,7 +27,7 @@ type Facts struct {
 	// DefaultClass is the name of the default StorageClass; only looked up where the claim names none.
 	DefaultClass string
 
-	// Provisioner is the PavProvisioner; Driver the CSIDriver of its name, only looked up where there is none.
+	// Provisioner is the PavProvisioner; Driver the CSIDriver of its name, only looked up if there is none.
 	Provisioner *pavv1.PavProvisioner
 	Driver      *storagev1.CSIDriver
 
@@ -64,7 +64,7 @@ type GonePod struct {
 
 // Node is what was found out about a node.
 type Node struct {
-	// Object is nil where the node does not exist, or may not be read.
+	// Object is nil if the node does not exist, or may not be read.
 	Object *corev1.Node
 
 	// Gone says that it does not exist.

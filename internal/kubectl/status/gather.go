@@ -60,7 +60,7 @@ func Gather(ctx context.Context, reader client.Reader, ref Ref, now time.Time) (
 	return g.Facts, nil
 }
 
-// get reads an object. Found is false where it does not exist, or may not be read.
+// get reads an object. Found is false if it does not exist, or may not be read.
 func (g *gatherer) get(ctx context.Context, namespace, name, what string, object client.Object) (found bool, err error) {
 	if name == "" {
 		return false, nil
@@ -75,7 +75,7 @@ func (g *gatherer) get(ctx context.Context, namespace, name, what string, object
 	return true, nil
 }
 
-// list reads a list, which stays empty where that is forbidden.
+// list reads a list, which stays empty if that is forbidden.
 func (g *gatherer) list(ctx context.Context, list client.ObjectList, what string, options ...client.ListOption) (allowed bool, err error) {
 	err = g.List(ctx, list, options...)
 	if g.hide(what, err) {

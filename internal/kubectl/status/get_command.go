@@ -96,7 +96,7 @@ func readVolumes(ctx context.Context, reader client.Reader, provisioner string) 
 	return JoinVolumes(volumes.Items, stages.Items, pvs), nil
 }
 
-// readPVs returns all PersistentVolumes, or none where the user may not list them: the claims are then
+// readPVs returns all PersistentVolumes, or none if the user may not list them: the claims are then
 // those for which the volumes were made.
 func readPVs(ctx context.Context, reader client.Reader) ([]corev1.PersistentVolume, error) {
 	list := &corev1.PersistentVolumeList{}

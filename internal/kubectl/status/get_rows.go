@@ -14,7 +14,7 @@ import (
 // VolumeRow is a volume and where it is available. Its JSON is the output of -o json.
 type VolumeRow struct {
 	// Namespace and Claim are those of the claim that the PersistentVolume is bound to, or else of the one
-	// for which the volume was made or staged.
+	// for which the volume was created or staged.
 	Namespace   string `json:"namespace"`
 	Claim       string `json:"claim"`
 	PV          string `json:"pv"`

@@ -17,17 +17,16 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// ErrBusy is wrapped where another call for the same volume is going on.
+// ErrBusy is wrapped if another call for the same volume is in progress.
 var ErrBusy = errors.New("another call for the volume is going on")
 
-// API is what is needed of the API server. It must not answer from a cache: what it says decides
-// whether files are kept.
+// API reads and patches pods. It must not read from a cache: the answer decides whether files are kept.
 type API interface {
 	Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-// Collector gives pods of the controller agent their /pav, and tells what they left.
+// Collector gives pods of the controller agent their /pav, and reports the files that they leave.
 type Collector struct {
 	api  API
 	dirs Directories
@@ -38,12 +37,12 @@ type Collector struct {
 	busy map[string]bool // by ID of volume
 }
 
-// New returns a Collector for the directories of a node, whose present start is boot. The logger is for Sweep only.
+// New returns a Collector for the directories of a node, whose current start is boot. Only Sweep uses the logger.
 func New(api API, dirs Directories, boot pavdir.Boot, log logr.Logger) *Collector {
 	return &Collector{api: api, dirs: dirs, boot: boot, log: log, busy: map[string]bool{}}
 }
 
-// Publish makes the /pav of a pod available at target. It may be repeated.
+// Publish mounts the /pav of a pod at target. It may be repeated.
 func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod, target string) error {
 	release, err := c.claim(volumeID)
 	if err != nil {
@@ -54,13 +53,13 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 	return c.dirs.PublishPod(ctx, volumeID, pod, target)
 }
 
-// Unpublish tells on the pod what it left in its /pav, and takes that away. It must be called after
-// the end of the pod's containers, and again until it returns no error, wherever it was interrupted:
-//  1. The record in the directory says whose /pav it is.
-//  2. The result is read and told, unless the pod is gone, or has been told of already.
-//  3. The target is unmounted, what the pod left mounted is, and the directory goes, with the record.
+// Unpublish reports the files in a pod's /pav in an annotation of the pod, and removes the /pav. It must be called
+// after the pod's containers have ended, and repeated until it returns no error:
+//  1. The pod is read from the record in the directory.
+//  2. The files are read and reported, unless the pod is gone, or the report exists.
+//  3. The target and the pod's mounts are unmounted, and the directory is removed with the record.
 //
-// It returns false, and has done nothing, where the volume is none of a pod that was published here.
+// It does nothing and returns false if the volume was not published here for a pod.
 func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (bool, error) {
 	release, err := c.claim(volumeID)
 	if err != nil {
@@ -82,9 +81,9 @@ func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (boo
 	return true, c.dirs.UnpublishPod(ctx, volumeID, target)
 }
 
-// Sweep removes the directories of pods that are gone and that nobody has mounted: kubelet may have
-// forgotten a pod that was deleted by force while no agent was there. It makes one pass, logs what it
-// cannot remove, and always returns nil.
+// Sweep removes the directories of pods that are gone and that are not mounted any more: kubelet may have lost track
+// of a pod that was deleted by force while no agent was running. It makes one pass, logs errors, and always returns
+// nil.
 func (c *Collector) Sweep(ctx context.Context) error {
 	ids, err := c.dirs.Pods(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (c *Collector) Sweep(ctx context.Context) error {
 func (c *Collector) sweep(ctx context.Context, volumeID string) (removed bool, err error) {
 	release, err := c.claim(volumeID)
 	if errors.Is(err, ErrBusy) {
-		return false, nil // Somebody takes care of it right now.
+		return false, nil // Another call works on it.
 	}
 	if err != nil {
 		return false, err
@@ -124,7 +123,7 @@ func (c *Collector) sweep(ctx context.Context, volumeID string) (removed bool, e
 	return err == nil && !inUse, err
 }
 
-// tell writes the result on the pod. It is written once: where it is told already, it stays.
+// tell writes the result to the pod. It is written once: an existing result is kept.
 func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) error {
 	pod, err := c.get(ctx, of)
 	if err != nil || pod == nil {
@@ -147,7 +146,7 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	if err != nil {
 		return err
 	}
-	// A patch with another UID than the pod's is refused.
+	// The API server rejects a patch with another UID than the pod's.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         of.UID,
 		"annotations": map[string]string{pavv1.ResultAnnotation: value},
@@ -162,7 +161,7 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	return nil
 }
 
-// get returns the pod, or nil where it is gone.
+// get returns the pod, or nil if it is gone.
 func (c *Collector) get(ctx context.Context, of pavdir.Pod) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := c.api.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, pod)
@@ -178,7 +177,7 @@ func (c *Collector) get(ctx context.Context, of pavdir.Pod) (*corev1.Pod, error)
 	return pod, nil
 }
 
-// claim keeps calls for the same volume apart. Nobody waits: kubelet calls again.
+// claim locks a volume against other calls. No call waits: kubelet calls again.
 func (c *Collector) claim(volumeID string) (release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package collect is the node agent's half of the pods that the controller agent runs: it gives a
-// validation, creation or deletion pod of its node a /pav of its own, and, when its containers have
-// ended, tells on the pod, once, what they left there. It judges nothing of what it tells, and never
-// takes a directory away whose content has not been told while there was somebody to tell it to.
+// Package collect is the node agent's part of the pods that the controller agent runs: it gives each validation,
+// creation or deletion pod of its node a /pav of its own. When the pod's containers have ended, it reports the files
+// in /pav, once, in an annotation of the pod. It does not interpret the files, and never removes a directory before
+// they are reported, as long as the pod exists.
 package collect

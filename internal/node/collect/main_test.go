@@ -39,7 +39,7 @@ type node struct {
 	*Collector
 	kubelet, target string
 
-	pod     *corev1.Pod // as the API server has it; nil where it is gone
+	pod     *corev1.Pod // as the API server has it; nil if it is gone
 	results []string    // that were written
 
 	// fail reports whether the how many-th call of the API server, from 1, has its effect, and what its answer is.

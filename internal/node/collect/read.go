@@ -11,16 +11,16 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// lost is told of a pod after whose end the node was restarted, or somebody has unmounted its /pav. What it wrote may have been lost, also
-// where the files are there: a handle that is missing must not be taken for one that was never written.
+// lost is reported of a pod if the node was restarted after it ended, or if its /pav was unmounted. Its files may be
+// lost, even if some exist: a missing handle must not be taken for one that was never written.
 var lost = workflow.Result{Unreadable: map[string]string{
 	workflow.HandleFile: restarted, workflow.CapacityFile: restarted, workflow.ErrorFile: restarted,
 }}
 
 const restarted = "the node was restarted, or /pav unmounted, before it could be read"
 
-// read returns what a pod left. What cannot be read because of what it is, is part of the result, in
-// words for people, which name nothing of the node; all else that goes wrong is an error.
+// read returns the files that a pod left. If a file cannot be read because of what the pod made it, the result says
+// why, in a text without any path of the node; all other problems are errors.
 func (c *Collector) read(ctx context.Context, volumeID string) (workflow.Result, error) {
 	result := workflow.Result{}
 	for _, file := range []struct {
@@ -57,7 +57,7 @@ func (c *Collector) read(ctx context.Context, volumeID string) (workflow.Result,
 	return result, nil
 }
 
-// unreadable says why a file cannot be read, where that is the pod's doing.
+// unreadable says why a file cannot be read, if the pod caused that.
 func unreadable(err error, limit int) (string, bool) {
 	for _, reason := range []struct {
 		err error

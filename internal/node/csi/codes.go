@@ -62,7 +62,7 @@ var ofEffects = []codeRow{
 	{mount.ErrBusyMount, codes.Unavailable},        // a mount is in the way
 	{mount.ErrStillMounted, codes.Unavailable},     // the unmount may yet come to pass
 	{mount.ErrStacked, codes.Unavailable},          // likewise
-	{mount.ErrNotMounted, codes.Unavailable},       // somebody has unmounted what was to be there
+	{mount.ErrNotMounted, codes.Unavailable},       // it was unmounted by hand
 	{mount.ErrNotShared, codes.Unavailable},        // somebody has changed the mount's propagation
 	{mount.ErrNotVolume, codes.Unavailable},        // a pod changes /pav meanwhile
 	{mount.ErrEscapes, codes.Unavailable},          // likewise
@@ -77,16 +77,16 @@ var ofEffects = []codeRow{
 }
 
 var (
-	// errInvalid is wrapped where a call lacks a field, or asks for what cannot be.
+	// errInvalid is wrapped if a call lacks a field, or asks for what cannot be.
 	errInvalid = errors.New("invalid call")
 
-	// errForeignPod is wrapped where /pav is asked for by a pod that PaV did not make.
+	// errForeignPod is wrapped if /pav is asked for by a pod that PaV did not make.
 	errForeignPod = errors.New("the volume is only for pods that PaV makes")
 
 	// errGoesOn is returned where an earlier call for the volume goes on.
 	errGoesOn = errors.New("an earlier call to publish the volume goes on")
 
-	// errBegun is wrapped where such a pod has something of a /pav on the node.
+	// errBegun is wrapped if such a pod has something of a /pav on the node.
 	errBegun = errors.New("an earlier call has begun to publish the volume, and is to be undone first")
 )
 

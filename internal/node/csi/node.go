@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// Stager is the domain behind the Node service.
+// Stager does the work of the Node service.
 type Stager interface {
 	Stage(ctx context.Context, volume stage.Volume, want stage.Staging) error
 	Unstage(ctx context.Context, volume stage.Volume, path string) error
@@ -35,9 +35,9 @@ func (s *node) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi
 	return &csi.NodeGetInfoResponse{NodeId: s.nodeID, AccessibleTopology: topology}, nil
 }
 
-// NodeGetCapabilities implements csi.NodeServer. Volumes are staged once a node, whatever the number
-// of pods, or so kubelet is told whatever the scope, since a driver's capabilities must not change with
-// its definition. SINGLE_NODE_MULTI_WRITER makes kubelet tell ReadWriteOncePod from ReadWriteOnce.
+// NodeGetCapabilities implements csi.NodeServer. Kubelet stages a volume once on a node, for any number of pods. It
+// does so with every scope, since a driver's capabilities must not change with its definition. With
+// SINGLE_NODE_MULTI_WRITER kubelet distinguishes ReadWriteOncePod from ReadWriteOnce.
 func (s *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return capabilities(
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
@@ -57,9 +57,9 @@ func capabilities(types ...csi.NodeServiceCapability_RPC_Type) *csi.NodeGetCapab
 	return response
 }
 
-// NodeStageVolume implements csi.NodeServer. "This operation MUST be idempotent": a call that finds a
-// staging pod at work joins it. Nothing is mounted at the staging path, a directory of kubelet's for
-// both modes: kubelet removes it with all that is in it once the volume is unstaged.
+// NodeStageVolume implements csi.NodeServer. "This operation MUST be idempotent": a call that finds a staging pod
+// waits for it. Nothing is mounted at the staging path, which is a directory of kubelet for both modes: kubelet
+// removes it with its content when the volume is unstaged.
 func (s *node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if err := checkRequest(r.GetVolumeId(), requestPath{"staging_target_path", r.GetStagingTargetPath()}); err != nil {
 		return nil, toStatus(err)
@@ -92,7 +92,7 @@ func (s *node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 
 // NodePublishVolume implements csi.NodeServer. With scope Node it is a bind mount, and needs no API
 // server; with scope Pod it stages the volume for the client pod. For a volume of the mode Block "the SP
-// SHALL place a block special file at target_path": kubelet has made the parent directory only.
+// SHALL place a block special file at target_path": kubelet has created only the parent directory.
 func (s *node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if err := checkRequest(r.GetVolumeId(), requestPath{"staging_target_path", r.GetStagingTargetPath()}, requestPath{"target_path", r.GetTargetPath()}); err != nil {
 		return nil, toStatus(err)
@@ -126,8 +126,8 @@ func (s *node) volume(handle string) stage.Volume {
 	return stage.Volume{Driver: s.driver, Handle: handle}
 }
 
-// withMargin makes the work end a little before the caller's patience, so that the caller hears what
-// it was waiting for, and not only that its time is over.
+// withMargin makes the work end a little before the caller's deadline, so that the caller gets an error that says
+// what it was waiting for.
 func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 	const margin = 3 * time.Second
 	deadline, ok := ctx.Deadline()

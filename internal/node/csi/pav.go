@@ -18,11 +18,11 @@ type Directories interface {
 	Publish(ctx context.Context, stage, target string) error
 	Unpublish(ctx context.Context, target string) (stage string, err error)
 
-	// Begun reports whether the node has anything of a /pav at target, or of a pod's own for that volume ID.
+	// Begun reports whether the node has a /pav at target, or a part of the /pav of a single pod for that volume ID.
 	Begun(ctx context.Context, volumeID, target string) (bool, error)
 }
 
-// Collector gives the controller agent's pods a /pav of their own, and tells what they left there.
+// Collector gives the controller agent's pods a /pav of their own, and reports the files that they leave there.
 type Collector interface {
 	Publish(ctx context.Context, volumeID string, pod pavdir.Pod, target string) error
 	Unpublish(ctx context.Context, volumeID, target string) (found bool, err error)
@@ -38,11 +38,11 @@ type pavNode struct {
 	waker     Waker
 	foreign   *foreignPods
 
-	// publishing has the volumes that a call publishes: a call that hangs may go on when kubelet has given it up.
+	// publishing has the volumes that calls publish: a call that hangs may continue after kubelet has given it up.
 	publishing sync.Map
 }
 
-// Waker wakes whoever waits for something about a stage.
+// Waker wakes the calls that wait for an event of a stage.
 type Waker interface {
 	Wake(stage string)
 	WakeAll()
@@ -87,8 +87,8 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// refuse returns the error for a pod that is not to have a /pav. It is final only where an earlier call, for which it was
-// PaV's still, has left nothing: after a final error kubelet never calls NodeUnpublishVolume.
+// refuse returns the error for a pod that may not have a /pav. It is final only if no earlier call, for which the pod
+// was still PaV's, has left anything: after a final error kubelet never calls NodeUnpublishVolume.
 func (s *pavNode) refuse(ctx context.Context, r *csi.NodePublishVolumeRequest, foreign error) error {
 	begun, err := s.dirs.Begun(ctx, r.GetVolumeId(), r.GetTargetPath())
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *pavNode) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishV
 	if stageName != "" {
 		s.waker.Wake(stageName)
 	} else {
-		s.waker.WakeAll() // An earlier call, or agent, was interrupted after the stage could be told.
+		s.waker.WakeAll() // An earlier call or agent was interrupted, and the stage is not known any more.
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }

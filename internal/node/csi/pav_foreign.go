@@ -13,8 +13,8 @@ import (
 // maxForeignPods is how many pods are remembered: far more than a node has.
 const maxForeignPods = 4096
 
-// foreignPods keeps requests for /pav of pods that PaV did not make from costing more than one look-up a pod: a pod
-// can have a thousand such volumes, and kubelet asks for each again and again, all of them at once.
+// foreignPods limits requests for /pav by pods that are not PaV's to one look-up for each pod: a pod can have a
+// thousand such volumes, and kubelet repeats the calls for all of them at once.
 type foreignPods struct {
 	refused *lru.Cache // errors by UID
 	asked   singleflight.Group
@@ -22,8 +22,8 @@ type foreignPods struct {
 
 func newForeignPods() *foreignPods { return &foreignPods{refused: lru.New(maxForeignPods)} }
 
-// podOf returns what ask does for the pod of a UID. Calls at the same time ask once for all of them, and a refusal is
-// remembered. It must be one that never changes.
+// podOf returns the result of ask for the pod of a UID. Concurrent calls share one call of ask, and a refusal is
+// remembered. A refusal must be permanent.
 func (f *foreignPods) podOf(ctx context.Context, uid types.UID, ask func(context.Context) (*corev1.Pod, error)) (*corev1.Pod, error) {
 	if refusal, ok := f.refused.Get(uid); ok {
 		return nil, refusal.(error)

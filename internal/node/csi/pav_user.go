@@ -14,8 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// Keys that kubelet adds to the volume context of a driver with podInfoOnMount. Kubelet controls
-// them; no pod can.
+// // Keys that kubelet adds to the volume context of a driver with podInfoOnMount. No pod can set them.
 const (
 	podNameKey      = "csi.storage.k8s.io/pod.name"
 	podNamespaceKey = "csi.storage.k8s.io/pod.namespace"
@@ -23,15 +22,14 @@ const (
 	ephemeralKey    = "csi.storage.k8s.io/ephemeral"
 )
 
-// user is who may have a /pav: a pod that shares a stage's, or one that has its own.
+// user is a pod that may have a /pav: that of a stage, or one of its own.
 type user struct {
 	stage string // name of the PavStage; empty for a pod of a PavVolume
 	pod   pavdir.Pod
 }
 
-// userOf returns the pod that the volume context names. It must be what PaV makes: labelled so,
-// controlled by a PavStage of this node, or by a PavVolume if the pod is on this node, which exists
-// and has that very pod on record.
+// userOf returns the pod in the volume context. It must be a pod of PaV: with PaV's label, and with a controller that
+// exists and has recorded the pod: a PavStage of this node or, if the pod is on this node, a PavVolume.
 func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (user, error) {
 	if volumeContext[ephemeralKey] != "true" {
 		return user{}, fmt.Errorf("%w: driver %s serves inline volumes only", errInvalid, pavv1.Driver)
@@ -52,7 +50,7 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 	return found, s.checkVolume(ctx, pod, owner)
 }
 
-// candidate returns a pod that says that it is PaV's. No other one ever becomes a pod of PaV's.
+// candidate returns a pod that has PaV's label. A pod without it never becomes a pod of PaV.
 func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types.UID) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := s.client.Get(ctx, key, pod); apierrors.IsNotFound(err) {
@@ -92,8 +90,8 @@ func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *m
 	return nil
 }
 
-// onRecord reports whether a pod is one that may have the stage's /pav. While the volume is being unstaged, only the
-// unstaging pod is: a staging pod may come late, when the answer to its creation was given up long ago.
+// onRecord reports whether a pod may have the stage's /pav. While the volume is being unstaged, only the unstaging
+// pod may: a staging pod may start late, long after the answer to its creation was given up.
 func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
 	refs := []*pavv1.PodReference{status.UnstagingPod}
 	if status.Phase != pavv1.StageUnstaging {
@@ -121,8 +119,8 @@ func (s *pavNode) checkVolume(ctx context.Context, pod *corev1.Pod, owner *metav
 	return nil
 }
 
-// isRecorded reports whether the reference is to the pod. It may have been written before the pod was
-// created, and so before its UID was known.
+// isRecorded reports whether the reference is that of the pod. It may have been written before the pod was created,
+// and then has no UID.
 func isRecorded(ref *pavv1.PodReference, pod *corev1.Pod) bool {
 	return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name && (ref.UID == "" || ref.UID == pod.UID)
 }

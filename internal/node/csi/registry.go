@@ -30,16 +30,17 @@ type Registry struct {
 
 	mu       sync.Mutex
 	drivers  map[string]*driver
-	draining sync.WaitGroup // former servers of drivers
+	draining sync.WaitGroup // servers of drivers that were replaced
 }
 
 type driver struct {
 	server *grpc.Server
 
-	// registered says that kubelet can find the driver; one that is only served, it knows already.
+	// registered says that kubelet can find the driver. A driver that is only served is known to kubelet from an
+	// earlier agent.
 	registered bool
 	served     sync.WaitGroup
-	told       atomic.Int32 // what kubelet has said of it
+	told       atomic.Int32 // the last registration status from kubelet
 }
 
 // NewRegistry returns a Registry without drivers, for the kubelet with the directory kubeletDir.
@@ -62,7 +63,7 @@ func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 	return r, nil
 }
 
-// socket and registration are named by hashes, as names of provisioners are too long for the paths of sockets.
+// The names of socket and registration are hashes, as names of provisioners are too long for the paths of sockets.
 func (r *Registry) socket(name string) string {
 	return filepath.Join(r.socketDir, workflow.Hash(name)+suffix)
 }
@@ -76,19 +77,19 @@ const (
 	suffix = ".sock"
 )
 
-// The names of PaV's sockets and of no other driver's, also before they are served.
+// The names of PaV's sockets, also before they are served; no other driver has such names.
 var (
 	ourSocket       = regexp.MustCompile(`^\.?[0-9a-f]{20}\.sock$`)
 	ourRegistration = regexp.MustCompile(`^\.?` + prefix + `[0-9a-f]{20}\.sock$`)
 )
 
-// temporaryPath is the name that a socket has until it is served. Kubelet overlooks names that begin with a dot.
+// temporaryPath is the path of a socket until it is served. Kubelet ignores names that begin with a dot.
 func temporaryPath(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 }
 
-// Serve serves a driver, but does not register it: kubelet may know it from an earlier agent. The registration
-// of that stays as it is.
+// Serve serves a driver, but does not register it: kubelet may know it from an earlier agent, whose registration
+// stays.
 func (r *Registry) Serve(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,8 +99,8 @@ func (r *Registry) Serve(name string, services Services) error {
 	return r.serve(name, services, false)
 }
 
-// Register serves a driver and registers it. A driver that is registered already stays as it is; the calls of
-// one that was only served go on.
+// Register serves a driver and registers it. It does nothing if the driver is already registered. Calls of a driver
+// that was only served continue.
 func (r *Registry) Register(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,9 +117,8 @@ func (r *Registry) Register(name string, services Services) error {
 	return nil
 }
 
-// Renew is Register for a driver whose services have changed: one that is registered already is
-// served again, and kubelet, which sees a new socket in the place of the old, registers it again. Calls
-// that are going on are canceled.
+// Renew is Register for a driver whose services have changed: a registered driver is served again, and kubelet, which
+// sees a new socket, registers it again. Calls in progress are canceled.
 func (r *Registry) Renew(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *Registry) sockets(name string, registered bool) []string {
 func (r *Registry) serve(name string, services Services, registered bool) error {
 	d := &driver{registered: registered, server: grpc.NewServer(
 		grpc.UnaryInterceptor(Log(r.log, name)),
-		// Stopping the server waits for connections that have said nothing yet.
+		// Stopping the server waits for connections that have sent nothing yet.
 		grpc.ConnectionTimeout(2*time.Second),
 	)}
 	services(d.server)
@@ -161,8 +161,8 @@ func (r *Registry) serve(name string, services Services, registered bool) error 
 	return nil
 }
 
-// listenOn serves at path from one moment to the next, also where the socket of an earlier agent is:
-// kubelet never finds a driver gone because its agent was restarted.
+// listenOn starts to serve at path atomically, even if the socket of an earlier agent is there: the driver never
+// disappears for kubelet when the agent is restarted.
 func listenOn(path string) (net.Listener, error) {
 	temporary := temporaryPath(path)
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -172,7 +172,7 @@ func listenOn(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The sockets outlive the agent, so that calls to it fail as unavailable until the next agent is there.
+	// The sockets outlive the agent, so that calls fail as unavailable until the next agent serves them.
 	listener.SetUnlinkOnClose(false)
 	if err := os.Chmod(temporary, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -183,11 +183,11 @@ func listenOn(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// callTimeout is how long calls of a driver that goes may take to end.
+// callTimeout is how long calls of a driver that is being unregistered may take to end.
 const callTimeout = 15 * time.Second
 
-// Unregister takes a driver away from kubelet. Calls that are going on may end: a volume's last call lets
-// its PavProvisioner go, and kubelet, if it did not hear the answer, would ask forever.
+// Unregister unregisters a driver. Calls in progress can complete: the last call of a volume releases its
+// PavProvisioner, and if kubelet did not get the answer, it would repeat the call forever.
 func (r *Registry) Unregister(name string) error {
 	r.mu.Lock()
 	err := errors.Join(removeFile(r.registration(name)), removeFile(r.socket(name)))
@@ -201,7 +201,7 @@ func (r *Registry) Unregister(name string) error {
 	return err
 }
 
-// drain ends a driver's server when its calls have ended, and after patience at the latest.
+// drain stops a driver's server when its calls have ended, or after a timeout.
 func (d *driver) drain(patience time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -219,8 +219,8 @@ func (d *driver) drain(patience time.Duration) {
 	d.served.Wait()
 }
 
-// stop ends a driver's server, and the calls that are going on. Its sockets stay. It must be called with
-// the lock held.
+// stop stops a driver's server, and cancels calls in progress. Its sockets stay. It must be called with the lock
+// held.
 func (r *Registry) stop(name string) {
 	d := r.drivers[name]
 	if d == nil {
@@ -231,7 +231,7 @@ func (r *Registry) stop(name string) {
 	delete(r.drivers, name)
 }
 
-// Prune takes away the sockets of an earlier agent whose drivers are neither among the names nor registered.
+// Prune removes the sockets of an earlier agent whose drivers are neither in names nor registered.
 func (r *Registry) Prune(names []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

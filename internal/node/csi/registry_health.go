@@ -14,8 +14,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// Alive is a healthz.Checker: the sockets of all drivers are where kubelet looks for them. If somebody has
-// removed one, the next agent makes it again.
+// Alive is a healthz.Checker: it checks that the sockets of all drivers exist. If one was removed, a restarted agent
+// creates it again.
 func (r *Registry) Alive(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,10 +29,10 @@ func (r *Registry) Alive(*http.Request) error {
 	return nil
 }
 
-// Readiness reports whether the drivers of all provisioners that were there when the agent began are served.
-// From then on it is ready, whatever becomes of later ones, and whether kubelet has called yet or not.
+// Readiness reports whether the drivers of all provisioners that existed when the agent started are served. From then
+// on the agent is ready, regardless of later provisioners, and of whether kubelet has called.
 type Readiness struct {
-	// Filled reports whether the caches have filled.
+	// Filled reports whether the caches are filled.
 	Filled func(*http.Request) error
 
 	// Reader reads from the cache.
@@ -63,7 +63,7 @@ func (c *Readiness) Check(request *http.Request) error {
 	return nil
 }
 
-// missing returns the number of provisioners that are to be served, and are not.
+// missing returns the number of provisioners whose drivers should be served, and are not.
 func (c *Readiness) missing(ctx context.Context) (int, error) {
 	list := &pavv1.PavProvisionerList{}
 	if err := c.Reader.List(ctx, list); err != nil {
@@ -101,14 +101,14 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// What kubelet has said of a driver.
+// The registration status of a driver from kubelet.
 const (
 	kubeletSilent int32 = iota
 	kubeletRegistered
 	kubeletRefused
 )
 
-// state returns what kubelet has said of the driver, as a value of the metric's label.
+// state returns the registration status of the driver, as a value of the metric's label.
 func (d *driver) state() string {
 	switch d.told.Load() {
 	case kubeletRegistered:

@@ -34,8 +34,8 @@ func checkRequest(volumeID string, paths ...requestPath) error {
 // isTarget reports whether a path is absolute and in its shortest form.
 func isTarget(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
 
-// modeOf checks a capability and returns the volume mode that it asks for. Access modes are the
-// business of the scheduler and of the stage, which has the PersistentVolume; only that there is one is checked.
+// modeOf checks a capability and returns its volume mode. The scheduler, and package stage with the PersistentVolume,
+// check access modes; here it is only checked that there is one.
 func modeOf(c *csi.VolumeCapability) (corev1.PersistentVolumeMode, error) {
 	switch {
 	case c == nil:
@@ -50,8 +50,8 @@ func modeOf(c *csi.VolumeCapability) (corev1.PersistentVolumeMode, error) {
 	return corev1.PersistentVolumeFilesystem, nil
 }
 
-// publicationOf returns what a client pod is to see. Kubelet tells which pod that is, as the CSIDriver
-// has podInfoOnMount; other callers need not.
+// publicationOf returns the Publication of a client pod. Kubelet identifies the pod, as the CSIDriver has
+// podInfoOnMount; other callers need not.
 func publicationOf(r *csi.NodePublishVolumeRequest) (stage.Publication, error) {
 	mode, err := modeOf(r.GetVolumeCapability())
 	if err != nil {
@@ -76,7 +76,7 @@ func publicationOf(r *csi.NodePublishVolumeRequest) (stage.Publication, error) {
 // volume's mount options that a bind can carry. Whoever writes to a volume, on whichever node, is not to make
 // programs or device files there that gain rights on this one, unless the volume's mount options say suid or
 // dev; of opposites the last one counts, as with mount(8). The access mode plays no part: kubelet tells but the first
-// of a volume's, and where there is none but ReadOnlyMany, the stage is read-only. A device is given no
+// of a volume's, and if there is none but ReadOnlyMany, the stage is read-only. A device is given no
 // nodev, with which nobody could open it: a capability for one has no mount options.
 func bindOptions(r *csi.NodePublishVolumeRequest) mount.BindOptions {
 	isDirectory := r.GetVolumeCapability().GetBlock() == nil

@@ -26,8 +26,8 @@ func ForProvisioner(name, nodeID, version string, stager Stager, topology Topolo
 	}
 }
 
-// ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read
-// from the API server, not from a cache. The waker wakes those who wait for a pod to give /pav back.
+// ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read from the API
+// server, not from a cache. The waker wakes the calls that wait until /pav is unmounted from a pod.
 func ForPav(nodeID, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
 	return func(server grpc.ServiceRegistrar) {
 		csi.RegisterIdentityServer(server, &identity{driver: pavv1.Driver, version: version})
@@ -35,9 +35,9 @@ func ForPav(nodeID, version string, reader client.Reader, dirs Directories, coll
 	}
 }
 
-// Log returns an interceptor that logs each call: its method, a hash of its volume's handle, its code, its
-// duration and what is noted of it (observability.Note), and nothing else of what it carries, since volume contexts
-// and mount flags can be secret.
+// Log returns an interceptor that logs each call: its method, a hash of its volume's handle, its code, its duration
+// and its notes (observability.Note). Nothing else of the request is logged, since volume contexts and mount flags
+// can be secret.
 func Log(log logr.Logger, driver string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()

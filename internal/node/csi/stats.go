@@ -11,8 +11,8 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// NodeGetVolumeStats implements csi.NodeServer. An abnormal volume is no error: kubelet hears of the
-// condition, and of the usage as far as it could be told.
+// NodeGetVolumeStats implements csi.NodeServer. An abnormal volume is not an error: the answer has the condition, and
+// the usage as far as it is known.
 func (s *node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := checkLooking(r.GetVolumeId(), r.GetVolumePath()); err != nil {
 		return nil, toStatus(err)
@@ -29,8 +29,8 @@ func (s *node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 	}, nil
 }
 
-// checkLooking checks a call that changes nothing. A path that cannot be a target is one at which nothing
-// is published, for which CSI has the code NOT_FOUND.
+// checkLooking checks a call that changes nothing. At a path that cannot be a target nothing is published, for which
+// CSI has the code NOT_FOUND.
 func checkLooking(volumeID, volumePath string) error {
 	switch {
 	case volumeID == "":
@@ -43,7 +43,7 @@ func checkLooking(volumeID, volumePath string) error {
 	return nil
 }
 
-// usageOf leaves out what is not known: a device has no inodes, a hung volume not even a size.
+// usageOf leaves out unknown values: a device has no inodes, and of a hung volume not even the size is known.
 func usageOf(usage mount.Usage) []*csi.VolumeUsage {
 	var told []*csi.VolumeUsage
 	if bytes := usage.Bytes; bytes.Total > 0 {
@@ -67,7 +67,7 @@ func condition(abnormal bool, message string) string {
 	}
 }
 
-// publishedAt returns where a volume was published whose usage kubelet asks for by path. For a volume of
+// publishedAt returns the target of a volume whose usage kubelet requests by path. For a volume of
 // the mode Block it names its own bind of the device, <plugins>/kubernetes.io/csi/volumeDevices/<volume>/dev/<pod>,
 // and not the target <plugins>/kubernetes.io/csi/volumeDevices/publish/<volume>/<pod> (NewBlockVolumeMapper
 // in pkg/volume/csi/csi_plugin.go).

@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Topology says where a node is, as far as a driver's volumes depend on it.
+// Topology returns the topology of a node for a driver.
 type Topology struct {
-	// Keys are those of the labels that the volumes' accessible topology is told by. None means that
-	// every node can use every volume.
+	// Keys are the label keys of the volumes' accessible topology. No keys means that every node can use every
+	// volume.
 	Keys []string
 
 	// Nodes reads the Node from the API server, not from a cache.
 	Nodes client.Reader
 }
 
-// of returns the node's labels with the keys, nil where there are none. A key that the node lacks is left out.
+// of returns the node's labels with the keys, nil if there are none. A key that the node lacks is left out.
 func (t Topology) of(ctx context.Context, nodeName string) (*csi.Topology, error) {
 	if len(t.Keys) == 0 {
 		return nil, nil

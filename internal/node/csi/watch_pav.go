@@ -14,9 +14,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. The CSIDriver goes
-// when PaV is uninstalled: then its sockets go, too, while the agent is there to remove them. The
-// manager's cache of CSIDrivers must hold this one only.
+// WatchPavDriver keeps the driver of /pav registered while its CSIDriver exists. When PaV is uninstalled, the
+// CSIDriver is deleted, and the agent removes the sockets. The manager's cache of CSIDrivers must have only this one.
 func WatchPavDriver(mgr manager.Manager, registry *Registry, services Services) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pav-driver").

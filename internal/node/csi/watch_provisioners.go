@@ -26,11 +26,11 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has
-// accepted; a name that another driver has is none of ours. A driver stays until its PavProvisioner
-// is gone, so that volumes can be unstaged while that is being deleted; and, where that was removed by force,
-// until the node has no stage of it. The services are made for the topology keys that the PavProvisioner
-// names, and made again when these change.
+// WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has accepted, but
+// not for names of other drivers. A driver stays until its PavProvisioner is gone, so that volumes can be unstaged
+// while the PavProvisioner is being deleted. If the PavProvisioner was removed by force, the driver stays until the
+// node has no stage of it. The services depend on the PavProvisioner's topology keys, and are replaced when these
+// change.
 func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
 		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,
@@ -49,7 +49,7 @@ func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, s
 		Complete(p)
 }
 
-// Stages tells of the stages of the node.
+// Stages looks up the stages of the node.
 type Stages interface {
 	// HasStages reports whether the node has a stage of a provisioner.
 	HasStages(ctx context.Context, provisioner string) (bool, error)
@@ -63,7 +63,7 @@ func ofStage(_ context.Context, stage client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: stage.GetLabels()[pavv1.ProvisionerLabel]}}}
 }
 
-// ignoreUpdates lets through that an object was created or has gone.
+// ignoreUpdates passes the creation and deletion of objects.
 var ignoreUpdates = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 type provisioners struct {
@@ -72,7 +72,7 @@ type provisioners struct {
 	stages   Stages
 	services func(name string, topologyKeys []string) Services
 
-	// recorded takes the provisioners of volumes that are on the node's record only.
+	// recorded has the provisioners of volumes that are only recorded on the node.
 	recorded chan event.GenericEvent
 
 	mu       sync.Mutex
@@ -97,13 +97,13 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
 }
 
-// isServable reports whether the controller agent has looked at a provisioner, and let it have its name.
+// isServable reports whether the controller agent has checked a provisioner, and accepted its name.
 func isServable(p *pavv1.PavProvisioner) bool {
 	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
 }
 
-// withoutProvisioner takes the driver of a PavProvisioner that is gone away from kubelet, unless the node has a
-// stage of it, as where its finalizer was removed by hand: pods must be able to end, and their volumes be unmounted.
+// withoutProvisioner unregisters the driver of a PavProvisioner that is gone, unless the node has a stage of it, as
+// after its finalizer was removed by hand: pods must be able to end, and their volumes be unmounted.
 func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctrl.Result, error) {
 	has, err := p.stages.HasStages(ctx, name)
 	if err != nil {
@@ -125,11 +125,11 @@ func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctr
 		}
 		p.noteReported(name, true)
 	}
-	// A stage whose PavStage was forced away goes without an event.
+	// The end of a stage whose PavStage was removed by force is not an event.
 	return ctrl.Result{RequeueAfter: recheckInterval}, nil
 }
 
-// recheckInterval is how often it is looked whether the last stage of a provisioner that is gone has gone, too.
+// recheckInterval is how often it is checked whether the last stage of a deleted provisioner is gone.
 const recheckInterval = time.Minute
 
 func (p *provisioners) noteReported(name string, is bool) {
@@ -147,7 +147,7 @@ func (p *provisioners) register(name string, keys []string) error {
 	p.mu.Unlock()
 	register := p.registry.Register
 	if registered && !slices.Equal(known, keys) {
-		register = p.registry.Renew // Kubelet asks for a driver's topology when it is registered only.
+		register = p.registry.Renew // Kubelet asks for a driver's topology only when it is registered.
 	}
 	if err := register(name, p.services(name, keys)); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (p *provisioners) unregister(name string) error {
 	return p.registry.Unregister(name)
 }
 
-// prune removes the sockets of drivers whose PavProvisioner went while no agent was there, unless the node has
-// stages of them. It runs after the cache has filled.
+// prune removes the sockets of drivers whose PavProvisioner was deleted while no agent was running, unless the node
+// has stages of them. It runs after the cache is filled.
 func (p *provisioners) prune(ctx context.Context) error {
 	list := &pavv1.PavProvisionerList{}
 	if err := p.reader.List(ctx, list); err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// answerTimeout is how long a volume has to answer.
+// answerTimeout is how long a volume may take to answer.
 const answerTimeout = 5 * time.Second
 
 // ErrNoAnswer means that a volume did not answer in time.
 var ErrNoAnswer = errors.New("no answer within " + answerTimeout.String())
 
-// Prober asks volumes whether they answer.
+// Prober checks whether volumes answer.
 type Prober interface {
-	// Probe returns how full the volume at path is. The error is mount.ErrDead if the volume will never answer
-	// again. Probe may hang as long as the volume does, whatever becomes of ctx.
+	// Probe returns the usage of the volume at path. The error is mount.ErrDead if the volume will never answer
+	// again. Probe may hang as long as the volume does, even after ctx has ended.
 	Probe(ctx context.Context, path string) (mount.Usage, error)
 }
 
@@ -28,9 +28,9 @@ type pendingProbe struct {
 	late  map[string]struct{} // the stages of callers that no longer wait
 }
 
-// Probe asks the volume of a stage, which is at path, whether it answers. At most one probe of a path runs at a time,
-// as each probe of a volume that hangs takes a thread. The error is ErrNoAnswer if the volume does not answer within the
-// timeout; once it does, the stage is rechecked.
+// Probe checks whether the volume of a stage, which is at path, answers. At most one probe of a path runs at a time,
+// as each probe of a volume that hangs blocks a thread. The error is ErrNoAnswer if the volume does not answer within
+// the timeout; when it answers later, the stage is rechecked.
 func (t *Tracker) Probe(ctx context.Context, stage, path string) (mount.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (t *Tracker) Probe(ctx context.Context, stage, path string) (mount.Usage, e
 	return usage, err
 }
 
-// isDone waits, and reports whether done was closed before ctx ended.
+// isDone waits for done or the end of ctx, and reports whether done was closed.
 func isDone(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -79,7 +79,7 @@ func (t *Tracker) enter(path string, mine *pendingProbe) (earlier *pendingProbe)
 	return earlier
 }
 
-// leave ends a probe, and has the stages rechecked whose callers did not wait for it.
+// leave ends a probe, and rechecks the stages whose callers did not wait for it.
 func (t *Tracker) leave(path string, mine *pendingProbe) {
 	t.mu.Lock()
 	delete(t.pending, path)
@@ -91,7 +91,7 @@ func (t *Tracker) leave(path string, mine *pendingProbe) {
 	}
 }
 
-// giveUp has the stage rechecked when the probe returns.
+// giveUp registers the stage to be rechecked when the probe returns.
 func (t *Tracker) giveUp(path string, running *pendingProbe, stage string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

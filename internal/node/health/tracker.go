@@ -13,16 +13,16 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// Tracker remembers how the stages of a node are, and probes their volumes. It is a prometheus.Collector, and safe for
-// concurrent use.
+// Tracker remembers the condition of the stages of a node, and probes their volumes. It is a prometheus.Collector,
+// and safe for concurrent use.
 type Tracker struct {
-	// Timeout is how long a volume has to answer.
+	// Timeout is how long a volume may take to answer.
 	Timeout time.Duration
 
 	prober      Prober
 	recheck     func(stage string)
 	now         func() time.Time
-	clusterTime func() time.Time // the API server's, in which the times of PavStages are
+	clusterTime func() time.Time // the time of the API server, as in PavStages
 
 	mu      sync.Mutex
 	pending map[string]*pendingProbe // by path
@@ -40,8 +40,8 @@ type stageHealth struct {
 	problem             string    // what is wrong with the volume, or empty
 }
 
-// NewTracker returns a Tracker without stages. It calls recheck with the name of a stage whose volume has something new
-// to tell. ClusterTime is the API server's time.
+// NewTracker returns a Tracker without stages. It calls recheck with the name of a stage whose volume has answered
+// late. ClusterTime returns the time of the API server.
 func NewTracker(prober Prober, recheck func(stage string), clusterTime func() time.Time) *Tracker {
 	return &Tracker{
 		prober: prober, recheck: recheck, now: time.Now, clusterTime: clusterTime, Timeout: answerTimeout,
@@ -49,10 +49,10 @@ func NewTracker(prober Prober, recheck func(stage string), clusterTime func() ti
 	}
 }
 
-// Recheck has a stage looked at again.
+// Recheck queues a check of a stage.
 func (t *Tracker) Recheck(stage string) { t.recheck(stage) }
 
-// Update remembers what a PavStage says.
+// Update remembers the status of a PavStage.
 func (t *Tracker) Update(stage *pavv1.PavStage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +73,8 @@ func (t *Tracker) Update(stage *pavv1.PavStage) {
 	t.stages[stage.Name] = is
 }
 
-// failingSince returns when the first attempt of the present unstaging failed, as far as a PavStage tells:
-// the failure itself if it was the first, else the time since which the volume is not available.
+// failingSince returns when the first attempt of the current unstaging failed, as far as the PavStage shows: the time
+// of the failure if it was the first, else the time since which the volume is not available.
 func failingSince(stage *pavv1.PavStage) time.Time {
 	ready := meta.FindStatusCondition(stage.Status.Conditions, pavv1.StageReady)
 	if stage.Status.UnstagingAttempt <= 2 || ready == nil {
@@ -90,7 +90,7 @@ func (t *Tracker) Forget(stage string) {
 	delete(t.stages, stage)
 }
 
-// Knows reports whether there is such a stage.
+// Knows reports whether the stage exists.
 func (t *Tracker) Knows(stage string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +130,7 @@ func (t *Tracker) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Series are made from the stages there are, so that none stays.
+// Collect implements prometheus.Collector. The series are those of existing stages, so none stays after its stage.
 func (t *Tracker) Collect(to chan<- prometheus.Metric) {
 	for desc, series := range t.series() {
 		for labels, value := range series {
@@ -139,7 +139,7 @@ func (t *Tracker) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// labels are the values of a series' labels: the provisioner, and another one if there is any.
+// labels are the label values of a series: the provisioner, and a second one if there is one.
 type labels [2]string
 
 func (l labels) values() []string {

@@ -13,24 +13,25 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// ErrNoVolume is wrapped where a staging pod left nothing usable at /pav/volume.
+// ErrNoVolume is wrapped if a staging pod left no usable volume at /pav/volume.
 var ErrNoVolume = errors.New("the staging pod left no usable volume")
 
-// Attachment is what clients are to find at Volume.
+// Attachment describes the volume that clients get.
 type Attachment struct {
 	Mode mount.VolumeMode
 
-	// ReadOnly has the kernel refuse writes. To a block device only its driver can refuse them, so it must.
+	// ReadOnly makes the kernel refuse writes. Only the driver of a block device can do that, so the device must be
+	// read-only.
 	ReadOnly bool
 
-	// Capacity is how many bytes a block device must have at least; 0 says that any number but 0 will do.
+	// Capacity is the minimum size of a block device in bytes; with 0, any size but 0 is accepted.
 	Capacity int64
 }
 
-// Attach makes /pav/volume of the stage, a directory or a block device as the mode says, available to
-// clients at Volume(stage). Where something is attached already, nothing is done. What cannot be attached
-// is ErrNoVolume, with words for whoever wrote the staging pod's template. While an earlier call, given up
-// or not, waits for the volume to answer, the error is mount.ErrHangs.
+// Attach makes /pav/volume of the stage, a directory or a block device depending on the mode, available to clients at
+// Volume(stage). It does nothing if something is already attached. The error is ErrNoVolume, with a text for the
+// author of the template, if there is no volume that could be attached, and mount.ErrHangs while an earlier call,
+// even one that was given up, waits for the volume to answer.
 func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) error {
 	err := d.host.DoMount(ctx, d.Volume(stage), func() error {
 		_, err := opened(d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
@@ -48,8 +49,8 @@ func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) er
 }
 
 func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, a Attachment) error {
-	// Without the mount of /pav, those that the pod made below it are gone, and an empty directory of the
-	// node's own disk is in their place.
+	// If /pav is not mounted, the pod's mounts below it are gone, and an empty directory on the node's own disk is in
+	// their place.
 	if mounted, err := mount.IsMountPoint(d.pav(stage)); err != nil {
 		return err
 	} else if !mounted {
@@ -68,7 +69,8 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	if err := check(volume, a); err != nil {
 		return err
 	}
-	// Opening may have hung in a dead file system or device. If nobody waits any more, nothing may be mounted.
+	// Opening may have hung in a dead file system or device. If the caller does not wait any more, nothing may be
+	// mounted.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly})
 }
 
-// check reports whether a volume is what is to be attached.
+// check reports whether a volume matches the Attachment.
 func check(volume *mount.Volume, a Attachment) error {
 	if volume.Mode != a.Mode {
 		if a.Mode == mount.Block {
@@ -120,8 +122,8 @@ func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) 
 	return mount.In(ctx, d.host, func() (bool, error) { return mount.IsMountPoint(d.Volume(stage)) })
 }
 
-// IsPlain reports whether what is attached for clients of the stage is a directory of /pav itself, on the node's
-// disk, and not something that the staging pod has mounted. It does not touch what is attached.
+// IsPlain reports whether the attached volume is a directory of /pav itself, on the node's disk, and not a mount of
+// the staging pod. It does no I/O on the volume.
 func (d *Directories) IsPlain(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) {
 		pav, err := mount.At(d.pav(stage))
@@ -137,9 +139,8 @@ func (d *Directories) IsPlain(ctx context.Context, stage string) (bool, error) {
 	})
 }
 
-// Exchanged reports whether what is attached for clients of the stage is not what is mounted at /pav/volume any more:
-// that has gone, or something else was mounted in its place or over it. A plain directory of /pav is never exchanged.
-// It touches neither.
+// Exchanged reports whether the attached volume is not mounted at /pav/volume any more: it was unmounted there, or
+// another mount is in its place or over it. It is false for a directory of /pav itself. It does no I/O on the volume.
 func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error) {
 	plain, err := d.IsPlain(ctx, stage)
 	if err != nil || plain {
@@ -148,7 +149,7 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 	return mount.In(ctx, d.host, func() (bool, error) {
 		mounted, err := mount.IsMountPoint(d.pav(stage))
 		if err != nil || !mounted {
-			return false, err // Nothing can be told of what is below it.
+			return false, err // What is mounted below it cannot be seen.
 		}
 		attached, err := mount.At(d.Volume(stage))
 		if err != nil || len(attached) == 0 {
@@ -166,7 +167,7 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 	})
 }
 
-// Detach takes the volume away from clients of the stage.
+// Detach unmounts the volume at Volume(stage).
 func (d *Directories) Detach(ctx context.Context, stage string) error {
 	return d.host.Do(ctx, func() error { return mount.Unmount(ctx, d.Volume(stage)) })
 }

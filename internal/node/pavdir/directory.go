@@ -12,8 +12,8 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// directory is one /pav of a node, be it a stage's or a pod's own: a directory that no pod sees, and in
-// it the directory that pods see as /pav. Its methods act in the mount namespace of their thread.
+// directory is one /pav of a node, that of a stage or of a single pod: a directory that no pod sees, with the
+// directory that pods see as /pav. Its methods act in the mount namespace of their thread.
 type directory struct {
 	path string
 }
@@ -22,7 +22,7 @@ func (p directory) pav() string { return filepath.Join(p.path, "pav") }
 
 func (p directory) exists() (bool, error) { return exists(p.path) }
 
-// exists reports whether there is anything at a path, be it a link to nothing.
+// exists reports whether a path exists, even as a dangling symbolic link.
 func exists(path string) (bool, error) {
 	err := unix.Faccessat(unix.AT_FDCWD, path, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -31,9 +31,9 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// create makes a directory, and a mount of it, where they are missing.
+// create creates a directory, and a mount of it, if they do not exist.
 func (d *Directories) create(of directory) error {
-	// Any user may run in a workflow pod; the directory above, which is root's, keeps everybody else out.
+	// A workflow pod may run as any user; the directory above, which belongs to root, protects it from other processes.
 	if err := d.makeDir(of.pav(), 0o777); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *Directories) create(of directory) error {
 // ownPav is the /pav of a pod that has its own: it holds a few small files, and must not fill the node's disk.
 var ownPav = mount.Tmpfs{Size: 1 << 20, Inodes: 1024, Mode: 0o777}
 
-// makeDir makes a directory of PaV's, and the private ones that it lies in.
+// makeDir creates a directory of PaV, and its private parent directories.
 func (d *Directories) makeDir(path string, mode fs.FileMode) error {
 	plugins := filepath.Join(d.kubelet, "plugins")
 	name, err := filepath.Rel(plugins, path)
@@ -56,7 +56,7 @@ func (d *Directories) makeDir(path string, mode fs.FileMode) error {
 	return mount.CreateDir(plugins, name, mode)
 }
 
-// errCovered says that /pav is not what can be seen at its place.
+// errCovered means that something is mounted over /pav.
 var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
 
 // inside runs a function on a directory, held by descriptor, in the host's mount namespace.
@@ -64,10 +64,10 @@ func inside[T any](ctx context.Context, d *Directories, of directory, f func(*mo
 	return mount.In(ctx, d.host, func() (T, error) { return opened(of, f) })
 }
 
-// opened is inside, on a thread that is in the host's mount namespace already.
+// opened is inside, on a thread that is already in the host's mount namespace.
 func opened[T any](of directory, f func(*mount.Dir) (T, error)) (T, error) {
 	var none T
-	// Whatever a pod mounted over its /pav is not even opened, for it may never answer.
+	// If a pod mounted something over its /pav, that is not opened, as it may never answer.
 	mounts, err := mount.At(of.pav())
 	if err != nil {
 		return none, err

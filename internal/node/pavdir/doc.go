@@ -1,8 +1,8 @@
-// Package pavdir owns the /pav directories of a node: it makes the directory that a stage's pods
-// share, or one that a pod keeps for itself, gives it to their containers, sees what they leave
-// there, and takes it away again. It also keeps what the agent must know of its stages when the API
-// server is away, or has forgotten them. It knows directories and mounts, and nothing of the API server;
-// it never trusts a byte that a pod wrote, and never removes anything across a mount.
+// Package pavdir owns the /pav directories of a node: it creates the directory that a stage's pods share, or that of
+// a single pod, mounts it for their containers, reads the files that they leave, and removes it. It also keeps the
+// records that the agent needs of its stages if the API server is down or has lost them. It works on directories and
+// mounts, and never uses the API server. It never trusts data that a pod wrote, and never removes anything across a
+// mount.
 //
 // Below kubelet's plugins directory, the one with the name of PaV's driver has
 //
@@ -13,8 +13,8 @@
 //	pods/ID/pav                      /pav of a pod that has its own
 //	pods/ID/pod.json                 the record of that pod (Pod)
 //
-// No pod sees more of it than its /pav.
+// A pod sees only its /pav.
 //
-// A directory is a mount of its own, in a peer group of its own, so that what a privileged container
-// mounts below its /pav appears in it, and stays when the container has gone.
+// Each directory is a separate mount, in a separate peer group, so that mounts of a privileged container below its
+// /pav appear in the directory, and stay when the container is gone.
 package pavdir

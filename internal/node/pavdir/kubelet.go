@@ -13,13 +13,13 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// kubeletDirectories are those of a pod's directory in which kubelet keeps something for each of its CSI volumes,
-// under the name of the persistent volume: a directory, or a link to a block device. What is mounted is below
-// that, so that it can be looked at whatever has become of the volume.
+// kubeletDirectories are the directories below a pod's directory in which kubelet has an entry for each CSI volume,
+// with the name of the PersistentVolume: a directory, or a link to a block device. The mount is below the entry, so
+// the entry can be read even if the volume hangs.
 var kubeletDirectories = []string{"volumes/kubernetes.io~csi", "volumeDevices/kubernetes.io~csi"}
 
-// Runs reports whether a container of the pod runs on the node, whatever the API server and kubelet say of
-// it: a container has files of its pod's directory mounted.
+// Runs reports whether a container of the pod runs on the node, regardless of the API server and kubelet: a container
+// has files of its pod's directory mounted.
 func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 	if name := string(uid); name == "." || name != filepath.Base(name) || !filepath.IsLocal(name) {
 		return false, fmt.Errorf("looking for the containers of a pod: %q is no UID", uid)
@@ -29,8 +29,8 @@ func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 	})
 }
 
-// KubeletHas returns the UIDs of the pods that, by kubelet's own directories, still have the persistent volume
-// of that name, sorted. The API server may have forgotten them.
+// KubeletHas returns the UIDs of the pods that have the PersistentVolume of that name according to kubelet's
+// directories, sorted. The API server may not have these pods any more.
 func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
 	if volumeName == "." || volumeName != filepath.Base(volumeName) || !filepath.IsLocal(volumeName) {
 		return nil, fmt.Errorf("looking for the pods of a volume: %q is no name of one", volumeName)

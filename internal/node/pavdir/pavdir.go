@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Names of what pods leave in /pav.
+// Names of the files that pods leave in /pav.
 const (
 	volumeName = "volume"
 	readyName  = "ready"
@@ -27,10 +27,10 @@ const (
 	podsName   = "pods"
 )
 
-// givenName is the file of a stage's directory that says that a pod was given its directory.
+// givenName is the file in a stage's directory which says that /pav was mounted for a pod.
 const givenName = "given"
 
-// clientName is the directory of a stage's directory where clients' binds come from.
+// clientName is the directory in a stage's directory that the binds of clients come from.
 const clientName = "client"
 
 // maxError is the greatest size of /pav/error, in bytes.
@@ -43,8 +43,8 @@ type Directories struct {
 	watcher *watcher
 }
 
-// New returns the directories below the kubelet directory, which is a path of the host's. Woken is
-// called with a stage's name when its /pav/ready appears. Close ends the watching.
+// New returns the directories below the kubelet directory, which is a path of the host. Woken is called with a
+// stage's name when its /pav/ready is created. Close ends the watch.
 func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*Directories, error) {
 	w, err := newWatcher(woken)
 	if err != nil {
@@ -53,48 +53,48 @@ func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*D
 	return &Directories{host: host, kubelet: kubeletDir, watcher: w}, nil
 }
 
-// Close ends the watching.
+// Close ends the watch.
 func (d *Directories) Close() error { return d.watcher.close() }
 
-// root is where all directories of PaV live on a node.
+// root is the directory with all directories of PaV on a node.
 func (d *Directories) root() string {
 	return filepath.Join(d.kubelet, "plugins", pavv1.Driver)
 }
 
-// stages is where the directories of all stages are.
+// stages is the directory with the directories of all stages.
 func (d *Directories) stages() string { return filepath.Join(d.root(), stagesName) }
 
 func (d *Directories) ofStage(stage string) directory {
 	return directory{path: filepath.Join(d.stages(), stage)}
 }
 
-// directory is the private directory of a stage; no pod sees it.
+// stagePath is the private directory of a stage; no pod sees it.
 func (d *Directories) stagePath(stage string) string { return d.ofStage(stage).path }
 
 // pav is the directory that the stage's pods see as /pav.
 func (d *Directories) pav(stage string) string { return d.ofStage(stage).pav() }
 
-// Volume is where a stage's volume is attached for clients: their pods get binds of it. It is not
-// kubelet's staging path, which stays empty: kubelet takes a device for busy, and never unstages it,
-// while what is mounted at the staging path is mounted anywhere else on the node, as it is in /pav.
+// Volume returns the path at which a stage's volume is attached for clients: their pods get binds of it. It is not
+// kubelet's staging path, which stays empty: kubelet considers a device busy, and never unstages it, while the mount
+// at the staging path is also mounted elsewhere on the node, as it is in /pav.
 func (d *Directories) Volume(stage string) string {
 	return filepath.Join(d.stagePath(stage), clientName)
 }
 
-// Prepare makes the stage's directory, if there is none.
+// Prepare creates the stage's directory, if it does not exist.
 func (d *Directories) Prepare(ctx context.Context, stage string) error {
 	return d.host.Do(ctx, func() error { return d.create(d.ofStage(stage)) })
 }
 
-// Exists reports whether anything of a stage is on the node.
+// Exists reports whether the node has the directory of a stage, or a part of it.
 func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, d.ofStage(stage).exists)
 }
 
-// Ready reports whether the stage's pod has created /pav/ready. If not, its appearance will wake whoever waits.
+// Ready reports whether the stage's pod has created /pav/ready. If it has not, its creation calls Woken.
 func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 	ready, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (bool, error) {
-		// Before the look, so that a file that appears between the two is not missed.
+		// The watch begins before the check, so that a file that is created between the two is not missed.
 		if err := d.watcher.add(stage, d.pav(stage)); err != nil {
 			return false, err
 		}
@@ -106,9 +106,9 @@ func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 	return ready, err
 }
 
-// PodError returns what the pod that began at the time wrote to /pav/error; nothing where there is no
-// such file, or an earlier pod wrote it; and words about the file where it is not what it should be.
-// It must be called after the pod's end.
+// PodError returns the text that the pod which started at the time wrote to /pav/error: "" if there is no such file,
+// or an earlier pod wrote it, and a text about the file if it cannot be read. It must be called after the pod has
+// ended.
 func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
 	text, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (string, error) {
 		written, err := dir.ModTime(errorName)
@@ -127,7 +127,7 @@ func (d *Directories) PodError(ctx context.Context, stage string, began time.Tim
 	}
 }
 
-// RemoveRoot removes PaV's directory, where nothing is in it any more.
+// RemoveRoot removes PaV's directory if it is empty.
 func (d *Directories) RemoveRoot(ctx context.Context) error {
 	return d.host.Do(ctx, func() error {
 		for _, dir := range []string{d.stages(), d.pods(), filepath.Join(d.root(), "csi"), d.root()} {

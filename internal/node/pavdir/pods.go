@@ -14,31 +14,31 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// ErrVolumeID is wrapped where the ID of a volume is not of the form that kubelet gives to inline
-// volumes. Only IDs of that form become paths.
+// ErrVolumeID is wrapped if the ID of a volume does not have the form of kubelet's IDs of inline volumes. Only IDs of
+// that form become paths.
 var ErrVolumeID = errors.New("the volume ID is not one of an inline volume")
 
 // volumeID is the form of kubelet's IDs of inline volumes: a hash of the pod's UID and the volume's name.
 var volumeID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
 
-// Pod is whose own directory it is. As JSON it is the record in the directory's directory, by which the
+// Pod identifies the pod that has a directory of its own. As JSON it is the record in that directory, from which the
 // next agent knows the pod.
 type Pod struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 
-	// Boot is the start of the node in which the pod got its directory last: what it wrote before that may
-	// not have reached the disk.
+	// Boot is the start of the node in which the pod last got its directory: what it wrote before that may not have
+	// reached the disk.
 	Boot
 }
 
-// recordedPod returns the pod on record, or nil where none is.
+// recordedPod returns the recorded pod, or nil.
 func (p directory) recordedPod() (*Pod, error) {
 	return readRecord[Pod](filepath.Join(p.path, podRecord))
 }
 
-// recordPod puts the pod on record for good, unless another one is.
+// recordPod writes the record of the pod to disk, unless another pod is recorded.
 func (d *Directories) recordPod(of directory, pod Pod) error {
 	found, err := of.recordedPod()
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *Directories) recordPod(of directory, pod Pod) error {
 	return d.keepRecord(filepath.Join(of.path, podRecord), pod)
 }
 
-// pods is where the directories of pods are that have a directory of their own.
+// pods is the directory with the directories of single pods.
 func (d *Directories) pods() string { return filepath.Join(d.root(), podsName) }
 
 func (d *Directories) ofPod(id string) (directory, error) {
@@ -60,15 +60,15 @@ func (d *Directories) ofPod(id string) (directory, error) {
 	return directory{path: filepath.Join(d.pods(), id)}, nil
 }
 
-// PublishPod makes a directory of the pod's own available at target, which is new where the volume
-// of that ID has none. The pod is on record before its containers can write anything. It may be repeated.
+// PublishPod makes the pod's own directory available at target, and creates it if the volume of that ID has none. The
+// pod is recorded before its containers can write anything. It may be repeated.
 func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target string) error {
 	of, err := d.ofPod(id)
 	if err != nil {
 		return err
 	}
 	return d.host.Do(ctx, func() error {
-		// Nobody takes away what a call makes that has ended.
+		// The result of a call that was given up would not be removed.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -82,8 +82,8 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 	})
 }
 
-// Pod reports whether the volume has a directory of a pod's own, and whose it is: nil where an earlier
-// call or agent was interrupted before the pod was on record, or after it had to be.
+// Pod reports whether the volume has the directory of a single pod, and which pod that is: nil if an earlier call or
+// agent was interrupted before it wrote the record, or after it removed it.
 func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool, err error) {
 	of, err := d.ofPod(id)
 	if err != nil {
@@ -97,9 +97,9 @@ func (d *Directories) Pod(ctx context.Context, id string) (pod *Pod, exists bool
 	return pod, true, err
 }
 
-// Begun reports whether the node has anything at target, be it what /pav is to be mounted on, or of a directory of a
-// pod's own for the volume of that ID: an earlier call or agent may have been interrupted while it made one. Kubelet
-// makes what target lies in, and not target.
+// Begun reports whether the node has the target, or a part of the directory of a single pod for the volume of that
+// ID: an earlier call or agent may have been interrupted while it created them. Kubelet creates the parent directory
+// of the target, not the target.
 func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error) {
 	of, invalid := d.ofPod(id)
 	return mount.In(ctx, d.host, func() (bool, error) {
@@ -119,7 +119,7 @@ func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error
 	})
 }
 
-// ErrLost is wrapped where what a pod left in its own directory is gone, and nobody can tell what it was.
+// ErrLost is wrapped if the files that a pod left in its own directory are lost.
 var ErrLost = errors.New("/pav is not mounted on the node any more")
 
 // ReadPod returns the text of a file in a pod's own directory, of at most limit bytes. Its errors are
@@ -130,7 +130,7 @@ func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (
 		return "", err
 	}
 	text, err := inside(ctx, d, of, func(dir *mount.Dir) (string, error) {
-		// A file that is missing below the mount must not be taken for one that was never written.
+		// If /pav is not mounted, a missing file does not mean that it was never written.
 		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
 			return "", errors.Join(err, ErrLost)
 		}
@@ -142,8 +142,8 @@ func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (
 	return text, err
 }
 
-// UnpublishPod takes a pod's own directory away from target, and removes it with all that is in it.
-// It may be repeated, wherever it was interrupted.
+// UnpublishPod unmounts a pod's own directory from target, and removes the directory with its content. It may be
+// repeated after it was interrupted at any point.
 func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error {
 	of, err := d.ofPod(id)
 	if err != nil {
@@ -157,8 +157,8 @@ func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error
 	})
 }
 
-// RemovePod removes a pod's own directory, with all that is in it, unless it is still published: then
-// it says so, and does nothing.
+// RemovePod removes a pod's own directory with its content. If the directory is still published, it does nothing and
+// reports that.
 func (d *Directories) RemovePod(ctx context.Context, id string) (inUse bool, err error) {
 	of, err := d.ofPod(id)
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *Directories) RemovePod(ctx context.Context, id string) (inUse bool, err
 	})
 }
 
-// Pods returns the IDs of the volumes that have a directory of a pod's own.
+// Pods returns the IDs of the volumes that have the directory of a single pod.
 func (d *Directories) Pods(ctx context.Context) ([]string, error) {
 	return mount.In(ctx, d.host, func() ([]string, error) {
 		entries, err := os.ReadDir(d.pods())

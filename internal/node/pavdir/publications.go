@@ -16,17 +16,17 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Publication is a target where a client has the volume of a stage. Each has a file of its own, so that
-// concurrent calls for different targets do not meet.
+// Publication is a target at which a client has the volume of a stage. Each is recorded in a separate file, so that
+// concurrent calls for different targets do not conflict.
 type Publication struct {
 	Target  string            `json:"target"`
 	Options mount.BindOptions `json:"options"`
 
-	// Single says that the volume may have this one target only.
+	// Single says that the volume may have only this target.
 	Single bool   `json:"single,omitempty"`
 	Client Client `json:"client"`
 
-	// Boot is the start of the node in which it was published: in another one, nothing is mounted there.
+	// Boot is the start of the node in which it was published. After a restart, nothing is mounted there.
 	Boot
 }
 
@@ -40,8 +40,8 @@ func publication(target string) string {
 	return hex.EncodeToString(sum[:]) + ".json"
 }
 
-// RecordPublication puts a target on record, in place of what was on record of it. It must be called
-// before anything is mounted there, and after Record. It is lost when the machine stops, as the mounts are.
+// RecordPublication writes the record of a target, and replaces an earlier one. It must be called after Record, and
+// before anything is mounted at the target. The record is lost when the machine stops, as the mounts are.
 func (d *Directories) RecordPublication(ctx context.Context, stage string, p Publication) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -62,8 +62,8 @@ func (d *Directories) RecordPublication(ctx context.Context, stage string, p Pub
 	})
 }
 
-// ForgetPublication takes a target off the record. It must be called after nothing is mounted there any
-// more. A target that is not on record is no error.
+// ForgetPublication removes the record of a target. It must be called when nothing is mounted there any more. It is
+// not an error if the target is not recorded.
 func (d *Directories) ForgetPublication(ctx context.Context, stage, target string) error {
 	return d.host.Do(ctx, func() error {
 		if err := removeFile(filepath.Join(d.targets(stage), publication(target))); err != nil {
@@ -73,7 +73,7 @@ func (d *Directories) ForgetPublication(ctx context.Context, stage, target strin
 	})
 }
 
-// Publications returns the targets on record, sorted, those of earlier boots among them.
+// Publications returns the recorded targets, sorted, including those of earlier boots.
 func (d *Directories) Publications(ctx context.Context, stage string) ([]Publication, error) {
 	return mount.In(ctx, d.host, func() ([]Publication, error) {
 		entries, err := os.ReadDir(d.targets(stage))
@@ -98,8 +98,8 @@ func (d *Directories) Publications(ctx context.Context, stage string) ([]Publica
 	})
 }
 
-// readPublication returns nil where the target was forgotten meanwhile, and where the file is torn: as it
-// is put in place whole, only a stop of the machine tears it, and with that the mount has gone.
+// readPublication returns nil if the record was removed meanwhile, or if the file is torn: files are replaced
+// atomically, so only a stop of the machine can tear one, and the mount is gone as well then.
 func readPublication(path string) (*Publication, error) {
 	p, err := readRecord[Publication](path)
 	if errors.Is(err, ErrTorn) {

@@ -11,20 +11,19 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Publish makes the stage's directory available at target, a path in a workflow pod's directory, so
-// that mounts made below either appear below the other. It may be repeated.
+// Publish mounts the stage's directory at target, a path in a workflow pod's directory, so that mounts below one of
+// them appear below the other. It may be repeated.
 func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 	return d.host.Do(ctx, func() error { return d.publish(ctx, d.ofStage(stage), target, true) })
 }
 
-// Given reports whether a pod was given the stage's directory since that was last reset, renewed or removed.
+// Given reports whether the stage's directory was mounted for a pod since it was last reset, renewed or removed.
 func (d *Directories) Given(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return exists(filepath.Join(d.stagePath(stage), givenName)) })
 }
 
-// Unpublish takes a stage's directory away from target, whichever stage's it is, and returns the
-// stage's name; empty where it cannot be told any more. What the pod mounted below /pav stays in the
-// stage's directory.
+// Unpublish unmounts a stage's directory from target, and returns the name of the stage, or "" if it is not known any
+// more. Mounts of the pod below /pav stay in the stage's directory.
 func (d *Directories) Unpublish(ctx context.Context, target string) (stage string, err error) {
 	return mount.In(ctx, d.host, func() (string, error) {
 		of, err := d.unpublish(ctx, target)
@@ -35,18 +34,18 @@ func (d *Directories) Unpublish(ctx context.Context, target string) (stage strin
 	})
 }
 
-// Users returns where pods, also those that the API server has forgotten, still have the stage's
-// directory: mount points, sorted.
+// Users returns the mount points at which pods, even those that the API server does not have any more, still have the
+// stage's directory, sorted.
 func (d *Directories) Users(ctx context.Context, stage string) ([]string, error) {
 	return mount.In(ctx, d.host, func() ([]string, error) { return d.usersOf(d.ofStage(stage)) })
 }
 
-// InUse reports whether any pod, also one that the API server has forgotten, still has the stage's directory.
+// InUse reports whether a pod, even one that the API server does not have any more, still has the stage's directory.
 func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return d.inUse(d.ofStage(stage)) })
 }
 
-// publish makes a directory available at target. If it is to be marked, it is Given before it is mounted.
+// publish mounts a directory at target. If marked is true, it is marked as Given before it is mounted.
 func (d *Directories) publish(ctx context.Context, of directory, target string, marked bool) error {
 	mounted, err := mount.IsMountPoint(target)
 	if err != nil || mounted {
@@ -55,7 +54,7 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// After a reboot, kubelet starts a pod again whose directory is no mount any more.
+	// After a reboot, kubelet restarts a pod whose directory is not mounted any more.
 	if err := d.create(of); err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 	return mount.BindShared(of.pav(), target)
 }
 
-// unpublish takes a directory away from target, and returns which; none where it cannot be told.
+// unpublish unmounts a directory from target, and returns the directory, if it is known.
 func (d *Directories) unpublish(ctx context.Context, target string) (directory, error) {
 	of, source, err := d.sourceOf(target)
 	if err != nil {
@@ -90,9 +89,9 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 	return of, mount.RemoveDir(target)
 }
 
-// part sees to it that unmounting the target, with what is mounted below it, takes nothing away from the
-// source. Where no other pod has the source, the source leaves the group, so that copies of the target
-// in other mount namespaces go with it. Otherwise the target leaves, lest the other pod be cut off.
+// part makes sure that unmounting the target, with the mounts below it, unmounts nothing from the source. If no other
+// pod has the source, the source leaves the peer group, so that copies of the target in other mount namespaces are
+// unmounted with it. Otherwise the target leaves the group, so that the other pod keeps its mount.
 func (d *Directories) part(ctx context.Context, of directory, source mount.Mount, target string) error {
 	others, err := d.users(source)
 	if err != nil {
@@ -103,13 +102,13 @@ func (d *Directories) part(ctx context.Context, of directory, source mount.Mount
 	}
 	err = mount.Separate(of.pav())
 	if errors.Is(err, mount.ErrStacked) {
-		return nil // The pod mounted something over /pav itself, and takes it away with it.
+		return nil // The pod mounted something over /pav itself, which is unmounted with it.
 	}
 	return err
 }
 
-// isolate takes a target out of the group of the users of a directory. Copies of the target that lie on
-// the same place are unmounted, for what is mounted below them would keep them from going with it.
+// isolate removes a target from the peer group of a directory. Copies of the target at the same place are unmounted,
+// as mounts below them would prevent them from being unmounted with it.
 func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target string) error {
 	here, err := mount.At(target)
 	if err != nil {
@@ -140,7 +139,7 @@ func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target st
 	return nil
 }
 
-// sourceOf returns the directory, and its mount, that target is a copy of, or none.
+// sourceOf returns the directory and the mount that target is a copy of, if any.
 func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 	targets, err := mount.At(target)
 	if err != nil {
@@ -158,7 +157,7 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 		if !groups[source.PeerGroup] {
 			continue
 		}
-		// The mount table has paths without links, so paths are compared by what is mounted at them.
+		// The mount table has paths without symbolic links, so paths are compared by their mounts.
 		stage := filepath.Dir(source.Point)
 		of := directory{path: filepath.Join(d.root(), filepath.Base(filepath.Dir(stage)), filepath.Base(stage))}
 		own, err := mount.At(of.pav())
@@ -174,8 +173,8 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 	return directory{}, mount.Mount{}, nil
 }
 
-// users returns, for each place outside PaV's directory that a directory is mounted on, the mounts there.
-// There are several where a directory above is mounted at several points, as kubelet's directory may be.
+// users returns, for each place outside PaV's directory at which a directory is mounted, the mounts there. There are
+// several if a parent directory is mounted several times, as kubelet's directory may be.
 func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, error) {
 	ours, err := mount.Mounts(d.root())
 	if err != nil {
@@ -199,7 +198,7 @@ func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, 
 	return users, nil
 }
 
-// usersOf returns where pods have a directory, sorted.
+// usersOf returns the paths at which pods have a directory, sorted.
 func (d *Directories) usersOf(of directory) ([]string, error) {
 	sources, err := mount.At(of.pav())
 	if err != nil {

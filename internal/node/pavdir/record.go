@@ -11,17 +11,17 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Names of the records in the directory of a directory. A temporary file has a dot before its name.
+// Names of the records in a directory. The name of a temporary file begins with a dot.
 const (
 	podRecord   = "pod.json"
 	stageRecord = "stage.json"
 	targetsName = "targets"
 )
 
-// ErrTorn is wrapped where a record is not what was written.
+// ErrTorn is wrapped if a record is damaged.
 var ErrTorn = errors.New("the record is torn")
 
-// readRecord reads what a record says, or nil where there is none.
+// readRecord reads a record; nil if there is none.
 func readRecord[T any](path string) (*T, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -37,8 +37,8 @@ func readRecord[T any](path string) (*T, error) {
 	return record, nil
 }
 
-// keepRecord writes a record for good, in a directory that exists: whenever the machine stops, the file
-// has the old content or the new one, and once the call has returned, the new one.
+// keepRecord writes a record to disk, in a directory that exists: if the machine stops during the call, the file has
+// the old or the new content, and after the call the new one.
 func (d *Directories) keepRecord(path string, record any) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -49,8 +49,8 @@ func (d *Directories) keepRecord(path string, record any) error {
 			return fmt.Errorf("writing a record: %w", err)
 		}
 	}
-	// Also where it was there: an agent that was killed may have renamed it, and no more. The directories
-	// are synced up to one of kubelet's, as any of them may be new.
+	// This is also done if the file was there: an agent may have been killed just after it renamed the file. The
+	// directories are synced up to one of kubelet's, as any of them may be new.
 	plugins := filepath.Join(d.kubelet, "plugins")
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if err := syncDir(dir); err != nil {
@@ -62,8 +62,8 @@ func (d *Directories) keepRecord(path string, record any) error {
 	}
 }
 
-// replaceFile puts a file in the place of another, if any, at one moment. Each call writes a temporary
-// file of its own, for one that was given up may still be at work.
+// replaceFile replaces a file atomically, or creates it. Each call writes a separate temporary file, as a call that
+// was given up may still be running.
 func replaceFile(path string, content []byte, sync func(*os.File) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -89,7 +89,7 @@ func replaceFile(path string, content []byte, sync func(*os.File) error) (err er
 	return nil
 }
 
-// removeFile removes a file; one that does not exist is no error.
+// removeFile removes a file. It is not an error if the file does not exist.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
@@ -101,7 +101,7 @@ func removeFile(path string) error {
 	return nil
 }
 
-// syncDir makes what was renamed in a directory last.
+// syncDir writes the renames in a directory to disk.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

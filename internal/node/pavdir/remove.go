@@ -11,24 +11,23 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// records are what is removed from a directory last, in this order, so that an interrupted removal can be
-// told from a new directory.
+// records are the files that are removed from a directory last, in this order, so that an interrupted removal differs
+// from a new directory.
 var records = []string{targetsName, stageRecord, podRecord}
 
-// Remove takes down whatever is still mounted below the stage's directory, and removes the directory, and
-// at last what is on record of the stage.
+// Remove unmounts everything below the stage's directory, and removes the directory, the records last.
 func (d *Directories) Remove(ctx context.Context, stage string) error {
 	d.watcher.remove(d.pav(stage))
 	return d.host.Do(ctx, func() error { return d.ofStage(stage).remove(ctx) })
 }
 
-// Renew is Remove, but for what is on record of the stage and its targets. Then Prepare makes a new directory.
+// Renew is Remove, but keeps the records of the stage and its targets. Prepare creates a new directory then.
 func (d *Directories) Renew(ctx context.Context, stage string) error {
 	d.watcher.remove(d.pav(stage))
 	return d.host.Do(ctx, func() error { return d.ofStage(stage).empty(ctx) })
 }
 
-// Reset is Renew, and then Prepare: the stage's directory is as if it were new.
+// Reset is Renew, then Prepare: the stage's directory is as new.
 func (d *Directories) Reset(ctx context.Context, stage string) error {
 	d.watcher.remove(d.pav(stage))
 	return d.host.Do(ctx, func() error {
@@ -43,8 +42,7 @@ func (d *Directories) Reset(ctx context.Context, stage string) error {
 	})
 }
 
-// remove takes down whatever is mounted below the directory, the directory's own mounts and what pods
-// left, and then removes the directory.
+// remove unmounts everything below the directory, its own mounts and those of pods, then removes the directory.
 func (p directory) remove(ctx context.Context) error {
 	if err := p.empty(ctx); err != nil {
 		return err
@@ -57,7 +55,7 @@ func (p directory) remove(ctx context.Context) error {
 	return mount.RemoveTree(ctx, p.path)
 }
 
-// empty takes down whatever is mounted below the directory, and removes all that is in it but the records.
+// empty unmounts everything below the directory, and removes its content except the records.
 func (p directory) empty(ctx context.Context) error {
 	if err := mount.Unmount(ctx, p.path); err != nil {
 		return err
@@ -80,7 +78,7 @@ func (p directory) empty(ctx context.Context) error {
 	return nil
 }
 
-// discard removes an entry of a directory, whatever it is, unless something is mounted there.
+// discard removes an entry of a directory, of any type, unless something is mounted there.
 func discard(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

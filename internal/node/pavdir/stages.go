@@ -13,10 +13,10 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Stage is what a stage is of. As JSON it is the record in the stage's directory, which is written before
-// anything is done for the stage, and by which the next agent knows it.
+// Stage describes a stage. As JSON it is the record in the stage's directory, which is written before anything else
+// is done for the stage, and from which the next agent knows the stage.
 type Stage struct {
-	// Driver and Handle name the volume as kubelet does, and VolumeName is that of the persistent volume.
+	// Driver and Handle identify the volume as kubelet does, and VolumeName is the name of the PersistentVolume.
 	Driver     string `json:"driver"`
 	Handle     string `json:"handle"`
 	VolumeName string `json:"volumeName"`
@@ -26,17 +26,17 @@ type Stage struct {
 	ReadOnly  bool                        `json:"readOnly,omitempty"`
 	Exclusive bool                        `json:"exclusive,omitempty"`
 
-	// Capacity is that of the volume in bytes; 0 where it is not known.
+	// Capacity is the volume's capacity in bytes; 0 if it is not known.
 	Capacity int64 `json:"capacity,omitempty"`
 
 	ClaimNamespace string    `json:"claimNamespace,omitempty"`
 	ClaimName      string    `json:"claimName,omitempty"`
 	ClaimUID       types.UID `json:"claimUID,omitempty"`
 
-	// Client is the pod that the stage is for; nil where it is for all of the node.
+	// Client is the pod that the stage is for; nil if it is for all pods of the node.
 	Client *Client `json:"client,omitempty"`
 
-	// Boot is the start of the node in which the stage was recorded last.
+	// Boot is the start of the node in which the stage was last recorded.
 	Boot
 }
 
@@ -46,15 +46,15 @@ type Client struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 
-	// Target is where kubelet asks for the pod's volume.
+	// Target is the path at which kubelet requests the pod's volume.
 	Target string `json:"target,omitempty"`
 }
 
-// Record puts a stage on record for good, in place of what was on record of it, and makes the stage's
-// directory if there is none.
+// Record writes the record of a stage to disk, replaces an earlier one, and creates the stage's directory if it does
+// not exist.
 func (d *Directories) Record(ctx context.Context, stage string, s Stage) error {
 	return d.host.Do(ctx, func() error {
-		// What is written late, Remove may have removed.
+		// The caller does not wait any more, and Remove may have been called since.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -65,15 +65,15 @@ func (d *Directories) Record(ctx context.Context, stage string, s Stage) error {
 	})
 }
 
-// Recorded returns what is on record of a stage, or nil: where there is no stage, or its removal was
-// interrupted when nothing else was left. A record that cannot be read is an error that names the file.
+// Recorded returns the record of a stage, or nil if there is no stage, or its removal was interrupted after the
+// record was removed. The error for a damaged record has the name of the file.
 func (d *Directories) Recorded(ctx context.Context, stage string) (*Stage, error) {
 	return mount.In(ctx, d.host, func() (*Stage, error) {
 		return readRecord[Stage](filepath.Join(d.stagePath(stage), stageRecord))
 	})
 }
 
-// Stages returns the names of all stages that anything of is on the node, sorted.
+// Stages returns the names of all stages for which Exists reports true, sorted.
 func (d *Directories) Stages(ctx context.Context) ([]string, error) {
 	return mount.In(ctx, d.host, func() ([]string, error) {
 		entries, err := os.ReadDir(d.stages())

@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher tells of the appearance of /pav/ready, for all stages of the node with one inotify instance.
+// watcher watches for /pav/ready of all stages of the node with one inotify instance.
 type watcher struct {
 	inotify *fsnotify.Watcher
 	woken   func(stage string)
@@ -53,7 +53,7 @@ func (w *watcher) remove(dir string) {
 	delete(w.stages, dir)
 	w.mu.Unlock()
 	if watched {
-		// The kernel drops the watch of a directory that is removed, so it may be gone already.
+		// The kernel removes the watch of a directory that is removed, so the watch may be gone already.
 		_ = w.inotify.Remove(dir)
 	}
 }
@@ -73,7 +73,7 @@ func (w *watcher) run() {
 			if !ok {
 				return
 			}
-			// Events were lost: everybody looks for themselves.
+			// Events were lost: wake all stages.
 			if errors.Is(err, fsnotify.ErrEventOverflow) {
 				w.wakeAll()
 			}

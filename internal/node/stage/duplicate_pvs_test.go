@@ -95,7 +95,7 @@ func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
 	}
 }
 
-// Kubelet, to which both persistent volumes are one volume, asks only for the target of the new one.
+// Kubelet, to which both PersistentVolumes are one volume, asks only for the target of the new one.
 func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
@@ -128,7 +128,7 @@ func TestStage_OfWhatIsLeft_CountsOnlyClientsThatHaveIt(t *testing.T) {
 	n.mustExist(t, shared, false)
 }
 
-// The access modes of a persistent volume can be changed while nodes have it.
+// The access modes of a PersistentVolume can be changed while nodes have it.
 func TestCheckOthers_FindsNodesThatHaveItUnderTheirOwnName(t *testing.T) {
 	v := Volume{Driver: "driver", Handle: "handle"}
 	tests := map[string]struct {

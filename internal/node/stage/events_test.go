@@ -14,7 +14,7 @@ import (
 func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
 	const own, other = "default/claim", "apps/filled"
 	tests := map[string]struct {
-		change func(*corev1.PersistentVolume) // nil where the volume is gone
+		change func(*corev1.PersistentVolume) // nil if the volume is gone
 		want   string
 	}{
 		"the volume is gone": {want: own},

@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Agrees says in what the metrics of a collector are other than the table has them for an agent: for tests.
+// Agrees returns how the metrics of a collector differ from the table for an agent. It is for tests.
 func Agrees(c prometheus.Collector, agent Agent) error {
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(c); err != nil {
@@ -27,7 +27,7 @@ func Agrees(c prometheus.Collector, agent Agent) error {
 	return errors.Join(wrong...)
 }
 
-// Check says in what a metric, as an agent exports it, is other than the table has it.
+// Check returns how a metric that an agent exports differs from the table.
 func Check(family *dto.MetricFamily, agent Agent) error {
 	table := Table()
 	at := slices.IndexFunc(table, func(m Metric) bool { return m.Name == family.GetName() })

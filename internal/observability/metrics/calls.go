@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Calls counts what a node agent does for kubelet, and for clients under which a volume dies. It is a
-// prometheus.Collector, safe for concurrent use; a nil one counts nothing.
+// Calls counts the calls of kubelet that a node agent serves, and its attempts to restage volumes. It is a
+// prometheus.Collector, safe for concurrent use; nil counts nothing.
 type Calls struct {
 	publishes *prometheus.HistogramVec
 	restages  *prometheus.CounterVec
@@ -39,7 +39,7 @@ func (c *Calls) Restaged(provisioner string, succeeded bool) {
 	c.restages.WithLabelValues(provisioner, resultOf(succeeded)).Inc()
 }
 
-// begin has restages counted from 0, so that Prometheus sees the first one as an increase.
+// begin starts the count of restages at 0, so that Prometheus sees the first one as an increase.
 func (c *Calls) begin(provisioner string) {
 	c.seen.note(provisioner)
 	for _, result := range results.Values {

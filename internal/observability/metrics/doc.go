@@ -1,4 +1,4 @@
-// Package metrics has the table of all metrics that both agents export, and counts what workflows do. It never reads
-// the API server, and no metric has the name of a volume, a claim or a pod: the number of series is bounded by that of
-// provisioners.
+// Package metrics has the table of all metrics that both agents export, and counts the outcomes of workflows. It
+// never reads from the API server. No metric has the name of a volume, a claim or a pod: the number of series is
+// limited by the number of provisioners.
 package metrics

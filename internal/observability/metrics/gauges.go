@@ -16,8 +16,8 @@ type Store interface {
 	List() []any
 }
 
-// Gauges is a prometheus.Collector of what the controller agent knows of volumes, pods and provisioners. It reads caches
-// whenever it is collected, so that an object that is gone has no series.
+// Gauges is a prometheus.Collector for the volumes, pods and provisioners of the controller agent. It reads caches
+// whenever it is collected, so a deleted object has no series.
 type Gauges struct {
 	// Volumes has PavVolumes, and Provisioners PavProvisioners.
 	Volumes, Provisioners Store
@@ -25,10 +25,10 @@ type Gauges struct {
 	// Pods returns how many workflow pods each provisioner has in each state: PodsWaiting, PodsRunning, PodsBlocked.
 	Pods func() map[string]map[string]int
 
-	// Leads reports whether this replica is the leader: if not, it exports nothing, as the leader does.
+	// Leads reports whether this replica is the leader. Other replicas export nothing.
 	Leads func() bool
 
-	// Now tells the cluster's time; time.Now where it is nil.
+	// Now returns the time of the cluster; time.Now if it is nil.
 	Now func() time.Time
 }
 
@@ -53,7 +53,7 @@ type labels [2]string
 // series are values by label.
 type series map[labels]float64
 
-// atLeast makes a value no less than seconds.
+// atLeast raises a value to at least so many seconds.
 func (s series) atLeast(provisioner, kind string, seconds float64) {
 	key := labels{provisioner, kind}
 	if old, ok := s[key]; !ok || old < seconds {
@@ -106,8 +106,8 @@ func (c *Gauges) collectVolumes(to chan<- prometheus.Metric) {
 	pends.send(pendingDesc, to)
 }
 
-// failure returns the step whose last attempt failed, or nothing, and since when what it is part of goes
-// on: the ledger has but the last failure's time.
+// failure returns the step whose last attempt failed, or "", and since when the work that it is part of is under way:
+// the status has only the time of the last failure.
 func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 	making := status.Phase == "" || status.Phase == pavv1.VolumePending
 	switch {
@@ -121,7 +121,7 @@ func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 	return "", time.Time{}
 }
 
-// began returns since when a condition has been false, or another time where it is not.
+// began returns since when a condition is false, or the other time if it is not.
 func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) time.Time {
 	c := meta.FindStatusCondition(status.Conditions, kind)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -130,7 +130,7 @@ func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) ti
 	return c.LastTransitionTime.Time
 }
 
-// inTransit returns since when a volume is being made or deleted, or the zero time.
+// inTransit returns since when a volume is being provisioned or deleted, or the zero time.
 func inTransit(volume *pavv1.PavVolume) time.Time {
 	switch volume.Status.Phase {
 	case pavv1.VolumeDeleting:

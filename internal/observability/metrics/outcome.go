@@ -36,14 +36,13 @@ var reasons = []string{
 	ReasonStopped, ReasonVanished, ReasonResult, ReasonOther,
 }
 
-// evictions are the reasons of kubelet, and of others who end pods, for a pod that had to make room.
+// evictions are the reasons of kubelet, and of others that evict pods, for an evicted pod.
 var evictions = map[string]bool{
 	"Evicted": true, "Preempting": true, "Terminated": true, "NodeShutdown": true, "NodeAffinity": true,
 	"UnexpectedAdmissionError": true, "OutOfcpu": true, "OutOfmemory": true, "OutOfpods": true, "NodeLost": true,
 }
 
-// ReasonOf returns the reason of a failure. Pod is the one that the failure names, or nil where it is
-// gone or there was none.
+// ReasonOf returns the reason of a failure. Pod is the pod of the failure, or nil if it is gone or there was none.
 func ReasonOf(failure *pavv1.WorkflowFailure, pod *corev1.Pod) string {
 	switch {
 	case failure.PodName == "":
@@ -65,7 +64,7 @@ func ReasonOf(failure *pavv1.WorkflowFailure, pod *corev1.Pod) string {
 	return exitReason(pod)
 }
 
-// exitReason tells the reason of a pod's failure from how its containers ended.
+// exitReason returns the reason of a pod's failure from the exits of its containers.
 func exitReason(pod *corev1.Pod) string {
 	reason := ReasonOther
 	for ended := range terminations(pod) {
@@ -79,12 +78,12 @@ func exitReason(pod *corev1.Pod) string {
 	return reason
 }
 
-// times are the parts of a pod's life; zero where it is not known or did not come to that.
+// times are the times in a pod's life; zero if a time is not known or was not reached.
 type times struct {
 	due, created, began, ended time.Time
 }
 
-// timesOf reads them from the ledger and from what kubelet said.
+// timesOf returns the times from the record and from the pod's status.
 func timesOf(ref *pavv1.PodReference, pod *corev1.Pod) times {
 	is := times{created: pod.CreationTimestamp.Time}
 	if ref != nil && ref.Due != nil {
@@ -106,15 +105,15 @@ func timesOf(ref *pavv1.PodReference, pod *corev1.Pod) times {
 	return is
 }
 
-// saw takes note that a container ran from then on.
+// saw notes that a container ran from then on.
 func (t *times) saw(began time.Time) {
 	if !began.IsZero() && (t.began.IsZero() || began.Before(t.began)) {
 		t.began = began
 	}
 }
 
-// terminations returns how the pod's containers have ended, init containers first, and also how those
-// did that were started again.
+// terminations returns how the pod's containers have ended, init containers first, including containers that were
+// restarted.
 func terminations(pod *corev1.Pod) func(func(*corev1.ContainerStateTerminated) bool) {
 	return func(yield func(*corev1.ContainerStateTerminated) bool) {
 		for status := range statuses(pod) {

@@ -8,7 +8,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Type is how the values of a metric are to be read.
+// Type is the type of a metric.
 type Type string
 
 // The types.
@@ -32,7 +32,7 @@ type Label struct {
 	// Name of the label.
 	Name string
 
-	// Values are all that it can have; none where these are names.
+	// Values are all possible values; none if the values are names.
 	Values []string
 }
 
@@ -41,7 +41,7 @@ type Metric struct {
 	// Name is in full, with its unit at the end.
 	Name string
 
-	// Type says how its values are to be read.
+	// Type is its type.
 	Type Type
 
 	// Labels in the order in which values are given.
@@ -50,7 +50,7 @@ type Metric struct {
 	// Help is one sentence or more, for people.
 	Help string
 
-	// Agents are those that export it.
+	// Agents are the agents that export it.
 	Agents []Agent
 
 	// Buckets are the upper bounds of a histogram's, in seconds.
@@ -82,7 +82,7 @@ var (
 	results     = Label{Name: "result", Values: []string{ResultOK, ResultError}}
 )
 
-// What workflows do, on both agents.
+// Metrics of workflows, on both agents.
 var (
 	WorkflowDuration = Metric{
 		Name: "pav_workflow_duration_seconds", Type: Histogram,
@@ -103,7 +103,7 @@ var (
 	}
 )
 
-// What the controller agent exports: the replica that leads only, so that sums are right.
+// Metrics of the controller agent, which only the leader exports, so that sums are right.
 var (
 	Volumes = Metric{
 		Name: "pav_volumes", Type: Gauge, Agents: []Agent{Controller},
@@ -135,7 +135,7 @@ var (
 	}
 )
 
-// What the node agent exports about its node.
+// Metrics of the node agent about its node.
 var (
 	Stages = Metric{
 		Name: "pav_stages", Type: Gauge, Agents: []Agent{Node},

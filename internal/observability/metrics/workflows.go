@@ -17,7 +17,7 @@ import (
 // Exists reports whether there is a PavProvisioner of the name. It must answer from memory.
 type Exists func(provisioner string) bool
 
-// In returns whether a cache of PavProvisioners has one.
+// In returns an Exists that reads from a cache of PavProvisioners.
 func In(provisioners interface {
 	GetByKey(key string) (object any, exists bool, err error)
 }) Exists {
@@ -27,12 +27,11 @@ func In(provisioners interface {
 	}
 }
 
-// Workflows counts what workflows do. It is a prometheus.Collector, safe for concurrent use; a nil one
-// counts nothing.
+// Workflows counts the outcomes of workflow pods. It is a prometheus.Collector, safe for concurrent use; nil counts
+// nothing.
 //
-// Each pod is to be counted where its outcome is recorded, after the write that records it. As the
-// ledger is written once, a pod is counted once, whichever agent ran it; one whose agent ends in
-// between is not.
+// Each pod must be counted after the write that records its outcome. As that is written once, a pod is counted once,
+// by any agent; it is not counted if the agent is killed in between.
 type Workflows struct {
 	durations *prometheus.HistogramVec
 	failures  *prometheus.CounterVec
@@ -40,8 +39,8 @@ type Workflows struct {
 	now       func() time.Time
 }
 
-// NewWorkflows returns counters. The series of provisioners that do not exist any more go with the
-// next scrape; where exists is nil, all stay. Now tells the cluster's time, in which the pods have theirs.
+// NewWorkflows returns counters. The series of provisioners that do not exist any more are removed at the next
+// scrape; if exists is nil, all stay. Now returns the time of the cluster, which the times of pods are compared with.
 func NewWorkflows(exists Exists, now func() time.Time) *Workflows {
 	w := &Workflows{durations: WorkflowDuration.newHistogram(), failures: WorkflowFailures.newCounter(), now: now}
 	w.seen = newSeen(exists, w.durations.MetricVec, w.failures.MetricVec)
@@ -55,14 +54,14 @@ type Pod struct {
 	// Workflow is one of pavv1's.
 	Workflow string
 
-	// Ref is how the ledger names the pod.
+	// Ref is the recorded reference to the pod.
 	Ref *pavv1.PodReference
 
-	// Pod is the pod as it was when its outcome was found; nil where it is gone.
+	// Pod is the pod when its outcome was found; nil if it is gone.
 	Pod *corev1.Pod
 }
 
-// Succeeded counts a pod that did what it was to do, now.
+// Succeeded counts a pod that has succeeded, now.
 func (w *Workflows) Succeeded(p Pod) {
 	if w == nil || p.Pod == nil {
 		return
@@ -83,14 +82,14 @@ func (w *Workflows) Failed(p Pod, failure *pavv1.WorkflowFailure) {
 	}
 }
 
-// observe takes the times of a pod whose outcome was recorded now.
+// observe records the times of a pod whose outcome was recorded now.
 func (w *Workflows) observe(p Pod) {
 	is, now := timesOf(p.Ref, p.Pod), w.now().Truncate(time.Second)
 	part := func(name string, from, to time.Time) {
 		if from.IsZero() || to.IsZero() {
 			return
 		}
-		// Clocks of several machines may disagree.
+		// Clocks of machines may differ.
 		w.durations.WithLabelValues(p.Provisioner, p.Workflow, name).Observe(max(to.Sub(from), 0).Seconds())
 	}
 	part(PartQueue, is.due, is.created)
@@ -116,7 +115,7 @@ func (w *Workflows) Collect(metrics chan<- prometheus.Metric) {
 	w.failures.Collect(metrics)
 }
 
-// seen keeps which provisioners have series, so that those that are gone lose them.
+// seen has the provisioners with series, so that series are removed with their provisioner.
 type seen struct {
 	exists Exists
 	vecs   []*prometheus.MetricVec
@@ -153,8 +152,8 @@ func (s *seen) prune() {
 	}
 }
 
-// Register has collectors exported until the context ends. Another agent in the same process, as in
-// tests, may have registered the same ones: then its stay.
+// Register exports collectors until the context ends. If another agent in the same process, as in tests, has
+// registered the same ones, those stay.
 func Register(ctx context.Context, registry prometheus.Registerer, collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		err := registry.Register(c)

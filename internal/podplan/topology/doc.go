@@ -1,7 +1,6 @@
-// Package topology says what lists of node labels mean: from which nodes a volume can be used, and
-// which nodes a StorageClass allows. It is functions of values: it knows no volumes and no nodes but
-// by their labels, and does no I/O.
+// Package topology interprets lists of node labels: the nodes from which a volume can be used, and the nodes that a
+// StorageClass allows. It consists of functions of labels, and does no I/O.
 //
-// A list of TopologyLabels is one of alternatives. A node is in the topology if it has all labels of
-// any one of them; the empty list means every node. That no alternative is empty, Parse sees to.
+// A list of TopologyLabels is a list of alternatives. A node is in the topology if it has all labels of at least one
+// of them; the empty list means every node. Parse ensures that no alternative is empty.
 package topology

@@ -11,9 +11,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Parse returns the topology that an evaluated field stands for: a list of mappings of node labels
-// to values. Nothing is the topology of all nodes. Alternatives that repeat an earlier one are left
-// out. Errors begin with the path of what is wrong, below that of the field.
+// Parse returns the topology of an evaluated field: a list of mappings from node labels to values. nil means all
+// nodes. Alternatives that repeat an earlier one are left out. Errors begin with the path of the wrong value, below
+// that of the field.
 func Parse(field string, value any) ([]pavv1.TopologyLabels, error) {
 	if value == nil {
 		return nil, nil
@@ -32,7 +32,7 @@ func Parse(field string, value any) ([]pavv1.TopologyLabels, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Labels contain no comma and no equals sign, so that different ones differ in words.
+		// Labels contain no comma and no equals sign, so different ones have different texts.
 		if words := describeLabels(alternative); !seen[words] {
 			seen[words] = true
 			topology = append(topology, alternative)
@@ -41,7 +41,7 @@ func Parse(field string, value any) ([]pavv1.TopologyLabels, error) {
 	return topology, nil
 }
 
-// longest is how many bytes of a refused text an error repeats.
+// longest is how many bytes of an invalid text an error has.
 const longest = 128
 
 func parseLabels(path string, value any) (pavv1.TopologyLabels, error) {

@@ -38,9 +38,8 @@ func Matches(topology []pavv1.TopologyLabels, node map[string]string) bool {
 	return len(topology) == 0 || slices.ContainsFunc(topology, has)
 }
 
-// Overlaps reports whether some node could be both in the topology and among those that the
-// allowedTopologies of a StorageClass stand for. A label that only one of the two speaks of does not
-// part them, as a node may have both labels.
+// Overlaps reports whether some node could be both in the topology and in the allowedTopologies of a StorageClass. A
+// label that only one of the two has does not exclude that, as a node may have both labels.
 func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm) bool {
 	if len(topology) == 0 || len(allowed) == 0 {
 		return true
@@ -53,8 +52,8 @@ func Overlaps(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelector
 	return false
 }
 
-// Allows reports whether a node with these labels is among those that the allowedTopologies of a
-// StorageClass stand for. None stand for all nodes; a term without expressions stands for none.
+// Allows reports whether a node with these labels is in the allowedTopologies of a StorageClass. An empty list means
+// all nodes; a term without expressions matches none.
 func Allows(allowed []corev1.TopologySelectorTerm, node map[string]string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(term corev1.TopologySelectorTerm) bool {
 		return len(term.MatchLabelExpressions) > 0 && !slices.ContainsFunc(term.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
@@ -74,7 +73,7 @@ func compatible(labels pavv1.TopologyLabels, term corev1.TopologySelectorTerm) b
 	return len(term.MatchLabelExpressions) > 0
 }
 
-// NodeSelector returns the nodes that the allowedTopologies of a StorageClass stand for; nil for all nodes.
+// NodeSelector returns the node selector of the allowedTopologies of a StorageClass; nil for all nodes.
 func NodeSelector(allowed []corev1.TopologySelectorTerm) *corev1.NodeSelector {
 	if len(allowed) == 0 {
 		return nil

@@ -25,7 +25,7 @@ type properties struct {
 
 var defaultHandles = map[string]string{"!": "!", "!!": tagNamespace}
 
-// document parses the one document that a text may have, or returns nil where it has none.
+// document parses the one document that a text may have, or returns nil if it has none.
 func (p *parser) document() (*node, error) {
 	root, err := p.root()
 	if err != nil || root == nil {

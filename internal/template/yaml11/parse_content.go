@@ -58,7 +58,7 @@ func (p *parser) add(n *node, where place, m mark, empty ...kind) error {
 	return err
 }
 
-// addValue parses the value that belongs to the last key; it is empty where there is no ':'.
+// addValue parses the value that belongs to the last key; it is empty if there is no ':'.
 func (p *parser) addValue(n *node, where place, empty ...kind) error {
 	t, err := p.peek()
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *parser) blockSequence(n *node) error {
 	return err
 }
 
-// entries parses items that begin with '-'; one is empty where one of the kinds follows.
+// entries parses items that begin with '-'; one is empty if one of the kinds follows.
 func (p *parser) entries(n *node, empty ...kind) error {
 	for {
 		t, err := p.peek()

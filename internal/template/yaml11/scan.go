@@ -82,7 +82,7 @@ func (s *scanner) skipComment() {
 	}
 }
 
-// lineBreak goes over a line break and returns what it stands for, or "" where there is none.
+// lineBreak goes over a line break and returns what it stands for, or "" if there is none.
 func (s *scanner) lineBreak() string {
 	switch r := s.at(0); r {
 	case '\r', '\n', '\u0085':

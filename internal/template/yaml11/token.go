@@ -59,7 +59,7 @@ type token struct {
 	// that a TAG directive defines, or the name of any other directive.
 	text string
 
-	// handle is that of a tag, "" where it has none; or the one that a TAG directive defines.
+	// handle is that of a tag, "" if it has none; or the one that a TAG directive defines.
 	handle string
 
 	// plain says that a scalar is not quoted.
