@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProvisioningMode says how volumes of a provisioner come to be.
+// ProvisioningMode says how volumes of a provisioner are created.
 //
 // +kubebuilder:validation:Enum=Dynamic;Static
 type ProvisioningMode string
 
 // The provisioning modes.
 const (
-	// ProvisioningModeDynamic means that claims of a StorageClass create volumes.
+	// ProvisioningModeDynamic means that volumes are created for claims of a StorageClass.
 	ProvisioningModeDynamic ProvisioningMode = "Dynamic"
 
 	// ProvisioningModeStatic means that administrators write PersistentVolumes themselves.
@@ -30,16 +30,16 @@ const (
 	// ProvisionerReady is true when the provisioner's CSIDriver exists and is PaV's.
 	ProvisionerReady = "Ready"
 
-	// ProvisionerDeleting is true while the object waits for its last volume and stage.
+	// ProvisionerDeleting is true while the deletion of the object waits for its last volume and stage.
 	ProvisionerDeleting = "Deleting"
 )
 
-// ProvisionerInvalid is the reason of the condition Accepted of a definition that has mistakes, and came
-// in past the webhook that would have refused it. It goes on being served as far as it can be.
+// ProvisionerInvalid is the reason of the condition Accepted of a definition that has mistakes, which the webhook did
+// not check. Its volumes are served as far as possible.
 const ProvisionerInvalid = "Invalid"
 
-// PavProvisioner defines a volume provisioner by templates of pods. Its name is the provisioner of
-// StorageClasses and the CSI driver of PersistentVolumes.
+// PavProvisioner defines a volume provisioner with pod templates. Its name is the provisioner of StorageClasses and
+// the CSI driver of PersistentVolumes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:pruning:PreserveUnknownFields
@@ -51,20 +51,23 @@ const ProvisionerInvalid = "Invalid"
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.total`
 // +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.volumes.failing`,priority=1
 // +kubebuilder:printcolumn:name="Stages",type=integer,JSONPath=`.status.stages.total`,priority=1
-// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes whose kubelets know the driver, of those that PaV runs on."
-// +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What a PavProvisioner that is to be deleted waits for. It goes on serving the volumes that it has."
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes whose
+// kubelets know the driver, of those that PaV runs on."
+// +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What
+// a PavProvisioner that is to be deleted waits for. It goes on serving the volumes that it has."
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.stagingScope`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name
+// must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
 type PavProvisioner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the administrator wants. Every string at any depth below it, except
-	// provisioningModes and allowedClaimNamespaces, is a Jinja template.
+	// spec is the definition. Every string at any depth below it, except in provisioningModes and
+	// allowedClaimNamespaces, is a Jinja template.
 	Spec PavProvisionerSpec `json:"spec"`
 
-	// Status is what PaV found. Only PaV writes it.
+	// status is the state of the provisioner. Only PaV writes it.
 	// +optional
 	Status PavProvisionerStatus `json:"status,omitempty"`
 }
@@ -78,20 +81,23 @@ type PavProvisionerList struct {
 	Items           []PavProvisioner `json:"items"`
 }
 
-// Template is a field that is given as its plain value, or as a string that is a Jinja template. A
-// template that sets the variable yaml to true has its text parsed as YAML, and the field takes
-// the value that results; so that any field, also one that is an object, may be a template.
-// Schema and value are checked when the workflow that the field belongs to is evaluated.
+// Template is a plain value, or a string that is a Jinja template. If a template sets the variable yaml to true, its
+// text is rendered and then parsed as YAML, and the field gets the resulting value. So any field, even an object, may
+// be a template. Schema and value are checked when the workflow of the field is evaluated.
 type Template = apiextensionsv1.JSON
 
-// PavProvisionerSpec is the definition of a provisioner. Like all objects in it, it keeps fields that it does
-// not know, so that admission can refuse them and say what was meant.
+// PavProvisionerSpec is the definition of a provisioner. Unknown fields are preserved, in all objects below it, so
+// that admission can reject them and suggest the right name.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in
+// self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains
+// Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in
+// self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains
+// Dynamic"
 type PavProvisionerSpec struct {
-	// ProvisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates.
+	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates.
 	// +kubebuilder:validation:MinItems=1
 	// +listType=set
 	ProvisioningModes []ProvisioningMode `json:"provisioningModes"`
@@ -104,118 +110,118 @@ type PavProvisionerSpec struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	AllowedClaimNamespaces []string `json:"allowedClaimNamespaces,omitzero"`
 
-	// VolumeValidation says which volumes the provisioner can provision.
+	// volumeValidation defines which volumes the provisioner supports.
 	// +optional
 	VolumeValidation *VolumeValidation `json:"volumeValidation,omitempty"`
 
-	// VolumeCreation says how a volume is created, in dynamic provisioning.
+	// volumeCreation defines how a volume is created, in dynamic provisioning.
 	// +optional
 	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
 
-	// VolumeDeletion says how a dynamically provisioned volume is deleted.
+	// volumeDeletion defines how a dynamically provisioned volume is deleted.
 	// +optional
 	VolumeDeletion *VolumeDeletion `json:"volumeDeletion,omitempty"`
 
-	// VolumeStaging says how a volume is made available on a node.
+	// volumeStaging defines how a volume is made available on a node.
 	VolumeStaging VolumeStaging `json:"volumeStaging"`
 
-	// VolumeUnstaging says how the effects of staging are reverted.
+	// volumeUnstaging defines how staging is reverted.
 	// +optional
 	VolumeUnstaging *VolumeUnstaging `json:"volumeUnstaging,omitempty"`
 }
 
-// VolumeValidation says which volumes a provisioner can provision. It is evaluated whenever a
-// volume is being provisioned dynamically, or a statically provisioned one is being staged.
+// VolumeValidation defines which volumes a provisioner supports. It is evaluated when a volume is provisioned
+// dynamically, and when a statically provisioned volume is staged.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type VolumeValidation struct {
-	// VolumeModes is the list of supported volume modes, of Filesystem and Block. Default: [Filesystem].
+	// volumeModes is the list of supported volume modes, of Filesystem and Block. Default: [Filesystem].
 	// +optional
 	VolumeModes *Template `json:"volumeModes,omitempty"`
 
-	// AccessModes is the list of supported access modes, of ReadWriteOnce, ReadOnlyMany and
+	// accessModes is the list of supported access modes, of ReadWriteOnce, ReadOnlyMany and
 	// ReadWriteMany. Default: all three. ReadWriteOncePod is supported where ReadWriteOnce is.
 	// +optional
 	AccessModes *Template `json:"accessModes,omitempty"`
 
-	// MinCapacity is the least capacity that may be the limit of a claim's storage, or that a
-	// PersistentVolume may have: a quantity, or an integer number of bytes. Default: none.
+	// minCapacity is the minimum of the storage limit of a claim, and of the capacity of a PersistentVolume: a
+	// quantity, or an integer number of bytes. Default: none.
 	// +optional
 	MinCapacity *Template `json:"minCapacity,omitempty"`
 
-	// MaxCapacity is the greatest capacity that a claim may request, or that a PersistentVolume may
-	// have: a quantity, or an integer number of bytes. Default: none.
+	// maxCapacity is the maximum of the storage request of a claim, and of the capacity of a PersistentVolume: a
+	// quantity, or an integer number of bytes. Default: none.
 	// +optional
 	MaxCapacity *Template `json:"maxCapacity,omitempty"`
 
-	// PodTemplate is the PodTemplateSpec of the validation pod, which runs to completion and fails
-	// if the volume that is asked for is invalid.
+	// podTemplate is the PodTemplateSpec of the validation pod, which runs to completion and fails if the requested
+	// volume is invalid.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// VolumeCreation says how a volume is created. It is evaluated whenever a claim provisions a volume.
+// VolumeCreation defines how a volume is created. It is evaluated when a volume is provisioned for a claim.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type VolumeCreation struct {
-	// Handle is the volume's handle, which must be valid as a PersistentVolume's spec.csi.volumeHandle.
+	// handle is the volume's handle, which must be valid as a PersistentVolume's spec.csi.volumeHandle.
 	// Default: what the creation pod wrote to /pav/handle, or else pvc-<uid of the claim>.
 	// +optional
 	Handle *Template `json:"handle,omitempty"`
 
-	// Capacity is the volume's capacity: a quantity, or an integer number of bytes.
+	// capacity is the volume's capacity: a quantity, or an integer number of bytes.
 	// Default: what the creation pod wrote to /pav/capacity.
 	// +optional
 	Capacity *Template `json:"capacity,omitempty"`
 
-	// AccessibleTopology says from which nodes the volume can be used: a list of mappings of node
-	// labels to values. A node needs all labels of any one of the mappings. Default: from all nodes.
+	// accessibleTopology has the nodes from which the volume can be used: a list of mappings from node labels to
+	// values. A node needs all labels of at least one of the mappings. Default: all nodes.
 	// +optional
 	AccessibleTopology *Template `json:"accessibleTopology,omitempty"`
 
-	// PodTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
+	// podTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// VolumeDeletion says how a volume is deleted. It is evaluated whenever a volume is being deleted.
+// VolumeDeletion defines how a volume is deleted. It is evaluated when a volume is deleted.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type VolumeDeletion struct {
-	// PodTemplate is the PodTemplateSpec of the deletion pod, which runs to completion.
+	// podTemplate is the PodTemplateSpec of the deletion pod, which runs to completion.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// VolumeStaging says how a volume is made available on a node. It is evaluated whenever a volume is being staged.
+// VolumeStaging defines how a volume is made available on a node. It is evaluated whenever a volume is being staged.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type VolumeStaging struct {
-	// PodTemplate is the PodTemplateSpec of the staging pod, which runs on the client's node. It
-	// makes the volume available at /pav/volume, as a directory or a block special file, and then
-	// completes, or creates /pav/ready and goes on running.
+	// podTemplate is the PodTemplateSpec of the staging pod, which runs on the client's node. It makes the volume
+	// available at /pav/volume, as a directory or a block special file, and then completes, or creates /pav/ready and
+	// keeps running.
 	PodTemplate Template `json:"podTemplate"`
 
-	// Scope says what shares a staging pod: all client pods of a node, or none. Not a template.
-	// While stages of the provisioner exist, the former scope stays in force; see status.stagingScope.
+	// scope says which client pods share a staging pod: all client pods of a node, or none. Not a template. A new
+	// scope applies once no stages of the provisioner exist; see status.stagingScope.
 	// +optional
 	// +kubebuilder:default=Node
 	Scope StagingScope `json:"scope,omitempty"`
 
-	// FSGroupPolicy says when kubelet changes the owner and the permissions of a volume's files to a
+	// fsGroupPolicy says when kubelet changes the owner and the permissions of a volume's files to a
 	// client pod's fsGroup, as CSIDriver.spec.fsGroupPolicy does. Not a template.
 	// +optional
 	// +kubebuilder:default=ReadWriteOnceWithFSType
 	// +kubebuilder:validation:Enum=ReadWriteOnceWithFSType;File;None
 	FSGroupPolicy storagev1.FSGroupPolicy `json:"fsGroupPolicy,omitempty"`
 
-	// Recovery says what is done where a staging pod ends while clients use its volume. Not a template.
+	// recovery says what PaV does if a staging pod ends while clients use its volume. Not a template.
 	// +optional
 	// +kubebuilder:default=Restage
 	Recovery StagingRecovery `json:"recovery,omitempty"`
 }
 
-// StagingScope says what shares a staging pod.
+// StagingScope says which client pods share a staging pod.
 //
 // +kubebuilder:validation:Enum=Node;Pod
 type StagingScope string
@@ -225,61 +231,61 @@ const (
 	// StagingScopeNode means that a volume is staged once on a node, for all its client pods there.
 	StagingScopeNode StagingScope = "Node"
 
-	// StagingScopePod means that a volume is staged for each client pod by itself.
+	// StagingScopePod means that a volume is staged separately for each client pod.
 	StagingScopePod StagingScope = "Pod"
 )
 
-// StagingRecovery says what is done where a staging pod ends under its clients.
+// StagingRecovery says what PaV does if a staging pod ends while clients use its volume.
 //
 // +kubebuilder:validation:Enum=Restage;None
 type StagingRecovery string
 
 // The ways of recovery.
 const (
-	// StagingRecoveryRestage means that a volume which no longer answers, because its staging pod has
-	// ended, is unstaged and staged again under its clients.
+	// StagingRecoveryRestage means that a volume which is dead, because its staging pod has ended, is unstaged and
+	// staged again while clients use it.
 	StagingRecoveryRestage StagingRecovery = "Restage"
 
-	// StagingRecoveryNone means that the loss is told, and nothing is done about it.
+	// StagingRecoveryNone means that PaV only reports the loss.
 	StagingRecoveryNone StagingRecovery = "None"
 )
 
-// VolumeUnstaging says how staging is reverted. It is evaluated whenever a volume is being unstaged.
+// VolumeUnstaging defines how staging is reverted. It is evaluated when a volume is unstaged.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type VolumeUnstaging struct {
-	// PodTemplate is the PodTemplateSpec of the unstaging pod, which runs to completion on the
+	// podTemplate is the PodTemplateSpec of the unstaging pod, which runs to completion on the
 	// staging pod's node, after the staging pod has ended and with the same /pav.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// PavProvisionerStatus is what PaV found of a provisioner.
+// PavProvisionerStatus is the state of a provisioner.
 type PavProvisionerStatus struct {
-	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the generation of the spec that the conditions are based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// StagingScope is the scope of staging that is in force: that of the spec as it was when the first of
-	// the present stages began.
+	// stagingScope is the scope of staging that is in force: the scope in the spec when the first of the current
+	// stages began.
 	// +optional
 	StagingScope StagingScope `json:"stagingScope,omitempty"`
 
-	// Volumes counts the provisioner's PavVolumes, and so its dynamically provisioned volumes. Failing
+	// volumes counts the provisioner's PavVolumes, and so its dynamically provisioned volumes. Failing
 	// are those whose last attempt at creation or deletion failed.
 	// +optional
 	Volumes *ProvisionerCount `json:"volumes,omitempty"`
 
-	// Stages counts the provisioner's PavStages. Failing are those whose last attempt at staging or
+	// stages counts the provisioner's PavStages. Failing are those whose last attempt at staging or
 	// unstaging failed, or that are degraded.
 	// +optional
 	Stages *ProvisionerCount `json:"stages,omitempty"`
 
-	// Nodes counts the nodes whose kubelets know the provisioner's driver.
+	// nodes counts the nodes on which the provisioner's driver is registered.
 	// +optional
 	Nodes *ProvisionerNodes `json:"nodes,omitempty"`
 
-	// Conditions are Accepted, Ready and Deleting.
+	// conditions are Accepted, Ready and Deleting.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -288,27 +294,27 @@ type PavProvisionerStatus struct {
 
 // ProvisionerCount counts objects of a provisioner, as they were a moment ago.
 type ProvisionerCount struct {
-	// Total is how many there are.
+	// total is how many there are.
 	Total int32 `json:"total"`
 
-	// Failing is how many of them have failed and are tried again.
+	// failing is how many of them have failed and are retried.
 	Failing int32 `json:"failing"`
 }
 
 // ProvisionerNodes counts the nodes that a provisioner is registered on.
 type ProvisionerNodes struct {
-	// Registered is how many kubelets know the provisioner's driver.
+	// registered is the number of nodes on which the provisioner's driver is registered.
 	Registered int32 `json:"registered"`
 
-	// Wanted is how many nodes PaV's node agent has registered with their kubelets on.
+	// wanted is the number of nodes on which PaV's node agent is registered.
 	Wanted int32 `json:"wanted"`
 
-	// Summary is both, for people: "2/3".
+	// summary is both, for people: "2/3".
 	Summary string `json:"summary"`
 }
 
-// Refusal returns why the provisioner must not be used, or "". A definition with mistakes is used as
-// far as it goes: its volumes have to be unstaged and deleted.
+// Refusal returns why the provisioner must not be used, or "". A definition with mistakes is used as far as possible,
+// as its volumes must be unstaged and deleted.
 func (p *PavProvisioner) Refusal() string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == ProvisionerAccepted && c.Status == metav1.ConditionFalse && c.Reason != ProvisionerInvalid {

@@ -8,34 +8,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumePhase is where in its life a dynamically provisioned volume is.
+// VolumePhase is the phase of a dynamically provisioned volume.
 //
 // +kubebuilder:validation:Enum=Pending;Ready;Deleting;Retained
 type VolumePhase string
 
 // The phases of a PavVolume.
 const (
-	// VolumePending means that the volume is in the making: its PersistentVolume is not known to
-	// exist. Handle and capacity are recorded in this phase, before the PersistentVolume is written.
+	// VolumePending means that the volume is not provisioned yet: its PersistentVolume is not known to exist. Handle
+	// and capacity are recorded in this phase, before the PersistentVolume is written.
 	VolumePending VolumePhase = "Pending"
 
-	// VolumeReady means that the volume was created and its PersistentVolume written.
+	// VolumeReady means that the volume was created and its PersistentVolume was written.
 	VolumeReady VolumePhase = "Ready"
 
-	// VolumeDeleting means that the volume's storage is being deleted, or waits for its last stage.
+	// VolumeDeleting means that the volume's storage is being deleted, or waits until the volume is unstaged.
 	VolumeDeleting VolumePhase = "Deleting"
 
-	// VolumeRetained means that the volume was released under the reclaim policy Retain: its
-	// storage is the administrator's, and the PavVolume is but a record.
+	// VolumeRetained means that the volume was released with the reclaim policy Retain: its storage belongs to the
+	// administrator, and the PavVolume is only a record.
 	VolumeRetained VolumePhase = "Retained"
 )
 
-// VolumeStep is what is being done about a volume in the phases Pending and Deleting.
+// VolumeStep is the current step of a volume in the phases Pending and Deleting.
 //
 // +kubebuilder:validation:Enum=Validating;Creating;Reverting;Deleting;Deleted
 type VolumeStep string
 
-// The steps. An empty step means that an attempt is yet to begin.
+// The steps. An empty step means that no attempt has begun.
 const (
 	// StepValidating means that the validation pod runs, or is about to.
 	StepValidating VolumeStep = "Validating"
@@ -43,30 +43,31 @@ const (
 	// StepCreating means that the creation pod runs, or is about to.
 	StepCreating VolumeStep = "Creating"
 
-	// StepReverting means that creation has failed, or nobody wants the volume any more, and that
-	// the deletion pod undoes what the creation pod may have done.
+	// StepReverting means that creation has failed, or the volume is not needed any more, and that the deletion pod
+	// reverts the creation.
 	StepReverting VolumeStep = "Reverting"
 
 	// StepDeleting means that the deletion pod deletes the storage of a volume that was created.
 	StepDeleting VolumeStep = "Deleting"
 
-	// StepDeleted means that the storage is deleted: all that is left are objects.
+	// StepDeleted means that the storage is deleted, and only objects are left.
 	StepDeleted VolumeStep = "Deleted"
 )
 
-// MaxClaimCopy is the greatest size, in bytes, of a copy of a claim in a PavVolume or PavStage: whoever may
-// write claims must not be able to fill the API server or the caches of PaV's agents.
+// MaxClaimCopy is the greatest size, in bytes, of a copy of a claim in a PavVolume or PavStage: tenants who write
+// claims must not be able to fill the API server or the caches of PaV's agents.
 const MaxClaimCopy = 32 << 10
 
-// VolumeProvisioned is the condition type of a PavVolume that is true once its volume exists; where
-// it is false, its message is the reason.
+// VolumeProvisioned is the condition type of a PavVolume that is true once its volume exists; if it is false, its
+// message says why.
 const VolumeProvisioned = "Provisioned"
 
-// VolumeDeleted is the condition type of a PavVolume that is false, with the reason, while its deletion cannot go on.
+// VolumeDeleted is the condition type of a PavVolume that is false, with the reason, while its deletion is in
+// progress or cannot continue.
 const VolumeDeleted = "Deleted"
 
-// PavVolume is the ledger of a dynamically provisioned volume. It has the name of the
-// PersistentVolume, pvc-<uid of the claim>, and is written before any effect.
+// PavVolume is the record of a dynamically provisioned volume. It has the name of the PersistentVolume, pvc-<uid of
+// the claim>, and is written before any effect.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=pavvol,singular=pavvolume,path=pavvolumes
@@ -85,10 +86,10 @@ type PavVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the volume was asked to be.
+	// spec is the request for the volume.
 	Spec PavVolumeSpec `json:"spec"`
 
-	// Status is what became of it.
+	// status is the state of the volume.
 	// +optional
 	Status PavVolumeStatus `json:"status,omitempty"`
 }
@@ -102,132 +103,133 @@ type PavVolumeList struct {
 	Items           []PavVolume `json:"items"`
 }
 
-// ClaimReference names a claim for good: a claim of the same name with another UID is another claim.
+// ClaimReference identifies a claim: a claim of the same name with another UID is another claim.
 type ClaimReference struct {
-	// Namespace of the claim.
+	// namespace of the claim.
 	Namespace string `json:"namespace"`
 
-	// Name of the claim.
+	// name of the claim.
 	Name string `json:"name"`
 
-	// UID of the claim.
+	// uid of the claim.
 	UID types.UID `json:"uid"`
 }
 
-// PavVolumeSpec is what a volume was asked to be.
+// PavVolumeSpec is the request for a volume.
 type PavVolumeSpec struct {
-	// Provisioner is the name of the PavProvisioner.
+	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Provisioner string `json:"provisioner"`
 
-	// ClaimRef is the claim that provisioned the volume.
+	// claimRef is the claim that the volume is provisioned for.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	ClaimRef ClaimReference `json:"claimRef"`
 
-	// StorageClass is the claim's StorageClass as the API server returned it when provisioning was triggered.
+	// storageClass is the claim's StorageClass as the API server returned it when provisioning began.
 	StorageClass apiextensionsv1.JSON `json:"storageClass"`
 
-	// Claim is the claim as the API server last returned it: it follows the claim until that is deleted.
+	// claim is a copy of the claim, which is kept up to date until the claim is deleted.
 	Claim apiextensionsv1.JSON `json:"claim"`
 
-	// ReclaimPolicy says what becomes of the storage when the claim is gone. It follows the PersistentVolume's.
+	// reclaimPolicy says what happens to the storage when the claim is deleted. It is kept equal to that of the
+	// PersistentVolume.
 	// +kubebuilder:validation:Enum=Delete;Retain
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy"`
 }
 
-// PavVolumeStatus is what became of a volume.
+// PavVolumeStatus is the state of a volume.
 type PavVolumeStatus struct {
-	// Phase is where in its life the volume is.
+	// phase is the phase of the volume.
 	// +optional
 	Phase VolumePhase `json:"phase,omitempty"`
 
-	// Step is what is being done, in the phases Pending and Deleting.
+	// step is the current step, in the phases Pending and Deleting.
 	// +optional
 	Step VolumeStep `json:"step,omitempty"`
 
-	// Attempt says the how many-th attempt to provision the volume this is, or the last one was, from 1.
+	// attempt is the number of the current or last attempt to provision the volume, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// DeletionAttempt says the how many-th attempt to delete the storage, or to revert its
-	// creation, this is, or the last one was, from 1. A successful one sets it back to none.
+	// deletionAttempt is the number of the current or last attempt to delete the storage, or to revert its creation,
+	// from 1. A successful attempt resets it.
 	// +optional
 	DeletionAttempt int32 `json:"deletionAttempt,omitempty"`
 
-	// Definition is the part of the PavProvisioner that the present attempt to provision the volume
-	// began with, and goes on with whatever becomes of the PavProvisioner.
+	// definition is the part of the PavProvisioner with which the current attempt to provision the volume began. The
+	// attempt keeps it even if the PavProvisioner changes.
 	// +optional
 	Definition *VolumeDefinition `json:"definition,omitempty"`
 
-	// provisionedClaim is the claim as it was when the present attempt to provision the volume began: what
-	// the attempt validates, and what the volume is made from. Where the claim is changed before the
-	// creation pod is created, the attempt fails and the next one begins with the changed claim. It is
-	// the variable provisionedPvc of templates.
+	// provisionedClaim is the claim as it was when the current attempt to provision the volume began. The attempt
+	// validates it, and the volume is created from it. If the claim changes before the creation pod is created, the
+	// attempt fails and the next one begins with the changed claim. It is the variable provisionedPvc of templates.
 	// +optional
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 
-	// ProvisionerGeneration is the generation of the PavProvisioner that the last pod was created from:
-	// for validation and creation that of the definition, for deletion the current one.
+	// provisionerGeneration is the generation of the PavProvisioner that the last pod was created from: for
+	// validation and creation that of the recorded definition, for deletion the current one.
 	// +optional
 	ProvisionerGeneration int64 `json:"provisionerGeneration,omitempty"`
 
-	// SelectedNode is the node that the scheduler had chosen for the claim's first consumer when
-	// the present attempt began.
+	// selectedNode is the node that the scheduler had selected for the claim's first consumer when the current
+	// attempt began.
 	// +optional
 	SelectedNode string `json:"selectedNode,omitempty"`
 
-	// Pod is the pod of the present step, recorded before it is created.
+	// pod is the pod of the current step. It is recorded before it is created.
 	// +optional
 	Pod *PodReference `json:"pod,omitempty"`
 
-	// Pods is the number of pods that were recorded so far; each is named by its number.
+	// pods is the number of pods that were recorded so far. The name of each pod depends on its number.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
-	// Plan is what the volume will be according to the definition, which comes before what the
-	// creation pod says. It is recorded with the creation pod.
+	// plan has the handle and capacity in the definition, which override those that the creation pod writes. It is
+	// recorded with the creation pod.
 	// +optional
 	Plan *VolumePlan `json:"plan,omitempty"`
 
-	// Handle is the volume's handle, once it is created; while a creation is undone, that of what is undone.
+	// handle is the handle of the volume, once it is created. While a creation is reverted, it is the handle of the
+	// storage that is reverted.
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
-	// formerHandle is the handle of storage that a deletion pod of the volume deleted. A creation pod of
-	// another volume that ran at that time may have found the storage, and may name it yet; until that is
-	// known, nobody else can have the handle.
+	// formerHandle is the handle of storage that a deletion pod of the volume deleted. A creation pod of another
+	// volume that ran at that time may have found the storage, and may still write its handle. Until that is known,
+	// no other volume can have the handle.
 	// +optional
 	FormerHandle string `json:"formerHandle,omitempty"`
 
-	// Capacity is the volume's capacity, once it is created.
+	// capacity is the volume's capacity, once it is created.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
-	// AccessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all nodes.
+	// accessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all
+	// nodes.
 	// +optional
 	// +listType=atomic
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 
-	// conflict is the storage that the creation pod named in /pav/handle although another object has
-	// it. While that object exists, nothing is created, and nothing is ever undone, as that would
-	// delete the other object's data.
+	// conflict is the storage that the creation pod named in /pav/handle although another object uses it. While that
+	// object exists, nothing is created, and nothing is reverted, as that would delete the other object's data.
 	// +optional
 	Conflict *StorageConflict `json:"conflict,omitempty"`
 
-	// Failure is why the last attempt to provision the volume failed, until one succeeds.
+	// failure is why the last attempt to provision the volume failed. It is removed when an attempt succeeds.
 	// +optional
 	Failure *WorkflowFailure `json:"failure,omitempty"`
 
-	// DeletionFailure is why the last attempt to delete the storage, or to revert its creation,
-	// failed, until one succeeds.
+	// deletionFailure is why the last attempt to delete the storage, or to revert its creation, failed. It is removed
+	// when an attempt succeeds.
 	// +optional
 	DeletionFailure *WorkflowFailure `json:"deletionFailure,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// observedGeneration is the generation of the spec that the status is based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Provisioned and Deleted.
+	// conditions are Provisioned and Deleted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -237,54 +239,55 @@ type PavVolumeStatus struct {
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
 
-	// lastHandledRetry is the value of the annotation pav.albertofaria.github.io/retry that the last attempt handled, so
+	// lastHandledRetry is the value of the annotation pav.albertofaria.github.io/retry that the last attempt handled,
+	// so
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
 }
 
-// StorageConflict is storage that a creation pod named although another object has it.
+// StorageConflict is storage that a creation pod named although another object uses it.
 type StorageConflict struct {
-	// handle is what the creation pod wrote to /pav/handle.
+	// handle is the handle that the creation pod wrote to /pav/handle.
 	Handle string `json:"handle"`
 
-	// kind is the kind of the object that has the storage: PavVolume, PersistentVolume or PavStage.
+	// kind is the kind of the object that uses the storage: PavVolume, PersistentVolume or PavStage.
 	Kind string `json:"kind"`
 
 	// name is the name of that object.
 	Name string `json:"name"`
 }
 
-// VolumeDefinition is what of a PavProvisioner a volume is made by.
+// VolumeDefinition is the part of a PavProvisioner that provisions a volume.
 type VolumeDefinition struct {
-	// UID and Generation are those of the PavProvisioner.
+	// uid and Generation are those of the PavProvisioner.
 	UID        types.UID `json:"uid"`
 	Generation int64     `json:"generation"`
 
-	// VolumeValidation is its spec.volumeValidation.
+	// volumeValidation is its spec.volumeValidation.
 	// +optional
 	VolumeValidation *VolumeValidation `json:"volumeValidation,omitempty"`
 
-	// VolumeCreation is its spec.volumeCreation.
+	// volumeCreation is its spec.volumeCreation.
 	// +optional
 	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
 }
 
-// VolumePlan is what a volume will be according to its definition.
+// VolumePlan has the values of a definition for a volume.
 type VolumePlan struct {
-	// Handle is the value of volumeCreation.handle; empty if the creation pod may choose.
+	// handle is the value of volumeCreation.handle; empty if the creation pod may choose the handle.
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
-	// Capacity is the value of volumeCreation.capacity; none if the creation pod must tell.
+	// capacity is the value of volumeCreation.capacity; absent if the creation pod must write the capacity.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
-	// AccessibleTopology is the value of volumeCreation.accessibleTopology.
+	// accessibleTopology is the value of volumeCreation.accessibleTopology.
 	// +optional
 	// +listType=atomic
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 }
 
-// TopologyLabels are labels that a node must have, all of them.
+// TopologyLabels are labels. A node must have all of them.
 type TopologyLabels map[string]string

@@ -5,54 +5,56 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodReference names a workflow pod.
+// PodReference refers to a workflow pod.
 type PodReference struct {
-	// Namespace of the pod.
+	// namespace of the pod.
 	Namespace string `json:"namespace"`
 
-	// Name of the pod.
+	// name of the pod.
 	Name string `json:"name"`
 
-	// UID of the pod, once it is known to have been created. A PavVolume's pod that is gone although
-	// its UID is recorded was removed by force, and may have done anything.
+	// uid of the pod, once the pod is known to be created. If the pod of a PavVolume is gone although its UID is
+	// recorded, it was removed by force, and its effects are not known.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// Judged says that the API server does not create the staging pod of a PavStage before the controller agent has put
-	// on the PavStage's record that its pods are admitted. Where there is no such record, the pod was never created.
+	// judged says that the webhook must admit the staging pod of a PavStage: the controller agent records that in an
+	// annotation of the PavStage before the API server creates the pod. If there is no such annotation, the pod was
+	// never created.
 	// +optional
 	Judged bool `json:"judged,omitempty"`
 
-	// Due is since when the pod of a PavVolume has been due: it is created as soon as there is a place for it.
+	// due is since when the pod of a PavVolume has waited to be created: it is created as soon as it has a slot.
 	// +optional
 	Due *metav1.Time `json:"due,omitempty"`
 }
 
-// WorkflowFailure is how a workflow failed.
+// WorkflowFailure is the failure of a workflow.
 type WorkflowFailure struct {
-	// Workflow is validate, create, delete, stage or unstage.
+	// workflow is validate, create, delete, stage or unstage.
 	Workflow string `json:"workflow"`
 
-	// PodNamespace is the namespace of the pod that failed; empty if there was none, for example because its template is wrong.
+	// podNamespace is the namespace of the pod that failed; empty if there was none, for example because its template
+	// is wrong.
 	// +optional
 	PodNamespace string `json:"podNamespace,omitempty"`
 
-	// PodName is the name of the pod that failed.
+	// podName is the name of the pod that failed.
 	// +optional
 	PodName string `json:"podName,omitempty"`
 
-	// ExitCode is that of the first container that failed.
+	// exitCode is the exit code of the first container that failed.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// Message is what went wrong, for people. Events and conditions that users of claims see repeat it.
+	// message says what failed, for people. Events and conditions that users of claims see repeat it.
 	Message string `json:"message"`
 
-	// log is the end of what the container that failed logged, or wrote to its termination log. It is for
-	// administrators: PaV repeats it nowhere else, as the logs of storage pods may tell of other users' storage.
+	// log is the end of the log, or of the termination log, of the container that failed. It is for administrators:
+	// PaV repeats it nowhere else, as the logs of storage pods may have data about other users' storage.
 	// +optional
 	Log string `json:"log,omitempty"`
 
-	// Time is when it went wrong.
+	// time is when the workflow failed.
 	Time metav1.Time `json:"time"`
 }
