@@ -51,14 +51,11 @@ const ProvisionerInvalid = "Invalid"
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.total`
 // +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.volumes.failing`,priority=1
 // +kubebuilder:printcolumn:name="Stages",type=integer,JSONPath=`.status.stages.total`,priority=1
-// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes whose
-// kubelets know the driver, of those that PaV runs on."
-// +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What
-// a PavProvisioner that is to be deleted waits for. It goes on serving the volumes that it has."
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes on which the driver is registered, of those on which PaV runs."
+// +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What the deletion of a PavProvisioner waits for. Its volumes are still served."
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.stagingScope`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name
-// must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
 type PavProvisioner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -90,12 +87,8 @@ type Template = apiextensionsv1.JSON
 // that admission can reject them and suggest the right name.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in
-// self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains
-// Dynamic"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in
-// self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains
-// Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
 type PavProvisionerSpec struct {
 	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates.
 	// +kubebuilder:validation:MinItems=1
