@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// podsPath is where the pods of node agents are judged; deployment.yaml has it too.
+	// podsPath is the path of the webhook for pods of node agents; deployment.yaml has it as well.
 	podsPath = "/validate-pod"
 
-	// nodeOfToken is where the API server says to which node a service account's token is bound.
+	// nodeOfToken is the key of the user's extra fields with the node to which a service account's token is bound.
 	nodeOfToken = "authentication.kubernetes.io/node-name"
 
-	// recordPolicy is the policy that keeps node agents from records. What is older than it had none.
+	// recordPolicy is the policy that prevents node agents from writing records. Stages that are older have no record.
 	recordPolicy = "pav-admitted-stages"
 )
 
-// PodHandler answers requests of node agents to create pods that refer to more than the node has.
+// PodHandler answers requests of node agents to create pods with references (podplan.References).
 type PodHandler struct {
 	// Client reads the API server, not a cache, and writes the records of stages.
 	Client client.Client
@@ -38,7 +38,7 @@ type PodHandler struct {
 // Handle implements admission.Handler.
 func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, spec map[string]any) error {
-		// The node's agent may write the status of its stage meanwhile, also again and again.
+		// The node agent may write the status of its stage meanwhile, even repeatedly.
 		var err error
 		for range 3 {
 			if err = h.judge(ctx, request, pod, spec); !apierrors.IsConflict(err) {
@@ -49,7 +49,7 @@ func (h *PodHandler) Handle(ctx context.Context, request admission.Request) admi
 	})
 }
 
-// judge judges a pod of a node agent.
+// judge checks a pod of a node agent.
 func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *corev1.Pod, spec map[string]any) error {
 	stage, err := h.stageOf(ctx, request, pod)
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	wanted := podplan.ReferencesOf(spec)
 	known := podplan.RecordOf(stage)
 	if stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
-		// Where none was admitted before, the node's agent goes by it that none will be.
+		// If none was admitted before, the node agent relies on it that none will be.
 		return refusePod("PavStage %q is being unstaged", stage.Name)
 	}
 	if known != nil && len(wanted.Without(known.Admitted())) == 0 {
@@ -85,7 +85,7 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 	return write(ctx, h.Client, stage, nextRecord(known, planned, found))
 }
 
-// stageOf returns the stage that a pod is of, by its owner.
+// stageOf returns the stage of a pod, from its owner.
 func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod *corev1.Pod) (*pavv1.PavStage, error) {
 	owner, err := ownerOf(pod, "PavStage")
 	if err != nil {
@@ -107,7 +107,7 @@ func (h *PodHandler) stageOf(ctx context.Context, request admission.Request, pod
 	return stage, nil
 }
 
-// gather returns the standing of a stage, and what its definition is to be evaluated with.
+// gather returns the state of a stage, and the objects with which its definition is evaluated.
 func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standing, found, error) {
 	s := &standing{stage: stage, record: podplan.RecordOf(stage)}
 	live, err := h.read(ctx, s)
@@ -139,7 +139,7 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 	return s, found{}, nil
 }
 
-// read reads the objects that a stage names.
+// read reads the objects of a stage.
 func (h *PodHandler) read(ctx context.Context, s *standing) (live podplan.StageObjects, err error) {
 	spec := &s.stage.Spec
 	if s.provisioner, _, err = get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: spec.Provisioner}); err != nil {
@@ -182,8 +182,7 @@ func (h *PodHandler) isUsed(ctx context.Context, s *standing) (bool, error) {
 	return false, nil
 }
 
-// isOlder reports whether a stage is older than the rule that a record is needed, so that it is from a version of
-// PaV that had none.
+// isOlder reports whether a stage is older than recordPolicy, so that it is from a version of PaV without records.
 func (h *PodHandler) isOlder(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	if err := h.Client.Get(ctx, client.ObjectKey{Name: recordPolicy}, policy); err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// judgeWithin bounds how long a pod is judged: the API server waits ten seconds.
+// judgeWithin limits the check of a pod: the API server waits ten seconds.
 const judgeWithin = 8 * time.Second
 
-// RefusalError is why a pod is refused; other errors say that it could not be judged.
+// RefusalError is why a pod is rejected; other errors mean that it could not be checked.
 type RefusalError struct{ err error }
 
 func (r *RefusalError) Error() string { return r.err.Error() }
@@ -33,8 +33,8 @@ func (r *RefusalError) Unwrap() error { return r.err }
 
 func refusePod(format string, args ...any) error { return &RefusalError{fmt.Errorf(format, args...)} }
 
-// answer returns what judge makes of an agent's request to create a pod. Judge has the pod's spec as the API server
-// sends it, too.
+// answer returns the response to an agent's request to create a pod, from the result of judge, which also gets the
+// pod's spec as the API server sends it.
 func answer(ctx context.Context, request admission.Request, judge func(ctx context.Context, pod *corev1.Pod, spec map[string]any) error) admission.Response {
 	if request.Operation != admissionv1.Create {
 		return admission.Allowed("")
@@ -91,7 +91,7 @@ func get[T any](ctx context.Context, c client.Reader, version, kind string, key 
 // getPVC returns the template function of that name.
 func getPVC(c client.Reader) template.GetPVC {
 	return func(ctx context.Context, name, namespace string) (map[string]any, error) {
-		// A tenant's text may be no name at all, which the client would not even ask for.
+		// The name may be any text of a tenant. The client rejects invalid names before it asks the API server.
 		for _, part := range []string{name, namespace} {
 			if part == "" || len(content.IsPathSegmentName(part)) > 0 {
 				return nil, template.ErrNoClaim

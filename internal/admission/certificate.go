@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of the objects that deployment.yaml has for the webhook.
+// Names of the webhook's objects in deployment.yaml.
 const (
 	// ConfigurationName is the name of the ValidatingWebhookConfiguration.
 	ConfigurationName = "pav-provisioners"
@@ -30,7 +30,7 @@ const (
 	ServiceName = "webhook"
 )
 
-// Keys of the Secret: those of cert-controller.
+// Keys of the Secret, as in cert-controller.
 const (
 	keyCA         = "ca.crt"
 	keyCAKey      = "ca.key"
@@ -38,19 +38,19 @@ const (
 	keyServerPair = "tls.key"
 )
 
-// dnsName returns the name by which API servers call the webhook.
+// dnsName returns the DNS name with which API servers call the webhook.
 func dnsName(namespace string) string {
 	return ServiceName + "." + namespace + ".svc"
 }
 
-// certificates serves the certificate that the Secret has at the moment of a handshake.
+// certificates serves the current certificate of the Secret at each handshake.
 type certificates struct {
 	// Reader reads the cache: a handshake must not wait for the API server.
 	reader    client.Reader
 	namespace string
 
 	mu      sync.Mutex
-	version string // of the Secret that pair was made of
+	version string // of the Secret from which pair was parsed
 	pair    *tls.Certificate
 }
 
@@ -83,7 +83,7 @@ func (c *certificates) forHandshake(hello *tls.ClientHelloInfo) (*tls.Certificat
 	return c.current(hello.Context())
 }
 
-// ready is a healthz.Checker: it says why API servers could not trust this replica, if so.
+// ready is a healthz.Checker: it returns why API servers could not trust this replica, if so.
 func (c *certificates) ready(request *http.Request) error {
 	pair, err := c.current(request.Context())
 	if err != nil {
@@ -118,12 +118,12 @@ func parse(text []byte) *x509.Certificate {
 	return certificate
 }
 
-// trusts reports whether a bundle of PEM texts has a certificate, which is one of them.
+// trusts reports whether a bundle of PEM texts contains a certificate.
 func trusts(bundle, certificate []byte) bool {
 	return len(certificate) > 0 && bytes.Contains(bundle, bytes.TrimSpace(certificate))
 }
 
-// expired reports whether a certificate's time is over, or cannot be told.
+// expired reports whether a certificate has expired, or cannot be parsed.
 func expired(text []byte, now time.Time) bool {
 	certificate := parse(text)
 	return certificate == nil || now.After(certificate.NotAfter)

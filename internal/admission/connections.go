@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// boundedListener bounds how many connections are open, in all and from one address. When all places are taken,
-// the address that has most of them gives one up for a new connection, so that no clients can keep others out.
+// boundedListener limits how many connections are open, in total and from one address. When all slots are in use, the
+// address with the most connections loses one for a new connection, so that no client can block others.
 type boundedListener struct {
 	net.Listener
 	all, each int
@@ -38,17 +38,16 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		connection := &boundedConnection{Conn: accepted, listener: l, client: client}
 		victim, taken := l.take(connection)
 		if victim != nil {
-			_ = victim.Conn.Close() // Its server sees that, and ends its request.
+			_ = victim.Conn.Close() // Its server ends the request then.
 		}
 		if taken {
 			return connection, nil
 		}
-		_ = accepted.Close() // The client sees that.
+		_ = accepted.Close() // The client sees that the connection is closed.
 	}
 }
 
-// take gives a connection a place, if it is to have one, and returns the connection that it is to have the
-// place of, if any.
+// take gives a connection a slot, if possible, and returns the connection that it replaces, if any.
 func (l *boundedListener) take(connection *boundedConnection) (victim *boundedConnection, taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,14 +64,14 @@ func (l *boundedListener) take(connection *boundedConnection) (victim *boundedCo
 	return victim, true
 }
 
-// victim returns the connection that is to be closed for a new one of a client, nil if there is none. All
-// places, or all of the client's, are taken.
+// victim returns the connection that is closed for a new one of a client, or nil. All slots, or all of the client's,
+// are in use.
 func (l *boundedListener) victim(client string) *boundedConnection {
 	own, most := len(l.open[client]), 0
 	for _, connections := range l.open {
 		most = max(most, len(connections))
 	}
-	// Two addresses whose numbers differ by one would take the place from each other without end.
+	// Two addresses whose numbers differ by one would take the slot from each other endlessly.
 	if own < l.each && (most > own+1 || own == 0) {
 		var found *boundedConnection
 		for _, connections := range l.open {
@@ -84,7 +83,7 @@ func (l *boundedListener) victim(client string) *boundedConnection {
 		}
 		return found
 	}
-	// It is the client itself that has many. One of its connections that is in use is worth as much as the new one.
+	// The client itself has the most. Its connections in use are as important as the new one.
 	if own > 0 {
 		if oldest := leastNeeded(l.open[client]); oldest.idle {
 			return oldest
@@ -101,7 +100,7 @@ func leastNeeded(connections []*boundedConnection) *boundedConnection {
 	return connections[0]
 }
 
-// remove frees the place of a connection, unless that was done before.
+// remove frees the slot of a connection, unless that was done before.
 func (l *boundedListener) remove(connection *boundedConnection) {
 	connections := l.open[connection.client]
 	i := slices.Index(connections, connection)
@@ -116,12 +115,12 @@ func (l *boundedListener) remove(connection *boundedConnection) {
 	}
 }
 
-// boundedConnection is a connection that has, or had, a place. The listener's lock guards what can change.
+// boundedConnection is a connection that has, or had, a slot. The listener's lock guards its fields.
 type boundedConnection struct {
 	net.Conn
 	listener *boundedListener
 	client   string
-	number   uint64 // the later it was accepted, the greater
+	number   uint64 // increases with each accepted connection
 	idle     bool   // it waits for the next request
 }
 

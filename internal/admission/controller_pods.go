@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// controllerPodsPath is where the pods of the controller agent are judged; deployment.yaml has it too.
+// controllerPodsPath is the path of the webhook for pods of the controller agent; deployment.yaml has it as well.
 const controllerPodsPath = "/validate-controller-pod"
 
 // ControllerPodHandler answers requests of the controller agent to create pods that have rights on their nodes.
@@ -38,12 +38,12 @@ type ControllerPodHandler struct {
 // Handle implements admission.Handler.
 func (h *ControllerPodHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.DryRun != nil && *request.DryRun {
-		return admission.Allowed("") // such as those of definitions that are judged; nothing comes of it
+		return admission.Allowed("") // such as those of a check of a definition; it creates nothing
 	}
 	return answer(ctx, request, func(ctx context.Context, pod *corev1.Pod, _ map[string]any) error { return h.judge(ctx, pod) })
 }
 
-// judge judges a pod of the controller agent.
+// judge checks a pod of the controller agent.
 func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error {
 	rights := workflow.NodeRights(&pod.Spec)
 	if len(rights) == 0 {
@@ -88,7 +88,7 @@ func unplanned(rights []string, planned *corev1.Pod) []string {
 	return slices.DeleteFunc(slices.Clone(rights), func(right string) bool { return slices.Contains(known, right) })
 }
 
-// volumeOf returns the PavVolume that a pod is of, by its owner.
+// volumeOf returns the PavVolume of a pod, from its owner.
 func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*pavv1.PavVolume, error) {
 	owner, err := ownerOf(pod, "PavVolume")
 	if err != nil {
@@ -106,8 +106,8 @@ func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*
 	return volume, nil
 }
 
-// request returns what a definition plans the pods of a workflow from: the same objects that the agent takes, which for
-// deletion are those that the PavVolume has recorded, where they are gone.
+// request returns the request from which a definition plans the pods of a workflow: the same objects that the agent
+// uses, which for deletion are those that the PavVolume has recorded, if they are gone.
 func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
 	request := podplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,

@@ -1,5 +1,6 @@
-// Package admission judges PavProvisioners when they are written, and the pods that node agents create: a validating
-// webhook, served by every replica of the controller agent, and its certificate, renewed by any of them. It changes
-// nothing but that certificate and the records of stages whose pods were admitted; of definitions' pods it makes dry
-// runs only, and it never judges an update of a definition that leaves the spec as it is, or an object under deletion.
+// Package admission checks PavProvisioners when they are written, and pods that the agents create: with validating
+// webhooks, which every replica of the controller agent serves, and their certificate, which any replica renews. It
+// writes only that certificate, and the records of stages whose pods were admitted. Of definitions' pods it makes
+// only dry runs. It does not check updates of a definition that leave the spec unchanged, and objects that are being
+// deleted.
 package admission

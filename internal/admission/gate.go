@@ -10,26 +10,27 @@ import (
 )
 
 const (
-	// maxBody is how long a request may be, in bytes: etcd takes objects of up to 1.5 MiB, and a request has two.
+	// maxBody is the maximum length of a request, in bytes: etcd accepts objects of up to 1.5 MiB, and a request has
+	// two.
 	maxBody = 3<<20 + 512<<10
 
-	// smallBody is how long a request may be to pass beside the large ones. Definitions and pods are far shorter.
+	// smallBody is the maximum length of a small request, in bytes. Most definitions and pods are far shorter.
 	smallBody = 128 << 10
 
-	// smallPlaces and largePlaces are how many requests are answered at once. A decoded body takes up to 50
-	// times its length.
+	// smallPlaces and largePlaces are how many requests are answered at once. A decoded body needs up to 50 times its
+	// length.
 	smallPlaces, largePlaces = 16, 1
 
-	// maxWait is how long a request waits for a place: API servers wait ten seconds for the answer.
+	// maxWait is how long a request waits for a slot: API servers wait ten seconds for the answer.
 	maxWait = 4 * time.Second
 
 	// readWithin is how long the client may take to send the body.
 	readWithin = 3 * time.Second
 )
 
-// gate bounds what the requests of one webhook cost, whoever sends them: the port is open to all pods of most
-// clusters. The length of a body is known before any of it is read. Large bodies are read and answered one
-// after another, and never delay small ones.
+// gate limits the cost of the requests of one webhook, from any client: in most clusters the port is open to all
+// pods. The length of a body is known before any of it is read. Large bodies are read and answered one after another,
+// and never delay small ones.
 type gate struct {
 	next         http.Handler
 	small, large chan struct{}
@@ -62,7 +63,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !large {
-		// The body was read before, so that a client that sends slowly holds no place.
+		// The body was read before, so a client that sends slowly needs no slot.
 		if !enter(ctx, g.small) {
 			refuse(w, http.StatusServiceUnavailable, "the webhook is busy")
 			return
@@ -72,7 +73,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// checkLength returns what is wrong with the length of a body. API servers always send it.
+// checkLength returns the error in the length of a body. API servers always send it.
 func checkLength(length int64) (code int, problem string) {
 	switch {
 	case length < 0:
@@ -84,7 +85,7 @@ func checkLength(length int64) (code int, problem string) {
 	}
 }
 
-// enter takes one of the places, unless the context ends before one is free.
+// enter acquires a slot, unless the context ends before one is free.
 func enter(ctx context.Context, places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:
@@ -104,10 +105,10 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return nil, fmt.Errorf("reading the body: %w", err)
 	}
-	return body, controller.SetReadDeadline(time.Time{}) // it would end the request
+	return body, controller.SetReadDeadline(time.Time{}) // the deadline would end the request
 }
 
-// refuse answers a request that is not judged, and closes its connection: what it still sends is not read.
+// refuse answers a request that is not checked, and closes its connection without reading the rest.
 func refuse(w http.ResponseWriter, code int, problem string) {
 	w.Header().Set("Connection", "close")
 	if code == http.StatusServiceUnavailable {

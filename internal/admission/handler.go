@@ -19,14 +19,14 @@ import (
 	"github.com/albertofaria/pav/internal/definition"
 )
 
-// within bounds what an answer may take besides the check, which bounds itself: the API server waits ten seconds.
+// within limits the time of an answer besides the check, which has its own limit: the API server waits ten seconds.
 const within = 3 * time.Second
 
 const (
-	// dryRunsAtOnce is how many definitions' pods are tried at once: a request need not be an API server's.
+	// dryRunsAtOnce is how many definitions' pods are tried at once: requests may come from any client.
 	dryRunsAtOnce = 4
 
-	// dryRunWait is how long a definition waits for its turn, before it is judged without a dry run.
+	// dryRunWait is how long a definition waits for its turn, before it is checked without a dry run.
 	dryRunWait = time.Second
 )
 
@@ -35,11 +35,11 @@ type Handler struct {
 	// Definitions checks definitions.
 	Definitions *definition.Checker
 
-	// Client reads the API server, not a cache, and makes dry runs of all that it writes. It has a turn of
-	// its own at the API server: a webhook must not wait for reconcilers.
+	// Client reads the API server, not a cache, and writes only dry runs. It has its own rate limit at the API
+	// server: a webhook must not wait for reconcilers.
 	Client client.Client
 
-	dryRuns chan struct{} // places for definitions whose pods are tried
+	dryRuns chan struct{} // slots for definitions whose pods are tried
 }
 
 func newHandler(definitions *definition.Checker, dry client.Client) *Handler {
@@ -81,8 +81,8 @@ func decode(raw []byte) (map[string]any, error) {
 	return object, err
 }
 
-// passes reports whether a request is none to judge. The webhook's configuration says the same, so that these do
-// not even need an agent that runs; but it can be edited.
+// passes reports whether a request is not checked. The webhook's configuration has the same rules, so that such
+// requests do not even need a running agent; but it can be edited.
 func passes(operation admissionv1.Operation, object, old map[string]any) bool {
 	switch operation {
 	case admissionv1.Create:

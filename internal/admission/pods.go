@@ -20,8 +20,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// tryPods asks the API server about every pod of a definition that has no template in it, as far as it
-// is known to be a pod. Findings are what is known already, and is not said again.
+// tryPods makes a dry run of every pod of a definition that has no template in it, as far as it is known to be a pod.
+// Findings are the known mistakes, which are not reported again.
 func (h *Handler) tryPods(ctx context.Context, object map[string]any, findings []definition.Finding) []definition.Finding {
 	pods := definition.Pods(object)
 	if len(pods) == 0 {
@@ -49,16 +49,16 @@ func (h *Handler) tryPods(ctx context.Context, object map[string]any, findings [
 func (h *Handler) tryPod(ctx context.Context, static definition.StaticPod) []definition.Finding {
 	known, ok := knownFields(static.Template)
 	if !ok {
-		return nil // a field has the wrong type, which is told already
+		return nil // a field has the wrong type, which is already reported
 	}
 	if spec, ok := known["spec"].(map[string]any); ok && spec["restartPolicy"] == "Always" && static.Workflow != pavv1.WorkflowStaging {
-		delete(spec, "restartPolicy") // which is told already, and is all that Build would tell
+		delete(spec, "restartPolicy") // which is already reported, and is all that Build would report
 	}
 	pod, err := workflow.Build(static.Field, known, staticPodPolicy(static))
 	if err != nil {
 		return []definition.Finding{{Severity: definition.Error, Field: fieldOf(static.Field, err), Message: strings.TrimPrefix(err.Error(), fieldOf(static.Field, err)+": ")}}
 	}
-	// This agent may make pods of its own workflows only; the label is all that tells them apart.
+	// This agent may create only pods of its own workflows; they differ only in the label.
 	pod.Labels[pavv1.WorkflowLabel] = pavv1.WorkflowCreation
 	var found []definition.Finding
 	if warning := h.checkNamespace(ctx, static, pod); warning != nil {
@@ -83,14 +83,14 @@ func knownFields(template map[string]any) (map[string]any, bool) {
 	return known, err == nil
 }
 
-// tried is the node that pods which are bound to one are bound to in a dry run: there need not be such a node.
+// tried is the node of bound pods in a dry run. It need not exist.
 const tried = "node"
 
-// staticPodPolicy returns what the agents put around such a pod.
+// staticPodPolicy returns the PodPolicy that the agents use for such a pod.
 func staticPodPolicy(static definition.StaticPod) workflow.PodPolicy {
 	f := workflow.PodPolicy{
 		Workflow: static.Workflow,
-		// No pod of PaV's has this name: their hashes are of something else.
+		// No pod of PaV has this name: their hashes are of other texts.
 		Name:  workflow.Name(static.Workflow, "dry run", static.Field),
 		Owner: metav1.OwnerReference{APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: "dry-run", UID: "dry-run", Controller: new(true)},
 	}
@@ -105,8 +105,8 @@ func staticPodPolicy(static definition.StaticPod) workflow.PodPolicy {
 	return f
 }
 
-// checkNamespace returns a warning where the pod's namespace is not open to workflow pods. It may be
-// opened at any time. The pod is then tried in PaV's own namespace, and without its service account.
+// checkNamespace returns a warning if the pod's namespace is not open to workflow pods. It may be opened at any time.
+// The pod is then tried in PaV's own namespace, without its service account.
 func (h *Handler) checkNamespace(ctx context.Context, static definition.StaticPod, pod *corev1.Pod) *definition.Finding {
 	err := (&workflow.Runner{Client: h.Client}).CheckNamespace(ctx, pod.Namespace)
 	if !errors.Is(err, workflow.ErrRefused) {
@@ -120,10 +120,9 @@ func (h *Handler) checkNamespace(ctx context.Context, static definition.StaticPo
 	}
 }
 
-// findingsOf says what an API server's answer to a dry run means for a definition: what its validation of the
-// pod itself finds are mistakes, and all else may pass. So may all that is said of a pod that was not tried in
-// its own namespace, and what a cluster's policies refuse: they may have nothing against the agent that is to
-// make the pod, nor against its true labels.
+// findingsOf returns the findings in an API server's answer to a dry run: errors of its validation of the pod are
+// mistakes; all others are only warnings, as they may not apply later. The same holds for a pod that was not tried in
+// its own namespace, and for denials by policies: they may allow the agent that creates the pod, or its real labels.
 func findingsOf(field string, own bool, err error) []definition.Finding {
 	if err == nil {
 		return nil
@@ -165,7 +164,7 @@ var ofValidation = []field.ErrorType{
 	field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
 }
 
-// fieldOf returns the field that an error of workflow.Build begins with.
+// fieldOf returns the field at the beginning of an error of workflow.Build.
 func fieldOf(field string, err error) string {
 	if at, _, ok := strings.Cut(err.Error(), ": "); ok && strings.HasPrefix(at, field) {
 		return at
@@ -173,8 +172,8 @@ func fieldOf(field string, err error) string {
 	return field
 }
 
-// unsaid returns what is new: of each field, what is said first is enough. A field that is missing
-// where an unknown one is was only misspelt.
+// unsaid returns the new findings: the first one for each field is enough. If a field is missing where an unknown one
+// is, it was only misspelled.
 func unsaid(said, found []definition.Finding) []definition.Finding {
 	var kept []definition.Finding
 	for _, f := range found {
@@ -203,7 +202,7 @@ func isSaid(said []definition.Finding, f definition.Finding) bool {
 	return false
 }
 
-// parent returns the path of what a field is in. A key in brackets may itself have dots.
+// parent returns the path of the object that has a field. A key in brackets may itself have dots.
 func parent(field string) string {
 	if end := strings.LastIndexByte(field, '['); end >= 0 && strings.HasSuffix(field, "]") {
 		return field[:end]

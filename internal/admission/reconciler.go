@@ -18,19 +18,19 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// steps is more than a pass ever has.
+// steps is more than any pass has.
 const steps = 8
 
-// renewer is the reconciler of the one certificate. Every replica has one: in a rolling update from a version
-// without it, the leader knows nothing of certificates, and stays until another replica is ready. Whoever
-// comes second has a conflict, and looks again.
+// renewer is the reconciler of the certificate. Every replica has one: in a rolling update from a version without it,
+// the leader does not renew certificates, and stays the leader until another replica is ready. If two replicas write
+// at once, the second gets a conflict, and reads again.
 type renewer struct {
 	client client.Client
 	key    types.NamespacedName
 	issuer *issuer
 	now    func() time.Time
 
-	// next is an authority that is not in use yet; it is made again if the process ends.
+	// next is an authority that is not in use yet. It is created again if the process ends.
 	next  keys
 	since time.Time
 }
@@ -79,7 +79,7 @@ func (r *renewer) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{RequeueAfter: settle}, nil // a configuration without webhooks takes no authority
 }
 
-// act does a step. It leaves the objects as the API server then has them.
+// act takes a step. The objects are those that the API server returned.
 func (r *renewer) act(ctx context.Context, s snapshot, p plan, secret *corev1.Secret, configuration *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	switch p.step {
 	case rest:
@@ -126,7 +126,7 @@ func (r *renewer) writeBundle(ctx context.Context, configuration *admissionregis
 	return nil
 }
 
-// bundleOf returns the CA bundle of all webhooks of a configuration, or nothing where they differ.
+// bundleOf returns the CA bundle of all webhooks of a configuration, or nil if they differ.
 func bundleOf(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []byte {
 	var bundle []byte
 	for i := range configuration.Webhooks {

@@ -17,11 +17,10 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-// maxRecord is how long a record may be that has objects, in bytes: all annotations of an object may have 256 KiB.
+// maxRecord is the maximum length of a record with objects, in bytes: all annotations of an object may have 256 KiB.
 const maxRecord = 128 << 10
 
-// nextRecord returns a record, which may be nil, with what was found out now. Objects that it has already are as good
-// as those of later.
+// nextRecord returns a record, which may be nil, with the new findings. Objects that it already has are kept.
 func nextRecord(r *podplan.StageRecord, planned podplan.References, f found) *podplan.StageRecord {
 	all := r.Admitted()
 	maps.Copy(all, planned)
@@ -36,7 +35,7 @@ func nextRecord(r *podplan.StageRecord, planned podplan.References, f found) *po
 	return next
 }
 
-// write writes the record on the stage as it was read. If anything of it has changed since, that is a conflict.
+// write writes the record to the stage. If the stage has changed since it was read, the error is a conflict.
 func write(ctx context.Context, c client.Client, stage *pavv1.PavStage, r *podplan.StageRecord) error {
 	if equality.Semantic.DeepEqual(r, podplan.RecordOf(stage)) {
 		return nil
@@ -57,7 +56,7 @@ func write(ctx context.Context, c client.Client, stage *pavv1.PavStage, r *podpl
 	return nil
 }
 
-// encode returns the record as an annotation has it, without the objects where they are too large.
+// encode returns the value of the annotation, without the objects if they are too large.
 func encode(r *podplan.StageRecord) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil || len(text) <= maxRecord || r.Objects == nil {
@@ -66,13 +65,13 @@ func encode(r *podplan.StageRecord) ([]byte, error) {
 	return json.Marshal(&podplan.StageRecord{References: r.References, Copies: r.Copies})
 }
 
-// found is what was found out about a stage: what its definition is to be evaluated with.
+// found has the objects with which the definition of a stage is evaluated.
 type found struct {
 	objects *podplan.StageObjects // nil if there are none that can be trusted
-	copies  bool                  // the copies that the stage has are true
+	copies  bool                  // the copies in the stage are correct
 }
 
-// recorded returns the objects as a record has them, or nil if they cannot be encoded.
+// recorded returns the objects of a record, or nil if they cannot be encoded.
 func (f found) recorded() *podplan.RecordedObjects {
 	if f.objects == nil {
 		return nil
@@ -90,7 +89,7 @@ func (f found) recorded() *podplan.RecordedObjects {
 	return all
 }
 
-// isCopy reports whether a stage's copy of an object is true.
+// isCopy reports whether a stage's copy of an object is correct.
 func isCopy(raw apiextensionsv1.JSON, object map[string]any) bool {
 	copied, err := decode(raw.Raw)
 	if err != nil || copied == nil || object == nil {

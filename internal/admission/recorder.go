@@ -14,9 +14,9 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Recorder writes records of stages whose staging pods were not judged, as neither they nor the unstaging pods had
-// references: by the time that a volume is unstaged, its definition may give the unstaging pod some, and its clients
-// are gone. It waits until a volume is staged, so as not to write beside the node's agent.
+// Recorder writes records of stages whose staging pods were not checked, as neither they nor the unstaging pods had
+// references: when the volume is unstaged, its definition may give the unstaging pod some, and its clients are gone.
+// It waits until a volume is staged, to avoid conflicts with the node agent.
 type Recorder struct {
 	// Cache has the stages, and Pods judges them.
 	Cache client.Reader

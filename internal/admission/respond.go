@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// maxWarning is how long a warning may be, in bytes: API servers cut those of more than 256 off.
+	// maxWarning is the maximum length of a warning, in bytes: API servers truncate those of more than 256.
 	maxWarning = 256
 
-	// maxWarnings is how many warnings are passed on: API servers take 4 KiB of them.
+	// maxWarnings is the maximum number of warnings: API servers accept 4 KiB of them.
 	maxWarnings = 15
 
-	// maxCause is how long what is said of a mistake may be, in bytes.
+	// maxCause is the maximum length of the text of a mistake, in bytes.
 	maxCause = 2000
 )
 
-// respond makes an answer of findings: refused with all mistakes at once, or else allowed. In both cases
-// with warnings.
+// respond returns the response for findings: denied with all mistakes at once, or else allowed, in both cases with
+// the warnings.
 func respond(name string, findings []definition.Finding) admission.Response {
 	var mistakes, warnings []string
 	var causes []metav1.StatusCause
@@ -61,7 +61,7 @@ func causeType(f definition.Finding) metav1.CauseType {
 	return metav1.CauseTypeFieldValueInvalid
 }
 
-// distinct leaves out what was said before.
+// distinct removes repeated texts.
 func distinct(texts []string) []string {
 	var kept []string
 	for _, text := range texts {

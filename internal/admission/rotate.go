@@ -12,26 +12,26 @@ import (
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 )
 
-// Lifetimes say how long certificates are good for, and how long before their end they are replaced.
+// Lifetimes are the lifetimes of certificates, and how long before their expiry they are replaced.
 type Lifetimes struct {
 	// CA and Server are the lifetimes of the authority and of the certificate.
 	CA, Server time.Duration
 
-	// Ahead is how long before its end either is replaced. It is less than both.
+	// Ahead is how long before its expiry either is replaced. It is less than both.
 	Ahead time.Duration
 }
 
-// DefaultLifetimes returns those of an installation.
+// DefaultLifetimes returns the lifetimes of an installation.
 func DefaultLifetimes() Lifetimes {
 	const day = 24 * time.Hour
 	return Lifetimes{CA: 10 * 365 * day, Server: 365 * day, Ahead: 90 * day}
 }
 
 const (
-	// skew is how far clocks may be apart: certificates are good from so long before they are made.
+	// skew is how far clocks may differ: certificates are valid from that time before their creation.
 	skew = time.Hour
 
-	// settle is how long API servers are given to trust a new authority before the first certificate of it is served.
+	// settle is how long API servers may take to trust a new authority before its first certificate is served.
 	settle = 3 * time.Second
 
 	// linger is how long a former authority is trusted after it was replaced: replicas may still serve its certificate.
@@ -41,18 +41,18 @@ const (
 // keys are the contents of the Secret: certificates and keys as PEM.
 type keys map[string][]byte
 
-// snapshot is all that the renewal depends on.
+// snapshot has everything that the renewal depends on.
 type snapshot struct {
 	secret keys
 	bundle []byte // the CA bundle of the webhook's configuration
 	now    time.Time
 
-	// next are the contents that the Secret is about to have, with a new authority since the time.
+	// next are the next contents of the Secret, with a new authority since the time.
 	next  keys
 	since time.Time
 }
 
-// step is the one thing that a pass does about certificates.
+// step is the step of a pass.
 type step string
 
 const (

@@ -8,21 +8,22 @@ import (
 	"github.com/albertofaria/pav/jinja"
 )
 
-// Analysis is what can be known of one template without evaluating it. Lines and columns are those of the
-// template's text, from one.
+// Analysis is the result of the static analysis of a template. Lines and columns are those of the template's text,
+// from one.
 type Analysis struct {
-	// Plain says that nothing in it is evaluated: its value is its text, but for one line break at its end.
+	// Plain says that nothing in it is evaluated: its value is its text, without one line break at its end.
 	Plain bool
 
 	// YAML says that it may set yaml, so that its value may be of any type.
 	YAML bool
 
-	// Errors are what a render fails of, or what cannot be meant: a syntax error, filters and tests that do not exist,
-	// statements that need other templates, names that nothing gives a value, and yaml that is no boolean.
+	// Errors are mistakes with which a render fails, or that cannot be intended: a syntax error, unknown filters and
+	// tests, statements that need other templates, undefined names, and a value of yaml that is not a boolean.
 	Errors []*jinja.Error
 
 	// Warnings are names that nothing gives a value where that does not make a render fail, or a render may never get
-	// to: x|default('…'), {% if x %}, [x], in macros, and where it depends on what is defined. There are none of names of
+	// to: x|default('…'), {% if x %}, [x], in macros, and where it depends on what is defined. There are none of
+	// names of
 	// other sections that the template expects to be missing, so that sections can share a text.
 	Warnings []*jinja.Error
 
@@ -33,12 +34,12 @@ type Analysis struct {
 	Flows []Flow
 }
 
-// Path is a chain of attributes that is read of a Kubernetes object: pvc.metadata.labels.
+// Path is a chain of attributes of a Kubernetes object: pvc.metadata.labels.
 type Path struct {
 	// Root is the variable, or "get_pvc()", and Type the kind of the object.
 	Root, Type string
 
-	// Keys are attributes and constant keys, up to where the chain ends or becomes dynamic.
+	// Keys are the attributes and constant keys, up to the end of the chain or the first dynamic key.
 	Keys []string
 
 	// Line and Column are where the chain begins.
@@ -47,7 +48,7 @@ type Path struct {
 	// Guarded says that the last of Keys may be missing: x|default('…'), x is defined, x.get('key'), [x].
 	Guarded bool
 
-	// Tested is how many of Keys the template asks for somewhere, or gives a default: any of them may be missing.
+	// Tested is how many of Keys the template tests somewhere, or gives a default: any of them may be missing.
 	Tested int
 }
 
@@ -61,19 +62,19 @@ type Flow struct {
 	// Line and Column are where it is read, or, where that is in another statement, where it is printed.
 	Line, Column int
 
-	// Shell says that |tobash was the last thing that happened to it, so that it is a part of one word of a shell.
+	// Shell says that |tobash was the last filter, so that the value is part of one word of a shell.
 	Shell bool
 
-	// Safe says that Kubernetes does not let the tenant choose anything there that has a meaning to a shell.
+	// Safe says that Kubernetes allows no characters there that have a meaning in a shell.
 	Safe bool
 }
 
-// Analyze says what can be known of a template in a section, such as "volumeCreation".
+// Analyze analyzes a template of a section, such as "volumeCreation".
 func (e *Evaluator) Analyze(section, source string) Analysis {
 	return analyze(e.environment, newNames(section), source)
 }
 
-// analyze says what can be known of a template that is evaluated with names.
+// analyze analyzes a template that is evaluated with names.
 func analyze(environment *jinja.Environment, n *names, source string) Analysis {
 	if !strings.Contains(source, "{{") && !strings.Contains(source, "{%") && !strings.Contains(source, "{#") {
 		return Analysis{Plain: true}
@@ -93,7 +94,7 @@ func analyze(environment *jinja.Environment, n *names, source string) Analysis {
 	return a
 }
 
-// unknown adds what is to be said of names that nothing gives a value.
+// unknown adds the errors and warnings about undefined names.
 func (a *Analysis) unknown(all []jinja.Unknown, n *names) {
 	for _, unknown := range all {
 		elsewhere := len(sectionsWith(unknown.Name)) > 0

@@ -58,7 +58,7 @@ func (n *names) variable(name string) (Variable, bool) {
 	return n.vars[i], true
 }
 
-// unknown is the message about a name that nothing gives a value.
+// unknown is the message about an undefined name.
 func (n *names) unknown(u jinja.Unknown) *jinja.Error {
 	found := &jinja.Error{Kind: py.UndefinedUse, Line: u.Line, Column: u.Column, Message: "'" + u.Name + "' is not known here"}
 	elsewhere := sectionsWith(u.Name)
@@ -95,8 +95,8 @@ func enumerate(items []string) string {
 	return strings.Join(items[:last], ", ") + " and " + items[last]
 }
 
-// counterpart returns what is known here and the end of whose name is the name of what is known in another section, or
-// the other way round: selectedNode for node, capacity for requestedMinCapacity.
+// counterpart returns a name of this section that is the end of the name of another section, or the reverse:
+// selectedNode for node, capacity for requestedMinCapacity.
 func (n *names) counterpart(name string) string {
 	nearest, lower := "", strings.ToLower(name)
 	for _, v := range n.vars {
@@ -126,8 +126,8 @@ func (n *names) flow(f jinja.Flow) Flow {
 	}
 }
 
-// safeKeys are the parts of a claim in which a tenant can write nothing that has a meaning to a shell: names of
-// Kubernetes, enumerations, quantities, and what only the cluster writes.
+// safeKeys are the fields of a claim whose values cannot have characters with a meaning in a shell: names of
+// Kubernetes, enumerations, quantities, and fields that only the cluster writes.
 var safeKeys = [][]string{
 	{"apiVersion"}, {"kind"},
 	{"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},

@@ -29,11 +29,11 @@ func toBash(b *py.Budget, v py.Value, args py.Args) (py.Value, error) {
 	return py.Str(bashWord(text)), nil
 }
 
-// quotedQuote ends a string in single quotes, adds a single quote in double quotes, and begins another one.
+// quotedQuote ends a string in single quotes, adds a single quote in double quotes, and begins another string.
 const quotedQuote = `'"'"'`
 
-// bashWord returns text, which has no NUL character, as one word. Its form is that of the first PaV, so
-// that a definition yields the same pod as ever.
+// bashWord returns text, which has no NUL character, as one word. It has the form of PaV 0.1, so that a definition
+// yields the same pod.
 func bashWord(text string) string {
 	if text == "" {
 		return "''"

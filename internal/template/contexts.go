@@ -1,15 +1,16 @@
 package template
 
-// Trust says who chooses what a variable holds.
+// Trust says who chooses the value of a variable.
 type Trust int
 
 // Who chooses a value.
 const (
-	// TrustCluster: Kubernetes or PaV does, of a set or an alphabet that is safe anywhere: a mode, a number, a UID.
+	// TrustCluster: Kubernetes or PaV, from a set or an alphabet that is safe anywhere: a mode, a number, a UID.
 	TrustCluster Trust = iota
-	// TrustAdministrator: whoever may write StorageClasses, PersistentVolumes and Nodes, or the provisioner's own pods.
+	// TrustAdministrator: users who may write StorageClasses, PersistentVolumes and Nodes, or the provisioner's own
+	// pods.
 	TrustAdministrator
-	// TrustTenant: whoever may write claims.
+	// TrustTenant: users who may write claims.
 	TrustTenant
 )
 
@@ -25,13 +26,14 @@ const (
 type Variable struct {
 	Name string
 
-	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", or the kind of a Kubernetes object.
+	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", or the kind of a Kubernetes
+	// object.
 	Type string
 
-	// Optional is empty for what is always there, or else says when it is: "only for claims".
+	// Optional is empty if the variable always exists, or else says when: "only for claims".
 	Optional string
 
-	// Doc says in one sentence what it is.
+	// Doc describes it in one sentence.
 	Doc string
 
 	// Trust says who chooses its value.
@@ -41,8 +43,8 @@ type Variable struct {
 // sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
 var sections = []string{"volumeValidation", "volumeCreation", "volumeDeletion", "volumeStaging", "volumeUnstaging"}
 
-// Context returns the variables that the templates of a section, such as "volumeCreation", can use, and
-// whether there is such a section. There is also the function get_pvc, in each of them.
+// Context returns the variables that the templates of a section, such as "volumeCreation", can use, and whether the
+// section exists. Each section also has the function get_pvc.
 func Context(section string) ([]Variable, bool) {
 	switch section {
 	case "volumeValidation":

@@ -19,7 +19,7 @@ func NewEnvironment(limits Limits) *jinja.Environment {
 	})
 }
 
-// Render renders a template, and says whether its text is YAML.
+// Render renders a template, and reports whether its text is YAML.
 //
 // Contract: "If a template sets the yaml variable to true …, then the final string resulting from the
 // template's evaluation is parsed as YAML".
@@ -39,7 +39,7 @@ func Render(ctx context.Context, t *jinja.Template, vars map[string]py.Value) (t
 	return result.Text, bool(set), nil
 }
 
-// finalize returns the text of what an expression prints.
+// finalize returns the text that an expression prints.
 func finalize(b *py.Budget, v py.Value) (string, error) {
 	if err := checkPrintable(v); err != nil {
 		return "", err
@@ -47,8 +47,8 @@ func finalize(b *py.Budget, v py.Value) (string, error) {
 	return py.ToStr(b, v)
 }
 
-// checkPrintable refuses what would print as None, as nothing, or as Python writes lists: whoever
-// writes a template that prints these has made a mistake.
+// checkPrintable rejects values that would print as None, as nothing, or as Python lists: a template that prints
+// these is a mistake.
 func checkPrintable(v py.Value) error {
 	switch v := v.(type) {
 	case py.Str, py.Markup, py.Int, py.Float, py.Bool:

@@ -18,7 +18,8 @@ type evaluation struct {
 	lookups *lookups
 	started time.Time
 
-	// text is how many bytes its templates have yielded, and yaml what those that set yaml may still stand for.
+	// text is how many bytes its templates have yielded, and yaml the remaining budget for values of templates that
+	// set yaml.
 	text int
 	yaml *yaml11.Limits
 }
@@ -30,7 +31,7 @@ func newEvaluation(limits Limits, vars Variables, getPVC GetPVC) *evaluation {
 	}
 }
 
-// template returns what one of the field's strings evaluates to.
+// template returns the value of one of the field's strings.
 //
 // Contract: if the template sets yaml, "the field holding the template takes on the resulting value";
 // "if the resulting value has string fields, they are not evaluated as templates".
@@ -73,7 +74,7 @@ func (e *evaluation) value(ctx context.Context, t *jinja.Template) (any, error) 
 	return parseYAML(text, e.yaml)
 }
 
-// variables returns the context of one template: what it does to a list of it, no other one sees.
+// variables returns the context of one template. Its changes to a list are not visible to other templates.
 func (e *evaluation) variables(ctx context.Context) (map[string]py.Value, error) {
 	values := make(map[string]py.Value, len(e.vars)+1)
 	for name, data := range e.vars {

@@ -19,26 +19,25 @@ type Evaluator struct {
 	programs    *programs
 }
 
-// NewEvaluator returns an evaluator that holds templates to the limits.
+// NewEvaluator returns an evaluator with limits.
 func NewEvaluator(limits Limits) *Evaluator {
 	return &Evaluator{limits: limits, environment: NewEnvironment(limits), programs: newPrograms(maxRemembered)}
 }
 
-// Field names a field of one generation of an object.
+// Field identifies a field of one generation of an object.
 type Field struct {
 	// Object is the object that has the field.
 	Object types.UID
 
-	// Generation is that of the object as it was read.
+	// Generation is the generation of the object when it was read.
 	Generation int64
 
-	// Path is where the field is in the object, from spec on.
+	// Path is the path of the field in the object, from spec on.
 	Path string
 }
 
-// Evaluate returns the value of a field with the definition, which is plain data with templates in
-// it. An error that is the definition's fault has an *Error; other errors are those of the context and
-// of getPVC.
+// Evaluate returns the value of a field. Definition is plain data with templates. An error in the definition is an
+// *Error; other errors are those of the context and of getPVC.
 func (e *Evaluator) Evaluate(ctx context.Context, field Field, definition apiextensionsv1.JSON, vars Variables, getPVC GetPVC) (any, error) {
 	program, err := e.program(field, definition)
 	if err != nil {
@@ -63,7 +62,7 @@ func (e *Evaluator) program(field Field, definition apiextensionsv1.JSON) (*Prog
 	return program, nil
 }
 
-// Decode returns raw, which is JSON, as plain data: integers are int64.
+// Decode returns JSON as plain data: integers are int64.
 func Decode(raw apiextensionsv1.JSON) (any, error) {
 	if len(raw.Raw) == 0 {
 		return nil, errors.New("is empty")

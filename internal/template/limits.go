@@ -10,9 +10,10 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// Limits bound what the evaluation of a field may use, so that no definition can hurt another one's volumes.
+// Limits limits the resources for the evaluation of a field, so that no definition can affect the volumes of another
+// one.
 type Limits struct {
-	// Timeout is how long it may take, without what it waits for claims that it looks up.
+	// Timeout is how long it may take, without the time for looking up claims.
 	Timeout time.Duration
 
 	// Steps is how many elementary operations each of its templates may take.
@@ -28,7 +29,7 @@ type Limits struct {
 	Source int
 }
 
-// DefaultLimits returns limits that no honest definition meets.
+// DefaultLimits returns limits that no realistic definition reaches.
 func DefaultLimits() Limits {
 	return Limits{Timeout: 1500 * time.Millisecond, Steps: 2_000_000, Memory: 16 << 20, Text: 1 << 20, Source: 64 << 10}
 }
@@ -42,7 +43,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&l.Source, "template-max-source", l.Source, "bytes that a template may have")
 }
 
-// Validate says all that is wrong with the limits.
+// Validate returns all errors in the limits.
 func (l *Limits) Validate() error {
 	var problems []error
 	for _, limit := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// ErrNoClaim is what a GetPVC returns where there is no such claim: the template's author is told. Any
-// other error of it ends the evaluation as it is, and says nothing about the template.
+// ErrNoClaim is returned by a GetPVC if the claim does not exist, which is reported to the template's author. Any
+// other error of a GetPVC ends the evaluation, and is not about the template.
 var ErrNoClaim = errors.New("there is no such claim")
 
 // ErrNotAllowed is ErrNoClaim for a claim that the definition may not look up.
@@ -20,16 +20,16 @@ var ErrNotAllowed = errors.New("spec.allowedClaimNamespaces does not allow to lo
 // changed any more.
 type GetPVC func(ctx context.Context, name, namespace string) (map[string]any, error)
 
-// lookupError says that a claim could not be looked up, which is no mistake of the template.
+// lookupError means that a claim could not be looked up, which is not a mistake in the template.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 func (e *lookupError) Unwrap() error { return e.err }
 
-// claimKey names a claim.
+// claimKey identifies a claim.
 type claimKey struct{ name, namespace string }
 
-// String returns the key as kubectl users write it, if it is one; text that is none may be anything.
+// String returns NAMESPACE/NAME if both are valid names; an invalid name may be any text.
 func (k claimKey) String() string {
 	const longest = 253 // of a name
 	if len(k.name) > longest || len(k.namespace) > longest {
@@ -38,7 +38,7 @@ func (k claimKey) String() string {
 	return fmt.Sprintf("%q in namespace %q", k.name, k.namespace)
 }
 
-// lookups are the claims that the templates of a field have looked up: all of them see the same.
+// lookups has the claims that the templates of a field have looked up: all of them see the same claim.
 type lookups struct {
 	get    GetPVC
 	claims map[claimKey]map[string]any
@@ -47,7 +47,7 @@ type lookups struct {
 	waited time.Duration
 }
 
-// function returns get_pvc for one template, which gets the same value each time that it asks for a claim.
+// function returns get_pvc for one template, which gets the same value each time it looks up a claim.
 func (l *lookups) function(ctx context.Context) *py.Func {
 	values := map[claimKey]py.Value{}
 	return &py.Func{Name: "get_pvc", Type: "function", Fn: func(b *py.Budget, args py.Args) (py.Value, error) {

@@ -17,15 +17,15 @@ type Program struct {
 	limits Limits
 	root   part
 
-	// constants is about how many bytes what was constant in the templates takes.
+	// constants is the approximate size of the constant parts of the templates, in bytes.
 	constants int
 }
 
 // part evaluates a part of a definition.
 type part func(ctx context.Context, e *evaluation) (any, error)
 
-// Compile compiles all strings in value, which is plain data, at any depth. Field is the path of value. The error
-// tells of all strings that are no templates, each with an *Error.
+// Compile compiles all strings in value, which is plain data, at any depth. Field is the path of value. The error has
+// an *Error for each string that is not a valid template.
 //
 // Contract: "all string fields under spec (no matter how nested …) are evaluated as Jinja 3.0 templates".
 func Compile(environment *jinja.Environment, limits Limits, field string, value any) (*Program, error) {
@@ -64,7 +64,7 @@ func (b *builder) part(field string, value any) part {
 
 func (b *builder) template(field, source string) part {
 	if time.Now().After(b.deadline) {
-		// What is constant is evaluated when it is compiled.
+		// Constant parts are evaluated when they are compiled.
 		b.mistakes = append(b.mistakes, &Error{Field: field, Err: errors.New("compiling the field takes too long")})
 		return nil
 	}
@@ -94,7 +94,7 @@ func (b *builder) list(field string, items []any) part {
 }
 
 func (b *builder) mapping(field string, entries map[string]any) part {
-	// Sorted, so that a definition with several mistakes tells of them in the same order each time.
+	// Sorted, so that several mistakes are always reported in the same order.
 	keys := slices.Sorted(maps.Keys(entries))
 	parts := make([]part, len(keys))
 	for i, key := range keys {

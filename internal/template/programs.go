@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxRemembered is how many bytes of definitions and constants are remembered compiled, which takes many times as many.
+// maxRemembered limits the cached definitions and constants, in bytes of source; compiled, they need many times as
+// many.
 const maxRemembered = 4 << 20
 
-// programs remembers compiled fields, each of the last generation that was asked for. It is safe for
-// concurrent use.
+// programs caches compiled fields, each of the last generation that was requested. It is safe for concurrent use.
 type programs struct {
 	limit int
 
@@ -44,7 +44,8 @@ func (p *programs) get(f Field) *Program {
 	return nil
 }
 
-// put remembers a compiled field of size bytes instead of other generations of it; to make room, it forgets any.
+// put caches a compiled field of size bytes instead of other generations of it. If the cache is full, it removes any
+// fields.
 func (p *programs) put(f Field, program *Program, size int) {
 	if f.Object == "" || size > p.limit {
 		return

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Lookups says which claims get_pvc looks up for a volume.
+// Lookups limits the claims that get_pvc looks up for a volume.
 type Lookups struct {
 	// Own is the namespace of the volume's claim, which is always allowed.
 	Own string
@@ -14,7 +14,7 @@ type Lookups struct {
 	// Allowed are the other namespaces; nil for all.
 	Allowed []string
 
-	// Foreign, unless it is nil, is told of each look-up in another namespace than Own, and whether it is allowed.
+	// Foreign, if it is not nil, is called for each look-up in another namespace than Own, with whether it is allowed.
 	Foreign func(ctx context.Context, name, namespace string, allowed bool)
 }
 
@@ -35,7 +35,7 @@ func (l Lookups) Restrict(get GetPVC) GetPVC {
 	}
 }
 
-// ForeignLookup is what is reported of a look-up in another namespace than that of the volume's claim.
+// ForeignLookup returns the message about a look-up in another namespace than that of the volume's claim.
 func ForeignLookup(provisioner, name, namespace, own string, allowed bool) string {
 	key := claimKey{name: name, namespace: namespace}
 	if !allowed {

@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// Text returns an evaluated value that must be a string; a number stands for its decimal text.
+// Text returns an evaluated value that must be a string; a number is converted to decimal text.
 func Text(field string, value any) (string, error) {
 	switch v := value.(type) {
 	case string:
@@ -43,8 +43,8 @@ func TextList(field string, value any) ([]string, error) {
 	return out, nil
 }
 
-// Capacity returns the whole number of bytes that an evaluated value stands for: a quantity such as
-// 10Gi, or an integer. It must be above zero.
+// Capacity returns an evaluated capacity in whole bytes: a quantity such as 10Gi, or an integer. It must be above
+// zero.
 func Capacity(field string, value any) (int64, error) {
 	text, err := Text(field, value)
 	if err != nil {
@@ -57,7 +57,7 @@ func Capacity(field string, value any) (int64, error) {
 	return bytes, nil
 }
 
-// ParseCapacity returns the whole number of bytes that a Kubernetes quantity stands for.
+// ParseCapacity returns a Kubernetes quantity in whole bytes.
 func ParseCapacity(text string) (int64, error) {
 	quantity, err := parseQuantity(text)
 	if err != nil {
@@ -79,7 +79,7 @@ var (
 	errTooMuch    = fmt.Errorf("the capacity is more than %d bytes", int64(math.MaxInt64))
 )
 
-// hugeExponent is what makes the comparison of a quantity take forever; no capacity has one.
+// hugeExponent matches exponents with which the comparison of a quantity would take forever; no capacity has one.
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
 // parseQuantity parses a quantity of at most as many bytes as an int64 can count.

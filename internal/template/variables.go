@@ -40,8 +40,8 @@ func DynamicValidationVariables(claim, class, node map[string]any) (Variables, e
 	return vars, nil
 }
 
-// StaticValidationVariables returns the context of volumeValidation for a volume that somebody wrote a
-// PersistentVolume for, when it is staged.
+// StaticValidationVariables returns the context of volumeValidation for a statically provisioned volume, when it is
+// staged.
 func StaticValidationVariables(volume map[string]any) (Variables, error) {
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
@@ -58,8 +58,7 @@ func StaticValidationVariables(volume map[string]any) (Variables, error) {
 	}, nil
 }
 
-// CreationVariables returns the context of volumeCreation: that of volumeValidation, and the handle that
-// the volume has by default.
+// CreationVariables returns the context of volumeCreation: that of volumeValidation, and the default handle.
 func CreationVariables(claim, class, node map[string]any) (Variables, error) {
 	vars, err := DynamicValidationVariables(claim, class, node)
 	if err != nil {
@@ -124,8 +123,8 @@ func requiredStorage(owner string, object map[string]any, path ...string) (any, 
 	return bytes, err
 }
 
-// storage returns the quantity at the path in bytes, as int64, or nil if there is none. A fraction of
-// a byte counts as a whole one, as it does for Kubernetes.
+// storage returns the quantity at the path in bytes, as int64, or nil if there is none. Fractions are rounded up to a
+// byte, as in Kubernetes.
 func storage(owner string, object map[string]any, path ...string) (any, error) {
 	written, found, err := unstructured.NestedString(object, path...)
 	if err != nil {

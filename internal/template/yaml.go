@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/template/yaml11"
 )
 
-// parseYAML returns what the text of a template that sets yaml stands for.
+// parseYAML parses the text of a template that sets yaml.
 func parseYAML(text string, limits *yaml11.Limits) (any, error) {
 	value, err := yaml11.Parse(text, limits)
 	if err == nil {
@@ -28,7 +28,7 @@ var (
 	errSet      = errors.New("there is a set (!!set), which no field can hold: use a list")
 )
 
-// plain returns value as fields of Kubernetes objects hold it: dates are text, as the Python PaV's client sent them.
+// plain returns value as it is in Kubernetes objects: dates are text, as in PaV 0.1.
 func plain(value any) (any, error) {
 	switch v := value.(type) {
 	case []any:
