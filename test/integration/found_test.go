@@ -51,7 +51,7 @@ func TestStorageFoundWhileItIsDeleted_IsMadeAgain(t *testing.T) {
 	gone(t, c, pv)
 	exists(t, c, volume, "holds the handle", func(v *pavv1.PavVolume) bool {
 		held := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted)
-		return held != nil && held.Reason == "HandleHeld" && strings.Contains(held.Message, `until the creation pod of PavVolume "`+volumeOf(latter).Name+`"`)
+		return held != nil && held.Reason == "HandleHeld" && strings.Contains(held.Message, `until the handle of PavVolume "`+volumeOf(latter).Name+`" is known`)
 	})
 	givesWay(t, c, latter, finder)
 	gone(t, c, volume)

@@ -57,7 +57,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
 			"test/integration TestProvisionerHasACSIDriver",
-			"internal/controller/volume TestDecide/the CSIDriver comes before the PersistentVolume",
+			"internal/controller/volume TestDecide/handle recorded, no CSIDriver yet: wait",
 		},
 	},
 	{
@@ -83,7 +83,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestBoundClaim_IsIgnored",
 			"test/integration TestCreationPodIsNotScheduled_AndNotWantedAnyMore/bound elsewhere",
-			"internal/controller/volume TestDecide/a claim bound to another volume meanwhile",
+			"internal/controller/volume TestDecide/claim bound to another volume: delete the PavVolume",
 		},
 	},
 	{
@@ -125,7 +125,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestRefusals/template",
 			"test/integration TestAttempts_GoOnWhereTheyWereAfterARestart",
-			"internal/controller/volume TestDecideAfterFailures/then it begins",
+			"internal/controller/volume TestDecideAfterFailures/delay over: begin",
 			"test/e2e TestCreationPodFails_IsRevertedAndTriedAgain",
 			"test/e2e TestRevertingFails_NothingElseIsDoneBeforeItSucceeds",
 		},
@@ -141,7 +141,7 @@ var promises = []promise{
 		sentence: "When the volume is provisioned, the provisioner MUST create a new PV representing the storage asset and save it in Kubernetes.",
 		tests: []string{
 			"test/integration TestDynamicClaimIsBound",
-			"internal/controller/volume TestDecide/a recorded handle becomes a PersistentVolume",
+			"internal/controller/volume TestDecide/handle recorded: write the PersistentVolume",
 			"test/e2e TestControllerStoppedAfterEachWrite",
 		},
 	},
@@ -158,7 +158,7 @@ var promises = []promise{
 		instead:  "attempts to write the PV end with the claim; what was made by then, or by a creation that failed, is reverted by the deletion pod",
 		tests: []string{
 			"test/integration TestPersistentVolumeThatCannotBeWritten/is reverted when nobody wants it",
-			"internal/controller/volume TestDecideAfterFailures/a volume that is made and not wanted",
+			"internal/controller/volume TestDecideAfterFailures/created, claim gone: revert",
 			"test/integration TestCreationPodIsNotScheduled_AndNotWantedAnyMore/claim deleted",
 			"test/e2e TestClaimDeletedInTheMaking",
 			"test/e2e TestCreationPodFails_IsRevertedAndTriedAgain",
@@ -268,16 +268,16 @@ var promises = []promise{
 		sentence: "`pv.Name` MUST be unique.",
 		tests: []string{
 			"test/integration TestPersistentVolumeOfTheName_IsInTheWay",
-			"internal/controller/volume TestDecide/a PersistentVolume of another claim is in the way",
-			"internal/controller/volume TestDecide/a PersistentVolume of another driver is in the way",
+			"internal/controller/volume TestDecide/PersistentVolume of the name has another claim: report it",
+			"internal/controller/volume TestDecide/PersistentVolume of the name has another driver: report it",
 		},
 	},
 	{
 		sentence: "External deleters MUST watch for PV changes.",
 		tests: []string{
 			"test/integration TestReclaimPolicyFollowsThePersistentVolume",
-			"internal/controller/volume TestDecide/deletion is recorded first",
-			"internal/controller/volume TestDecide/a bound volume needs nothing",
+			"internal/controller/volume TestDecide/released: record the deletion first",
+			"internal/controller/volume TestDecide/bound volume: nothing to do",
 		},
 	},
 	{
@@ -286,8 +286,8 @@ var promises = []promise{
 			"test/integration TestRetainedVolumeStaysAndHoldsNothing",
 			"test/integration TestReclaimPolicyFollowsThePersistentVolume",
 			"test/integration TestDeletionPodInLine_IsNotRunForAVolumeThatIsToBeRetained",
-			"internal/controller/volume TestDecide/a released volume is retained",
-			"internal/controller/volume TestDecideAfterFailures/Retain between two attempts is honoured",
+			"internal/controller/volume TestDecide/released with policy Retain: record it",
+			"internal/controller/volume TestDecideAfterFailures/changed to Retain between two deletion pods: align",
 			"test/e2e TestReclaimPolicy_IsThatOfThePersistentVolume",
 		},
 	},
@@ -295,7 +295,7 @@ var promises = []promise{
 		sentence: "It MUST delete the storage asset.",
 		tests: []string{
 			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
-			"internal/controller/volume TestDecide/a deletion pod is never skipped",
+			"internal/controller/volume TestDecide/released, definition has a deletion pod: record it",
 			"test/e2e TestDynamicVolume_AllFivePodsRun",
 			"test/e2e TestDeletion_WaitsForTheLastStage",
 		},
@@ -305,7 +305,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
 			"test/integration TestPersistentVolumeDeletedByHandIsProtected",
-			"internal/controller/volume TestDecideAfterFailures/after deletion the PersistentVolume goes",
+			"internal/controller/volume TestDecideAfterFailures/storage deleted: delete the PersistentVolume",
 			"test/e2e TestDeletionPodFails_IsTriedUntilItSucceeds",
 		},
 	},
@@ -313,7 +313,7 @@ var promises = []promise{
 		sentence: "Any error SHOULD be sent as an event on the PV being deleted and the deleter SHOULD retry to delete the volume periodically.",
 		tests: []string{
 			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
-			"internal/controller/volume TestDecideAfterFailures/deletion is tried again",
+			"internal/controller/volume TestDecideAfterFailures/deletion failed, delay over: record a deletion pod",
 			"test/e2e TestDeletionPodFails_IsTriedUntilItSucceeds",
 			"test/e2e TestDeletionPodFitsNoNode_VolumeIsTold_AndHeals",
 		},
