@@ -75,7 +75,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 			pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
 			attack(t, c, claim, pod)
 
-			told(t, c, claim, "Warning", "ProvisioningFailed", `says "precious", which is the storage of PersistentVolume "`+pv.Name+`"`)
+			told(t, c, claim, "Warning", "ProvisioningFailed", `wrote "precious" to /pav/handle, which is the storage of PersistentVolume "`+pv.Name+`"`)
 			if err := c.admin.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
