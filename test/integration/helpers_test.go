@@ -38,8 +38,11 @@ func lasting(t *testing.T) context.Context {
 func eventually(t *testing.T, what string, condition func(context.Context) (done bool, state string)) {
 	t.Helper()
 	state := ""
-	err := wait.PollUntilContextTimeout(lasting(t), interval, deadline, true, func(ctx context.Context) (bool, error) {
-		done, s := condition(ctx)
+	// The call that is under way at the deadline still ends, so that the failure shows the last state.
+	calls, cancel := context.WithTimeout(lasting(t), deadline+interval+10*time.Second)
+	defer cancel()
+	err := wait.PollUntilContextTimeout(calls, interval, deadline, true, func(context.Context) (bool, error) {
+		done, s := condition(calls)
 		state = s
 		return done, nil
 	})

@@ -321,5 +321,5 @@ func TestHandleInUse_WhileItsPodRuns(t *testing.T) {
 	first := mustCreate(t, c, claimOf("slow-twins", "first"))
 	podOf(t, c, first, pavv1.WorkflowCreation)
 	second := mustCreate(t, c, claimOf("slow-twins", "second"))
-	told(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is that of PavVolume "`+volumeOf(first).Name+`"`)
+	told(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is already in use by PavVolume "`+volumeOf(first).Name+`"`)
 }
