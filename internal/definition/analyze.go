@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// analyze tells what is wrong with a template, whatever its field is, and returns what is known of it.
+// analyze reports what is wrong with a template in any field, and returns what is known about the template.
 func (c *check) analyze(section, field, source string) *template.Analysis {
 	if known := c.analyses[field]; known != nil {
 		return known
@@ -33,13 +33,13 @@ func (c *check) analyze(section, field, source string) *template.Analysis {
 	return &analysis
 }
 
-// changeableKeys are the parts of a claim that whoever may write it can change while the volume exists.
+// changeableKeys are the parts of a claim that its owner can change while the volume exists.
 var changeableKeys = [][]string{
 	{"metadata", "annotations"}, {"metadata", "labels"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"},
 	{"spec", "resources"}, {"spec", "volumeAttributesClassName"},
 }
 
-// changeable warns of a section that acts on what was made by another one, and reads of the claim what may
+// changeable warns of a section that acts on what another section created, and reads fields of the claim that may
 // have changed since.
 func (c *check) changeable(section, field string, path template.Path) {
 	if path.Root != "pvc" || !slices.Contains([]string{"volumeDeletion", "volumeUnstaging"}, section) {
@@ -69,7 +69,7 @@ var kinds = map[string]reflect.Type{
 	"Node":                  reflect.TypeFor[corev1.Node](),
 }
 
-// path holds what a template reads of an object against the object's type.
+// path compares the path that a template reads in an object with the object's type.
 func (c *check) path(field string, path template.Path) {
 	typ := kinds[path.Type]
 	read := path.Root
@@ -86,7 +86,7 @@ func (c *check) path(field string, path template.Path) {
 			continue
 		}
 		if typ.Kind() != reflect.Struct || isScalar(typ) || slices.Contains(methods, key) {
-			return // a mapping with any keys, or a method of a string or a mapping
+			return // a mapping with arbitrary keys, or a method of a string or a mapping
 		}
 		fields := schemaOf(typ)
 		if fields.types[key] == nil {
@@ -101,9 +101,9 @@ func (c *check) path(field string, path template.Path) {
 // methods are those of mappings, which templates can call.
 var methods = []string{"clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"}
 
-// unknownPath tells of the first key of a path that its object has no field for; read is the path before it. It is an
-// error where it can only be a mistake: clusters may be newer than the types are, but to an object as a whole, and with
-// names that are almost those of other fields, Kubernetes adds nothing.
+// unknownPath reports the first key of a path for which the object has no field; read is the path before it. The
+// finding is an error if the key can only be a mistake. A cluster may be newer than these types, but Kubernetes adds
+// no field at the top of an object, and none whose name is almost that of another field.
 func (c *check) unknownPath(field string, path template.Path, i int, read string, names []string) {
 	key := path.Keys[i]
 	near := nearest(key, names)

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// with returns a definition with a staging pod and what else its spec has.
+// with returns a definition with a staging pod and with additional fields in its spec.
 func with(pod any, spec map[string]any) map[string]any {
 	whole := map[string]any{"provisioningModes": []any{"Static"}, "volumeStaging": map[string]any{"podTemplate": pod}}
 	maps.Copy(whole, spec)
@@ -96,7 +96,7 @@ func TestCheck_IsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			findings := NewChecker(template.DefaultLimits()).Check(object)
-			const atMost = longest + 10*time.Second // The end is seen at once, but the machine may be busy.
+			const atMost = longest + 10*time.Second // The check ends at once, but the machine may be busy.
 			if took := time.Since(begin); took > atMost {
 				t.Errorf("the check took %s", took)
 			}
@@ -118,7 +118,7 @@ func TestCheck_IsBounded(t *testing.T) {
 	}
 }
 
-// counts returns how many errors and warnings there are.
+// counts returns the number of errors and of warnings.
 func counts(findings []Finding) (errors, warnings int) {
 	for _, f := range findings {
 		if f.Severity == Error {

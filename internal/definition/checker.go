@@ -13,11 +13,11 @@ type Checker struct {
 	limits    template.Limits
 	templates *template.Evaluator
 
-	// slots has room for the checks that run at once: each is held to a time, which more would use up for each other.
+	// slots limits the number of concurrent checks: each has a time limit, and too many would use up each other's time.
 	slots chan struct{}
 }
 
-// NewChecker returns a checker that holds templates to the limits that the agents hold them to.
+// NewChecker returns a checker with the template limits of the agents.
 func NewChecker(limits template.Limits) *Checker {
 	return &Checker{
 		limits: limits, templates: template.NewEvaluator(limits),
@@ -26,19 +26,20 @@ func NewChecker(limits template.Limits) *Checker {
 }
 
 const (
-	// maxFindings is how many errors are told of one definition, and how many warnings.
+	// maxFindings is the maximum number of errors that are reported for one definition, and of warnings.
 	maxFindings = 100
 
-	// patience is how many times as long as a field's evaluation a check may take, and longest is how long
-	// it may take at all: an API server waits 10 s for admission, which does more than this.
+	// A check may take patience times as long as the evaluation of a field, but at most longest: an API server waits
+	// 10 s for admission, which does more than this check.
 	patience = 4
 	longest  = 6 * time.Second
 )
 
-// Check says all that can be said about a PavProvisioner without a cluster and without evaluating it.
+// Check returns everything that can be found out about a PavProvisioner without a cluster and without evaluating its
+// templates.
 // Object is the whole object as plain data: nil, bool, int64, float64, string, []any and map[string]any,
-// to any depth; also one that no API server would take. The findings are sorted by field, then by place.
-// Where there was no time to look at all of it, one of them says so: see [Late].
+// nested to any depth; it may be an object that no API server would accept. The findings are sorted by field, then by
+// position. If there was not enough time to check everything, one of them says so: see [Late].
 func (c *Checker) Check(object map[string]any) []Finding {
 	k := &check{
 		checker: c, deadline: time.Now().Add(min(patience*c.limits.Timeout, longest)),
@@ -61,7 +62,7 @@ func (c *Checker) Check(object map[string]any) []Finding {
 	return findings
 }
 
-// enter waits until one of the slots is free, which is then the caller's, or until the deadline.
+// enter waits until a slot is free and takes it, or until the deadline.
 func (c *Checker) enter(deadline time.Time) bool {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
@@ -78,15 +79,15 @@ type check struct {
 	checker  *Checker
 	deadline time.Time
 
-	// late means that the check took too long, which ends it; so does that there are too many errors.
+	// late means that the check took too long, which ends it. Too many errors end it as well.
 	late bool
 
 	findings []Finding
 
-	// said is how many findings there are of each severity, also of those that are not told.
+	// said is the number of findings of each severity, including those that are not reported.
 	said map[Severity]int
 
-	// analyses has, by field, what is known of the strings that are templates.
+	// analyses maps each field whose string is a template to what is known about it.
 	analyses map[string]*template.Analysis
 }
 
@@ -97,7 +98,7 @@ func (c *check) add(f Finding) {
 	}
 }
 
-// over reports whether nothing more is to be looked at, which it tells of if that is for lack of time.
+// over reports whether the check must end. If the reason is the time limit, it adds the finding that says so.
 func (c *check) over(field string) bool {
 	if !c.late && !c.full() && time.Now().After(c.deadline) {
 		c.giveUp(field)
@@ -105,10 +106,10 @@ func (c *check) over(field string) bool {
 	return c.late || c.full()
 }
 
-// full reports whether there are more errors than are told.
+// full reports whether there are more errors than are reported.
 func (c *check) full() bool { return c.said[Error] > maxFindings }
 
-// giveUp tells that not all from a field on was looked at. There is always room for that.
+// giveUp adds the finding that fields from this one on were not checked. maxFindings does not apply to it.
 func (c *check) giveUp(field string) {
 	c.late = true
 	c.findings = append(c.findings, Finding{

@@ -14,7 +14,7 @@ func isSubdomain(text string) bool { return len(validation.IsDNS1123Subdomain(te
 
 const noLabel = "%s must be a DNS label: at most 63 lower-case letters, digits and '-', with a letter or digit first and last"
 
-// containers checks what a type cannot say about containers. Their lists may be templates.
+// containers checks what the types alone cannot express about containers. Lists of containers may be templates.
 func (p *pod) containers() {
 	names := map[string]bool{}
 	volumes, known := p.volumeNames()
@@ -36,7 +36,7 @@ func (p *pod) containers() {
 	}
 }
 
-// name checks the name of a container or a volume, which no other one may have.
+// name checks the name of a container or a volume, which must be unique.
 func (p *pod) name(name node, taken map[string]bool) {
 	text, isPlain := name.text()
 	switch {
@@ -117,10 +117,10 @@ func (p *pod) mounts(container node, volumes map[string]bool, known bool) {
 	}
 }
 
-// maxCompared is how many names one that is misspelt is held against.
+// maxCompared is the maximum number of names that a misspelt name is compared with.
 const maxCompared = 100
 
-// mounted checks the name of a volume that is mounted.
+// mounted checks that the volume of a volume mount exists.
 func (p *pod) mounted(name node, volumes map[string]bool, known bool) {
 	text, isPlain := name.text()
 	switch {
@@ -157,7 +157,7 @@ func (p *pod) mountPath(field node, taken map[string]bool) {
 	}
 }
 
-// resources holds requests, which are checked already, against limits.
+// resources compares requests, which were checked before, with limits.
 func (p *pod) resources(resources node) {
 	requests, _ := resources.key("requests").value.(map[string]any)
 	for name := range requests {

@@ -1,4 +1,4 @@
-// Package definition says what is wrong with a PavProvisioner, without a cluster and without evaluating
-// its templates. Admission and kubectl pav lint say the same, as both ask it. It reads plain data and
-// nothing else: no API server, no file, no clock but for its own limits; and it changes nothing.
+// Package definition checks a PavProvisioner without a cluster and without evaluating its templates. Admission and
+// "kubectl pav lint" both use it, so they report the same findings. It reads plain data only: it never contacts an
+// API server, opens a file or changes anything, and uses the clock only for its own time limits.
 package definition

@@ -7,9 +7,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// IsForeignDriver reports whether no PavProvisioner wrote a CSIDriver, neither one that exists nor one that is deleted:
-// then no PavProvisioner can have its name. The label alone can be a copy of another object's, and the owner alone an
-// administrator's idea of tidiness: only PaV writes both.
+// IsForeignDriver reports whether a CSIDriver was written by something other than PaV. Then no PavProvisioner can
+// have its name. PaV writes both the label and the owner reference. One of them alone proves nothing: the label may
+// be copied from another object, and an administrator may have set the owner reference.
 func IsForeignDriver(driver *storagev1.CSIDriver) bool {
 	owner := metav1.GetControllerOf(driver)
 	return owner == nil || driver.Labels[pavv1.ProvisionerLabel] != driver.Name ||

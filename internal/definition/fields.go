@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// field checks a field of a section that may be a template, and is not null.
+// field checks a field of a section. The field may be a template, and is not null.
 func (w *walker) field(field string, value any) {
 	parts := strings.Split(field, ".")
 	if len(parts) != 3 {
@@ -36,7 +36,7 @@ func (w *walker) field(field string, value any) {
 	}
 }
 
-// list checks a list of modes, which is what volumes may be.
+// list checks a list of access modes or volume modes.
 func (c *check) list(w *walker, field string, typ reflect.Type, value any) {
 	w.value(field, typ, value)
 	items, isList := value.([]any)
@@ -48,7 +48,7 @@ func (c *check) list(w *walker, field string, typ reflect.Type, value any) {
 	}
 }
 
-// repeated returns those items of a list that are texts which came before.
+// repeated returns the strings of a list that occur in it before.
 func repeated(list node) []node {
 	var twice []node
 	before := map[string]bool{}
@@ -62,7 +62,7 @@ func repeated(list node) []node {
 	return twice
 }
 
-// capacity checks a capacity, for which a template yields text or a number.
+// capacity checks a capacity. A template for it yields a string or a number.
 func (c *check) capacity(w *walker, field string, value any) {
 	if text, isText := value.(string); isText && hasTemplate(text) {
 		c.analyze(w.section, field, text)
@@ -80,7 +80,7 @@ func bytesOf(field string, value any) (int64, error) {
 	return template.Capacity(field, value)
 }
 
-// capacities holds the capacities that are known against each other.
+// capacities compares the known capacities with each other.
 func (c *check) capacities(spec map[string]any) {
 	section := node{"spec", spec}.key("volumeValidation")
 	least, most := section.key("minCapacity"), section.key("maxCapacity")
@@ -110,7 +110,7 @@ func (c *check) handle(w *walker, field string, value any) {
 	c.warnf(field, "is the same for every volume, so that there can be only one; use a template such as \"{{ defaultHandle }}\", or leave it out")
 }
 
-// topology checks from where a volume can be used.
+// topology checks the accessible topology of a volume.
 func (c *check) topology(w *walker, field string, value any) {
 	w.value(field, reflect.TypeFor[[]map[string]string](), value)
 	list := node{field, value}

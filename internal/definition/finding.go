@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Severity says what a finding means for the definition.
+// Severity is how serious a finding is for the definition.
 type Severity string
 
 // The severities.
 const (
-	// Error means that the definition, or a part of it, can never do what it is for.
+	// Error means that the definition, or a part of it, can never work.
 	Error Severity = "error"
 
-	// Warning means that the definition is legal, but likely to be a mistake, or dangerous.
+	// Warning means that the definition is valid, but probably a mistake, or dangerous.
 	Warning Severity = "warning"
 )
 
-// Finding is one thing that is to be said about a definition.
+// Finding is an error or a warning about a definition.
 type Finding struct {
 	Severity Severity
 
 	// Field is the path from the root of the object, as in spec.volumeStaging.podTemplate.spec.containers[0].image;
-	// keys with any of . / [ ] are in brackets. A field that is missing has the path that it would have.
+	// keys that contain any of . / [ ] are in brackets. A missing field has the path that it would have.
 	Field string
 
-	// Line and Column, from 1, are within the text of the field's template, columns in code points; 0
-	// where the finding is about the field as a whole.
+	// Line and Column are the position in the text of the field's template. They count from 1, columns in code
+	// points. They are 0 if the finding is about the field as a whole.
 	Line, Column int
 
-	// Key means that the finding is about the field's key, as of one that is unknown, and not about its value.
+	// Key means that the finding is about the field's key and not about its value: for example, the key is unknown.
 	Key bool
 
-	// Late means that this is no matter of the definition: there was no time to look at all of it, as its
-	// size or the load of the machine has it, so that another check may find more. It is a warning.
+	// Late means that the check ran out of time, because the definition is large or the machine is busy. Another
+	// check may find more. Such a finding is a warning.
 	Late bool
 
 	// Message says what is wrong and what to do.
@@ -49,12 +49,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: line %d, column %d: %s", f.Field, f.Line, f.Column, f.Message)
 }
 
-// Late reports whether there was no time to look at all of a definition.
+// Late reports whether the check of a definition ran out of time.
 func Late(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Late })
 }
 
-// order sorts findings by field, then by place in it, errors first, and leaves out those that are said twice.
+// order sorts findings by field, then by position in the field, errors first, and removes duplicates.
 func order(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
@@ -65,7 +65,7 @@ func order(findings []Finding) []Finding {
 	return slices.Compact(findings)
 }
 
-// compareFields compares paths, and the numbers in them as such: the tenth container comes after the second.
+// compareFields compares paths, and the numbers in them as numbers: the tenth container comes after the second.
 func compareFields(a, b string) int {
 	for a != "" && b != "" {
 		digitsA, digitsB := leadingDigits(a), leadingDigits(b)

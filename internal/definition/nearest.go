@@ -6,8 +6,8 @@ import (
 	"github.com/albertofaria/pav/jinja/editdistance"
 )
 
-// nearest returns the known name that is written as name but for its case, or else the one that is most
-// like it; "" if none is like it.
+// nearest returns the known name that differs from name only in case, or else the most similar known name; "" if none
+// is similar.
 func nearest(name string, known []string) string {
 	for _, candidate := range known {
 		if strings.EqualFold(candidate, name) {
@@ -21,7 +21,7 @@ func nearest(name string, known []string) string {
 	best, least := "", max(len(name)/3, 1)+1
 	for _, candidate := range known {
 		if max(len(candidate)-len(lower), len(lower)-len(candidate)) >= least {
-			continue // so long are the edits at least
+			continue // the edit distance is at least this long
 		}
 		distance := editdistance.Distance(lower, strings.ToLower(candidate))
 		if distance < least && distance < len(candidate) {
@@ -34,7 +34,8 @@ func nearest(name string, known []string) string {
 	return longer(lower, known)
 }
 
-// longer returns the known name that a name is the end of, as name is of secretName, if there is but one.
+// longer returns the only known name that ends with this name, as secretName ends with name; "" if there is none or
+// more than one.
 func longer(lower string, known []string) string {
 	const least = 4
 	found := ""

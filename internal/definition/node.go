@@ -4,19 +4,19 @@ import (
 	"strconv"
 )
 
-// node is a place in plain data, of which it is not known what is there.
+// node is a value in plain data whose type is not known yet.
 type node struct {
 	field string
 	value any
 }
 
-// key returns what a mapping has for a key: nil if there is none, and where this is no mapping.
+// key returns the value of a key; nil if there is none, or if the node is not a mapping.
 func (n node) key(name string) node {
 	entries, _ := n.value.(map[string]any)
 	return node{child(n.field, name), entries[name]}
 }
 
-// items returns the items of a list: none if this is no list, or one of more items than any may have.
+// items returns the items of a list; none if the node is not a list, or has more than maxItems items.
 func (n node) items() []node {
 	list, _ := n.value.([]any)
 	if len(list) > maxItems {
@@ -29,25 +29,26 @@ func (n node) items() []node {
 	return items
 }
 
-// text returns a string that is no template.
+// text returns the node's string, unless it is a template.
 func (n node) text() (string, bool) {
 	text, ok := n.value.(string)
 	return text, ok && !hasTemplate(text)
 }
 
-// isMapping reports whether there is a mapping.
+// isMapping reports whether the node is a mapping.
 func (n node) isMapping() bool {
 	_, ok := n.value.(map[string]any)
 	return ok
 }
 
-// isThere reports whether there surely is a value: a template may yield null, or an empty text.
+// isThere reports whether there certainly is a value: a template may yield null or an empty string.
 func (n node) isThere() bool {
 	text, isText := n.value.(string)
 	return n.value != nil && (!isText || !hasTemplate(text))
 }
 
-// isKnownList reports whether items are all of a list, or there is nothing; but not a template that may become one.
+// isKnownList reports whether the node is a list or absent, so that items returns all of it. It is false for a
+// template that may yield a list.
 func (n node) isKnownList() bool {
 	list, ok := n.value.([]any)
 	return ok && len(list) <= maxItems || n.value == nil

@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// root is the object as its author writes it: the status is PaV's.
+// root is the object as its author writes it, without the status.
 type root struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -74,7 +74,7 @@ func (c *check) metadata(value any) {
 	}
 }
 
-// modes holds the sections against the provisioning modes.
+// modes checks that the sections fit the provisioning modes.
 func (c *check) modes(spec map[string]any) {
 	const field = "spec.provisioningModes"
 	modes, isList := spec["provisioningModes"].([]any)
@@ -115,11 +115,11 @@ func (c *check) created(spec map[string]any) {
 	if len(spec["provisioningModes"].([]any)) == 1 {
 		c.errorf(field, words)
 	} else {
-		c.warnf(field, words) // which does what it is for as long as nobody makes a claim of it
+		c.warnf(field, words) // which works as long as nobody uses the other provisioning mode
 	}
 }
 
-// complete says which parts are missing that a definition must have, or had better have.
+// complete reports missing parts that a definition must have or should have.
 func (c *check) complete(spec map[string]any) {
 	staging, isMapping := spec["volumeStaging"].(map[string]any)
 	switch {
@@ -137,8 +137,8 @@ func (c *check) complete(spec map[string]any) {
 	}
 }
 
-// devices refuses block volumes whose staging pod surely has no privileged container: PaV serves no device that a
-// pod without privilege may have made up. What is a template may yield anything.
+// devices refuses block volumes whose staging pod certainly has no privileged container: PaV publishes only devices
+// of privileged pods, as an unprivileged pod could present any file as a device. A template may yield anything.
 func (c *check) devices(spec map[string]any) {
 	validation, _ := spec["volumeValidation"].(map[string]any)
 	modes, _ := evaluated(validation["volumeModes"]).([]any)
@@ -151,7 +151,7 @@ func (c *check) devices(spec map[string]any) {
 		"volumeModes has Block, and no container is privileged: a block volume is served only of a privileged staging pod; set securityContext.privileged")
 }
 
-// mayBePrivileged reports whether a container of a pod's spec is privileged, or may be, as far as is known.
+// mayBePrivileged reports whether a container of a pod's spec is privileged or, because of a template, may be.
 func mayBePrivileged(spec node) bool {
 	if !spec.isMapping() || !spec.key("containers").isKnownList() {
 		return true
@@ -172,7 +172,7 @@ func mayBePrivileged(spec node) bool {
 	return false
 }
 
-// isPrivileged reports whether a container of a pod template is surely privileged.
+// isPrivileged reports whether a container of a pod template is certainly privileged.
 func isPrivileged(pod any) bool {
 	spec := node{value: pod}.key("spec")
 	for _, list := range []string{"containers", "initContainers"} {

@@ -40,7 +40,7 @@ func workflowOf(name string) string {
 	return sections[slices.IndexFunc(sections, func(s section) bool { return s.name == name })].workflow
 }
 
-// fence tells what no pod is made of, by the part of the template that is known.
+// fence reports the known parts of the template for which PaV would refuse to create the pod.
 func (p *pod) fence(known node) {
 	if p.spec.value != nil && !p.spec.isMapping() || !p.spec.key("containers").isKnownList() {
 		// A template may yield any containers.
@@ -79,7 +79,7 @@ func (p *pod) metadata() {
 	p.keys(metadata.key("annotations"))
 }
 
-// placement checks what the pod says about where it runs, and how.
+// placement checks the fields that say where and how the pod runs.
 func (p *pod) placement() {
 	onNode := p.workflow == pavv1.WorkflowStaging || p.workflow == pavv1.WorkflowUnstaging
 	if name := p.spec.key("nodeName"); onNode && name.value != nil {
@@ -99,7 +99,8 @@ func (p *pod) placement() {
 	p.labels(p.spec.key("nodeSelector"))
 }
 
-// quiet reports whether the pod runs in the claim's own namespace, so that what it names there is the tenant's anyway.
+// quiet reports whether the pod runs in the claim's own namespace. There, the objects that it names belong to the
+// tenant anyway.
 func (p *pod) quiet() bool {
 	text, _ := p.template.key("metadata").key("namespace").value.(string)
 	return strings.Join(strings.Fields(text), "") == "{{pvc.metadata.namespace}}"

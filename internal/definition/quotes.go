@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// place is one in the text of a template.
+// place is a position in the text of a template.
 type place struct{ line, column int }
 
-// quotedWords returns where {{ …|tobash }} is inside of quotes of the shell whose commands the source is.
-// It knows as much of a shell as that takes, and rather says nothing than what is not so.
+// quotedWords returns the positions at which {{ …|tobash }} is inside shell quotes. It understands only as much of
+// the shell's syntax as this takes, and reports nothing if it is not sure.
 func quotedWords(source string) []place {
 	if strings.Contains(source, "endraw") {
 		return nil
@@ -22,16 +22,16 @@ func quotedWords(source string) []place {
 	return r.found
 }
 
-// reader reads commands of a shell with templates in them.
+// reader reads shell commands that contain templates.
 type reader struct {
 	source       string
 	at           int
 	line, column int
 
-	// context is what surrounds the place: quotes ' or ", a substitution (, or 0 for nothing; the innermost last.
+	// context is what surrounds the position: quotes ' or ", a substitution (, or 0 for nothing; the innermost is last.
 	context []byte
 
-	// documents are the words that end the here-documents that begin with the next line.
+	// documents are the end words of the here-documents that begin with the next line.
 	documents []string
 
 	found []place
@@ -39,7 +39,7 @@ type reader struct {
 
 func (r *reader) rest() string { return r.source[r.at:] }
 
-// skip goes so many bytes on.
+// skip advances by n bytes.
 func (r *reader) skip(n int) {
 	for ; n > 0 && r.at < len(r.source); n-- {
 		switch c := r.source[r.at]; {
@@ -88,7 +88,7 @@ func (r *reader) step() {
 	}
 }
 
-// command reads what is not in single quotes.
+// command reads text outside single quotes.
 func (r *reader) command(rest string) {
 	switch quoted := r.inner() == '"'; {
 	case rest[0] == '"' && quoted:
@@ -105,7 +105,7 @@ func (r *reader) command(rest string) {
 	r.skip(1)
 }
 
-// unquoted reads what is in no quotes.
+// unquoted reads text outside all quotes.
 func (r *reader) unquoted(rest string) {
 	switch rest[0] {
 	case '\'':
@@ -146,7 +146,7 @@ func (r *reader) redirection(rest string) {
 	}
 }
 
-// skipDocuments goes behind the here-documents that begin here: what is in them is no word.
+// skipDocuments skips the here-documents that begin here: their text has no quotes.
 func (r *reader) skipDocuments() {
 	for len(r.documents) > 0 && r.rest() != "" {
 		line := r.rest()[:lengthTo(r.rest(), "\n")]
@@ -166,7 +166,7 @@ func (r *reader) expression() {
 	r.skip(length)
 }
 
-// expressionLength returns how long the {{ … }} is that the text begins with: strings in it may have }}.
+// expressionLength returns the length of the {{ … }} at the beginning of the text: strings in it may contain }}.
 func expressionLength(text string) int {
 	quote := byte(0)
 	for i := 2; i < len(text); i++ {
@@ -185,7 +185,7 @@ func expressionLength(text string) int {
 	return len(text)
 }
 
-// lengthTo returns how long the text is up to an end that it has, and with it; or else how long it is.
+// lengthTo returns the length of the text up to and including an end; the whole length if the end does not occur.
 func lengthTo(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

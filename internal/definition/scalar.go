@@ -25,7 +25,7 @@ var (
 	fieldsType   = reflect.TypeFor[metav1.FieldsV1]()
 )
 
-// enums are the values of types of strings that are nothing but these.
+// enums are the allowed values of string types that have a fixed set of values.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[pavv1.ProvisioningMode]():            texts(pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic),
 	reflect.TypeFor[pavv1.StagingScope]():                texts(pavv1.StagingScopeNode, pavv1.StagingScopePod),
@@ -54,7 +54,7 @@ func texts[T ~string](values ...T) []string {
 	return list
 }
 
-// isScalar reports whether values of a type are single ones, whatever Go makes of them.
+// isScalar reports whether values of a type are scalars in JSON, whatever their Go type is.
 func isScalar(typ reflect.Type) bool {
 	switch typ {
 	case quantityType, portType, timeType:
@@ -72,7 +72,7 @@ func isScalar(typ reflect.Type) bool {
 	}
 }
 
-// takesText reports whether a text is a value of the type.
+// takesText reports whether a string can be a value of the type.
 func takesText(typ reflect.Type) bool {
 	switch {
 	case typ == quantityType, typ == portType, typ == timeType, typ == templateType:
@@ -84,7 +84,7 @@ func takesText(typ reflect.Type) bool {
 	}
 }
 
-// scalar holds a value, which is no template, against a type for which isScalar holds.
+// scalar checks a value that is not a template. The type is one for which isScalar is true.
 func (w *walker) scalar(field string, typ reflect.Type, value any) (any, bool) {
 	if !fits(typ, value) {
 		w.wrongType(field, typ, value)
@@ -108,7 +108,7 @@ func (w *walker) scalar(field string, typ reflect.Type, value any) (any, bool) {
 	return value, true
 }
 
-// notOneOf says that a text is none of those that it must be one of.
+// notOneOf reports a string that is not one of the allowed values.
 func (w *walker) notOneOf(field, text string, known []string) {
 	var hint string
 	if near := nearest(text, known); near != "" {
@@ -119,7 +119,7 @@ func (w *walker) notOneOf(field, text string, known []string) {
 	w.check.errorf(field, "%s is none of %s%s", quote(text), strings.Join(known, ", "), hint)
 }
 
-// fits reports whether a value is of the kind that a type is of.
+// fits reports whether a value's kind is that of the type.
 func fits(typ reflect.Type, value any) bool {
 	_, isText := value.(string)
 	_, isInteger := integer(value)
@@ -149,7 +149,7 @@ func isNumber(value any) bool {
 	}
 }
 
-// integer returns the integer that a number is.
+// integer returns a number as an integer, if it is one.
 func integer(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -171,10 +171,10 @@ func inRange(typ reflect.Type, value any) bool {
 	}
 }
 
-// hugeExponent is what makes arithmetics of a quantity take forever.
+// hugeExponent matches exponents with which arithmetic on a quantity would take forever.
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
-// quantity reports whether a text or a number is a quantity.
+// quantity reports whether a string or a number is a valid quantity.
 func (w *walker) quantity(field string, value any) bool {
 	text := fmt.Sprint(value)
 	const longest = 64
@@ -187,12 +187,12 @@ func (w *walker) quantity(field string, value any) bool {
 	return false
 }
 
-// wrongType says that a value, which is no template, is not of the type of its field.
+// wrongType reports a value that is not a template and does not have the type of its field.
 func (w *walker) wrongType(field string, typ reflect.Type, value any) {
 	w.check.errorf(field, "must be %s, not %s%s", noun(typ), describe(value), remedy(typ, value))
 }
 
-// remedy says what is to be done about a value that is not of a type, if it is one of the usual mistakes.
+// remedy says how to fix a value of the wrong type, if it is one of the usual mistakes.
 func remedy(typ reflect.Type, value any) string {
 	want := noun(typ)
 	switch v := value.(type) {
@@ -249,7 +249,7 @@ func noun(typ reflect.Type) string {
 	}
 }
 
-// describe names a value. Numbers and booleans are so short that they can be told.
+// describe names a value for a message. Numbers and booleans are short enough to be shown.
 func describe(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -267,7 +267,7 @@ func describe(value any) string {
 	}
 }
 
-// quote returns a text in quotes, as much of it as a message can have.
+// quote returns a text in quotes, cut to a length that fits in a message.
 func quote(text string) string {
 	const longest = 64
 	if len(text) > longest {

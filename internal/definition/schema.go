@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// schema is what the JSON of a struct type may have.
+// schema describes the JSON fields of a struct type.
 type schema struct {
-	// names are in the order of the type's declaration, those that are mandatory first.
+	// names are the fields in the order of the declaration, mandatory ones first.
 	names []string
 	types map[string]reflect.Type
 }
@@ -49,7 +49,7 @@ func (s *schema) addFields(typ reflect.Type) (mandatory, optional []string) {
 	return mandatory, optional
 }
 
-// bare returns what a pointer type points to, and any other type as it is.
+// bare returns the element type of a pointer type, and other types unchanged.
 func bare(typ reflect.Type) reflect.Type {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -57,7 +57,7 @@ func bare(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// element returns the struct type that values of a type have, or are lists of; or nil.
+// element returns the struct type that the type is, or is a list of; nil if it is neither.
 func element(typ reflect.Type) reflect.Type {
 	typ = bare(typ)
 	if typ.Kind() == reflect.Slice {

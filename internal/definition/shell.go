@@ -10,7 +10,7 @@ import (
 
 var shells = []string{"sh", "bash", "ash", "dash", "ksh", "zsh", "mksh"}
 
-// commands warns of what is dangerous in the programs that a container runs.
+// commands warns of dangerous shell code in the commands of a container.
 func (p *pod) commands(container node) {
 	p.program(slices.Concat(words(container.key("command")), words(container.key("args"))))
 	for _, hook := range []string{"postStart", "preStop"} {
@@ -21,7 +21,7 @@ func (p *pod) commands(container node) {
 	}
 }
 
-// words returns the words of a command: one, which is no word, where the command is a template.
+// words returns the words of a command. If the command is a template, the only word is that template.
 func words(command node) []node {
 	if _, isText := command.value.(string); isText {
 		return []node{command}
@@ -29,8 +29,8 @@ func words(command node) []node {
 	return command.items()
 }
 
-// program looks at the words of a program for a shell that is given commands, as in "busybox sh -ec …":
-// wherever it is, so that env, nsenter and the like may run it.
+// program searches a command line for a shell with a script, as in "busybox sh -ec …". The shell may be anywhere in
+// it, as programs such as env and nsenter may run it.
 func (p *pod) program(words []node) {
 	for i, word := range words {
 		text, isPlain := word.text()
@@ -44,8 +44,8 @@ func (p *pod) program(words []node) {
 	}
 }
 
-// scriptOf returns which of the words behind a shell are its commands; nil if none are: those that
-// follow them are parameters, which are data.
+// scriptOf returns the script among the words that follow a shell; nil if there is none. Words after the script are
+// its parameters, which are data.
 func scriptOf(words []node) *node {
 	commands := false
 	for i := 0; i < len(words); i++ {
@@ -64,7 +64,7 @@ func scriptOf(words []node) *node {
 	return nil
 }
 
-// optionOf returns which of its options a shell is given by a word, as in "-ec" or "+x"; "-" for long ones.
+// optionOf returns the options in a word, as in "-ec" or "+x"; "-" for a long option.
 func optionOf(word node) (option string, ok bool) {
 	text, _ := word.value.(string)
 	switch {
@@ -77,7 +77,8 @@ func optionOf(word node) (option string, ok bool) {
 	}
 }
 
-// script warns of values in a shell's commands that are not what they look like.
+// script warns of a script that creates /pav/ready too early, and of values in it that a shell may interpret as
+// commands.
 func (p *pod) script(script node) {
 	source, isText := script.value.(string)
 	if early, found := readyTooEarly(source); found && p.workflow == pavv1.WorkflowStaging {
@@ -92,7 +93,7 @@ func (p *pod) script(script node) {
 	}
 	analysis := p.analyses[script.field]
 	if analysis == nil || analysis.YAML && strings.Contains(source, "tobash") {
-		return // not analysed, or quoted in other words first
+		return // not analysed, or a template that yields YAML, where other parts than this may be quoted
 	}
 	for _, flow := range analysis.Flows {
 		if flow.Shell || flow.Safe {

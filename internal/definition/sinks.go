@@ -9,16 +9,16 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// sink is a place where a tenant's choice of a value may give away what is not the tenant's.
+// sink is a field in which a value chosen by a tenant may give access to something that does not belong to the tenant.
 type sink struct {
-	// place is what the path of a field ends in, within a pod template.
+	// place matches the end of the field's path in a pod template.
 	place *regexp.Regexp
 
-	// what it is that the value chooses.
+	// what is what the value selects, for the message.
 	what string
 
-	// names says that the value is the name of an object, so that the name of a claim matters too; own that
-	// the object is in the pod's namespace.
+	// names means that the value is the name of an object, so the name of a claim matters too. own means that the
+	// object is in the pod's namespace.
 	names, own bool
 }
 
@@ -30,7 +30,7 @@ var sinks = []sink{
 	{regexp.MustCompile(`\.hostPath\.path$`), "the path on the node that the pod gets", false, false},
 }
 
-// sinks warns of values chosen by tenants that reach places where they are dangerous.
+// sinks warns of values that tenants choose and that reach a dangerous field.
 func (p *pod) sinks() {
 	for _, field := range slices.Sorted(maps.Keys(p.analyses)) {
 		place, inside := strings.CutPrefix(field, p.template.field)
@@ -57,14 +57,14 @@ func (p *pod) reached(field string, s sink, flows []template.Flow) {
 	}
 }
 
-// mayChoose reports whether a tenant can choose something by a value. Names that tenants give their claims, and
-// names of objects in claims, are safe for shells but choose among the names of other objects.
+// mayChoose reports whether a tenant can select something with a value. Names of claims, and names of objects in
+// claims, are safe in a shell, but can select other objects by name.
 func mayChoose(s sink, flow template.Flow) bool {
 	if !flow.Safe {
 		return true
 	}
 	return s.names && slices.ContainsFunc(chosenNames, func(name string) bool {
-		// The API server vouches for the namespace of a claim that is being provisioned, but get_pvc is told one.
+		// The API server guarantees the namespace of the claim that is provisioned, but get_pvc takes any namespace.
 		return flow.Source == name
 	})
 }

@@ -6,23 +6,22 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// StaticPod is a pod template of a definition that has no template in it, so that it is known what
-// becomes of it.
+// StaticPod is a pod template without any Jinja in it, so the pod is known in advance.
 type StaticPod struct {
 	// Field is the path of the pod template from the root of the object.
 	Field string
 
-	// Workflow is what the pod is for: one of pavv1's Workflow constants.
+	// Workflow is the workflow of the pod: one of pavv1's Workflow constants.
 	Workflow string
 
-	// Template is the PodTemplateSpec, as plain data, and as evaluation makes it of the object's.
+	// Template is the PodTemplateSpec as plain data, as evaluation would return it.
 	Template map[string]any
 }
 
-// section is a part of a definition that is evaluated as a whole, and has a pod template.
+// section is a part of a definition that is evaluated as a whole and has a pod template.
 type section struct{ name, workflow string }
 
-// sections are in the order of a volume's life.
+// sections are in the order in which a volume goes through them.
 var sections = []section{
 	{"volumeValidation", pavv1.WorkflowValidation},
 	{"volumeCreation", pavv1.WorkflowCreation},
@@ -31,7 +30,7 @@ var sections = []section{
 	{"volumeUnstaging", pavv1.WorkflowUnstaging},
 }
 
-// Pods returns the pod templates of a definition that have no template in them.
+// Pods returns the pod templates of a definition that have no Jinja in them.
 func Pods(object map[string]any) []StaticPod {
 	var pods []StaticPod
 	spec, _ := object["spec"].(map[string]any)
@@ -45,7 +44,7 @@ func Pods(object map[string]any) []StaticPod {
 	return pods
 }
 
-// maxDepth is how deep a pod template may nest whose strings are looked at: no pod's nests half as deep.
+// maxDepth is the maximum nesting of a pod template whose strings are checked: a pod's nesting is less than half of it.
 const maxDepth = 50
 
 func isStatic(value any, depth int) bool {
@@ -71,8 +70,8 @@ func isStatic(value any, depth int) bool {
 	return true
 }
 
-// evaluated returns a copy of plain data with its texts as evaluation makes them, but for those that are
-// templates: Jinja knows no line break but the line feed, and leaves out one at the end.
+// evaluated returns a copy of plain data with its strings as evaluation returns them, except for templates: Jinja
+// turns all line breaks into line feeds, and removes one at the end.
 func evaluated(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -98,8 +97,7 @@ func evaluated(value any) any {
 	}
 }
 
-// hasTemplate reports whether Jinja evaluates anything in the text. Line breaks, of which [evaluated] tells,
-// do not count.
+// hasTemplate reports whether the text has Jinja in it. The change of line breaks, see [evaluated], does not count.
 func hasTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
 }

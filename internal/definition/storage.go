@@ -10,19 +10,19 @@ import (
 )
 
 var (
-	// writesHandle matches a script that has to do with /pav/handle.
+	// writesHandle matches a script that mentions /pav/handle.
 	writesHandle = regexp.MustCompile(`/pav/handle\b`)
 
-	// ofThisClaim matches what tells a claim's volume from all others.
+	// ofThisClaim matches expressions that are unique to the volume of one claim.
 	ofThisClaim = regexp.MustCompile(`\bdefaultHandle\b|\buid\b|\buuid|\bmktemp\b`)
 )
 
-// ownHandle warns of a creation pod that writes a handle which two claims may get.
+// ownHandle warns of a creation pod that may write the same handle for two claims.
 func (c *check) ownHandle(spec map[string]any) {
 	section := node{"spec", spec}.key("volumeCreation")
 	pod := section.key("podTemplate")
 	if section.key("handle").value != nil {
-		return // which comes before what the pod writes
+		return // this field has precedence over what the pod writes
 	}
 	writes, own := "", false
 	eachText(pod, maxDepth, func(n node, text string) {
@@ -38,7 +38,7 @@ func (c *check) ownHandle(spec map[string]any) {
 		"make the handle of one of them, unless the storage system gives each volume an identifier of its own")
 }
 
-// eachText visits all texts of plain data.
+// eachText calls a function for each string in plain data.
 func eachText(n node, depth int, visit func(node, string)) {
 	if depth == 0 {
 		return
@@ -57,7 +57,7 @@ func eachText(n node, depth int, visit func(node, string)) {
 	}
 }
 
-// sharedModes tells of access modes that together mean something else than each by itself.
+// sharedModes warns of access modes that mean something else together than each alone.
 func (c *check) sharedModes(spec map[string]any) {
 	field := node{"spec", spec}.key("volumeValidation").key("accessModes")
 	offered := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// volumes checks what a type cannot say about volumes.
+// volumes checks what the types alone cannot express about volumes.
 func (p *pod) volumes() {
 	names := map[string]bool{}
 	for _, volume := range p.spec.key("volumes").items() {
@@ -25,7 +25,7 @@ func (p *pod) volumes() {
 	}
 }
 
-// source reports whether a volume is one thing.
+// source checks that a volume has exactly one source.
 func (p *pod) source(volume node) {
 	var sources []string
 	for key := range volume.value.(map[string]any) {
@@ -42,7 +42,7 @@ func (p *pod) source(volume node) {
 	}
 }
 
-// volumeNames returns the names of the pod's volumes, PaV's own among them, and whether they are all known.
+// volumeNames returns the names of the pod's volumes, including PaV's own, and whether all of them are known.
 func (p *pod) volumeNames() (names map[string]bool, known bool) {
 	volumes := p.spec.key("volumes")
 	names = map[string]bool{workflow.PavVolume: true}
@@ -58,7 +58,7 @@ func (p *pod) volumeNames() (names map[string]bool, known bool) {
 
 var errNoQuantity = errors.New("no quantity is known")
 
-// quantityOf returns the quantity that a field is, if it is known.
+// quantityOf returns the quantity in a field, if it is known.
 func quantityOf(n node) (resource.Quantity, error) {
 	text, isPlain := n.text()
 	if isNumber(n.value) {

@@ -14,31 +14,31 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// walker holds plain data against Go types, by the names of their JSON.
+// walker checks plain data against Go types and their JSON names.
 type walker struct {
 	check *check
 
-	// section is the one that the data is in, so that its strings are templates; "" if they are none.
+	// section is the section that the data is in, where strings are templates; "" outside of sections.
 	section string
 
-	// inside are the mappings around the value that is being looked at, the outermost first.
+	// inside are the mappings around the current value, the outermost first.
 	inside []level
 }
 
-// level is a mapping and what it may have.
+// level is a mapping and the fields that it may have.
 type level struct {
 	field   string
 	typ     reflect.Type
 	entries map[string]any
 }
 
-// value holds a value against a type and tells of all that does not fit. Known is the part of the value that
-// is known and fits: items of lists that are not known are nil, and other values that are not are absent,
-// for which ok is false.
+// value checks a value against a type and reports everything that does not fit. It returns the part of the value that
+// is known and fits: unknown items of lists are nil, other unknown values are left out. ok is false if nothing is
+// known.
 func (w *walker) value(field string, typ reflect.Type, value any) (known any, ok bool) {
 	typ = bare(typ)
 	if value == nil || w.check.over(field) {
-		return nil, true // null, which Kubernetes takes for a field that is absent
+		return nil, true // Kubernetes treats null as an absent field
 	}
 	if text, isText := value.(string); isText && w.section != "" && hasTemplate(text) {
 		w.template(field, typ, text)
@@ -49,7 +49,7 @@ func (w *walker) value(field string, typ reflect.Type, value any) (known any, ok
 		w.field(field, value)
 		return nil, false
 	case typ == reflect.TypeFor[metav1.FieldsV1]():
-		return value, true // an API server's notes of who set which field
+		return value, true // managedFields, which the API server writes
 	case isScalar(typ):
 		return w.scalar(field, typ, value)
 	case typ.Kind() == reflect.Slice:
@@ -68,7 +68,7 @@ var (
 	podType      = reflect.TypeFor[corev1.PodTemplateSpec]()
 )
 
-// template is a string that is a template; its value is never known.
+// template checks a string that is a template; its value is never known.
 func (w *walker) template(field string, typ reflect.Type, source string) {
 	analysis := w.check.analyze(w.section, field, source)
 	if analysis.YAML || takesText(typ) || len(analysis.Errors) > 0 {
@@ -77,7 +77,7 @@ func (w *walker) template(field string, typ reflect.Type, source string) {
 	w.check.errorf(field, "evaluates to text, but must be %s: write it plain, or begin the template with {%% set yaml = true %%}", noun(typ))
 }
 
-// maxItems is how many items a list may have: more than any that an API server takes a pod with.
+// maxItems is the maximum length of a list: more than in any pod that an API server accepts.
 const maxItems = 10_000
 
 func (w *walker) list(field string, typ reflect.Type, value any) (any, bool) {
@@ -107,7 +107,7 @@ func (w *walker) mapping(field string, typ reflect.Type, value any) (any, bool) 
 	}
 	known := make(map[string]any, len(entries))
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		// A key is a key, also if its value is not known.
+		// The key counts even if its value is not known.
 		known[key], _ = w.value(child(field, key), typ.Elem(), entries[key])
 	}
 	return known, true
@@ -141,7 +141,7 @@ func (w *walker) object(field string, typ reflect.Type, value any) (any, bool) {
 	return known, true
 }
 
-// unknown says what to do about a key of the innermost mapping that is no field of it.
+// unknown reports a key of the innermost mapping that is not one of its fields, and how to fix it.
 func (w *walker) unknown(key string) string {
 	if hasTemplate(key) {
 		return "unknown field; keys are not templates, only values are"
@@ -164,8 +164,8 @@ func (w *walker) unknown(key string) string {
 	return "unknown field"
 }
 
-// elsewhere says where a key belongs that is no field of the innermost mapping: in one of the mappings in it,
-// or around it, which do not have it yet; or nothing.
+// elsewhere says where a key belongs that is not a field of the innermost mapping: in a mapping inside or around it
+// that does not have the key yet; "" if there is none.
 func (w *walker) elsewhere(key string) string {
 	here := schemaOf(w.inside[len(w.inside)-1].typ)
 	for _, name := range here.names {
@@ -189,7 +189,7 @@ func (w *walker) elsewhere(key string) string {
 	return ""
 }
 
-// child returns the path of a key of a mapping, as the template evaluator does.
+// child returns the path of a key of a mapping, in the form that the template evaluator uses.
 func child(field, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./[]"):

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// completionTimeout is how long the API server may take: completion must feel instant.
+	// completionTimeout limits the wait for the API server: completion must feel instant.
 	completionTimeout = 2 * time.Second
 
-	// maxNames is how many names are asked for.
+	// maxNames is the number of names that are requested.
 	maxNames = 500
 )
 
-// complete is what cobra calls for the words of a command, or for the value of a flag.
+// complete is the function type with which cobra completes the arguments of a command or the value of a flag.
 type complete = func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// kind is a kind of object as it is typed.
+// kind is a kind of object as users type it.
 type kind struct {
 	word       string
 	gvk        schema.GroupVersionKind
@@ -43,14 +43,14 @@ var (
 	provisioners = kind{"pavprovisioner", pavv1.GroupVersion.WithKind("PavProvisioner"), false}
 )
 
-// objects are the kinds of objects that commands take, as KIND/NAME or KIND NAME.
+// objects are the kinds of objects that commands accept, as KIND/NAME or KIND NAME.
 var objects = map[string][]kind{
 	"describe": {claims, pvs, pods},
 	"logs":     {claims, pvs, pods},
 	"retry":    {claims, pvs, volumes, stages},
 }
 
-// addCompletion completes the words and the global flags of all commands below root that do not do so themselves.
+// addCompletion adds completion of arguments and global flags to all commands below root that have none of their own.
 func addCompletion(env *cli.Env, root *cobra.Command) {
 	c := &completer{env: env}
 	for _, command := range root.Commands() {
@@ -59,7 +59,7 @@ func addCompletion(env *cli.Env, root *cobra.Command) {
 		}
 		for name, values := range map[string][]string{"output": cli.Formats()} {
 			if flag := command.Flags().Lookup(name); flag != nil {
-				// It may have one of its own.
+				// The command may have its own completion.
 				_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 			}
 		}
@@ -71,10 +71,10 @@ func addCompletion(env *cli.Env, root *cobra.Command) {
 	}
 }
 
-// completer looks names up.
+// completer looks up names.
 type completer struct{ env *cli.Env }
 
-// words returns how the words of a command are completed; nil for as cobra does.
+// words returns the completion of a command's arguments; nil for cobra's default.
 func (c *completer) words(command string) complete {
 	switch {
 	case objects[command] != nil:
@@ -162,7 +162,7 @@ func (c *completer) names(ctx context.Context, k kind, prefix, typed string) []s
 	return names
 }
 
-// contexts completes the names of the kubeconfig's contexts.
+// contexts completes the names of contexts in the kubeconfig.
 func (c *completer) contexts(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	config, err := c.env.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {

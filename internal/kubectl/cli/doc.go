@@ -1,3 +1,3 @@
-// Package cli is what the commands of "kubectl pav" share: streams, the connection to a cluster, and how
-// results are written. It knows no command and asks no API server by itself.
+// Package cli has what the commands of "kubectl pav" share: streams, the connection to a cluster, and the output of
+// results. It contains no command and never sends a request to an API server.
 package cli

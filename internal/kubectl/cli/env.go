@@ -17,25 +17,25 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Env is what a command works with.
+// Env is the environment of a command.
 type Env struct {
 	genericiooptions.IOStreams
 
-	// Config says which cluster, namespace and user, as kubectl's own flags do.
+	// Config selects the cluster, namespace and user, by the same flags as kubectl.
 	Config *genericclioptions.ConfigFlags
 
 	// Version is PaV's.
 	Version string
 }
 
-// Terminal reports whether Out is a terminal of somebody who wants colours and progress: also NO_COLOR is
-// heeded (https://no-color.org).
+// Terminal reports whether Out is a terminal on which colours and progress are shown. It is false if NO_COLOR is set
+// (https://no-color.org).
 func (e *Env) Terminal() bool {
 	file, ok := e.Out.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// Namespace returns the namespace that the user works in.
+// Namespace returns the user's current namespace.
 func (e *Env) Namespace() (string, error) {
 	namespace, _, err := e.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -44,16 +44,16 @@ func (e *Env) Namespace() (string, error) {
 	return namespace, nil
 }
 
-// Cluster is a connection to a cluster. Its clients read from the API server, and hold nothing.
+// Cluster is a connection to a cluster. Its clients read from the API server, without a cache.
 type Cluster struct {
-	// Objects reads and writes objects, PaV's kinds too. It can watch.
+	// Objects reads, writes and watches objects, including PaV's kinds.
 	Objects client.WithWatch
 
-	// Kube is for what Objects cannot do: logs of containers.
+	// Kube reads logs of containers, which Objects cannot.
 	Kube kubernetes.Interface
 }
 
-// Connect returns a connection to the user's cluster. It does not ask the API server yet.
+// Connect returns a connection to the user's cluster. It does not send a request.
 func (e *Env) Connect() (*Cluster, error) {
 	config, err := e.Config.ToRESTConfig()
 	if err != nil {
@@ -80,5 +80,5 @@ func (e *Env) Connect() (*Cluster, error) {
 	return &Cluster{Objects: objects, Kube: kube}, nil
 }
 
-// A Command makes one command of "kubectl pav".
+// Command returns one command of "kubectl pav".
 type Command func(env *Env) *cobra.Command

@@ -2,7 +2,7 @@ package cli
 
 import "fmt"
 
-// ExitError ends the program with a status of its own. Its command has said why already where Err is nil.
+// ExitError ends the program with a specific exit status. If Err is nil, the command has already printed the reason.
 type ExitError struct {
 	Code int
 	Err  error

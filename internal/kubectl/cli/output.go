@@ -10,31 +10,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The values of -o; text has none.
+// The values of -o; text is the default and has no value.
 const (
 	formatJSON = "json"
 	formatYAML = "yaml"
 )
 
-// Output is the form in which a command writes its result: text for people, or JSON or YAML for programs.
+// Output is the format of a command's result: text for people, or JSON or YAML for programs.
 // The zero value is text. It is the value of a flag.
 type Output struct {
 	format string
 }
 
-// AddFlag adds the flag -o. Another value than json and yaml is refused as the flags are read.
+// AddFlag adds the flag -o. Values other than json and yaml are refused when the flags are parsed.
 func (o *Output) AddFlag(flags *pflag.FlagSet) {
 	flags.VarP(o, "output", "o", "json or yaml, for programs; text if not given")
 }
 
-// Formats are the values of -o, for the shell's completion.
+// Formats are the values of -o, for shell completion.
 func Formats() []string { return []string{formatJSON, formatYAML} }
 
-// Structured reports whether the result is for programs: then nothing but Write writes to standard output.
+// Structured reports whether the result is JSON or YAML. Then only Write may write to standard output.
 func (o *Output) Structured() bool { return o.format != "" }
 
-// Write writes value, which encoding/json must be able to write, as JSON or YAML. As text there is nothing
-// that it could write: that is the command's business.
+// Write writes value as JSON or YAML; encoding/json must be able to encode it. If the format is text, Write does
+// nothing: the command itself writes the text.
 func (o *Output) Write(w io.Writer, value any) error {
 	var text []byte
 	var err error
@@ -72,7 +72,7 @@ func (o *Output) Set(text string) error {
 func (o *Output) Type() string { return "format" }
 
 // Duration returns a duration in two or three significant figures: 40ms, 3.2s, 45s, 4m, 4m10s, 3h, 3h20m, 2d4h.
-// What is below zero is 0s, as clocks of several nodes differ.
+// A negative duration is written as 0s: the clocks of nodes may differ.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -101,7 +101,7 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// parts writes a duration in two units, the smaller one only where there is any of it.
+// parts writes a duration in two units, and leaves out the smaller one if it is zero.
 func parts(d, large time.Duration, largeName string, small time.Duration, smallName string) string {
 	text := fmt.Sprintf("%d%s", d/large, largeName)
 	if rest := d % large / small; rest > 0 {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Style colours text on a terminal, and leaves it as it is elsewhere. The zero value is plain.
+// Style colours text on a terminal, and leaves it unchanged otherwise. The zero value uses no colours.
 type Style struct {
 	colours bool
 }
@@ -17,22 +17,22 @@ type Style struct {
 // Style returns the style of Out.
 func (e *Env) Style() Style { return Style{colours: e.Terminal()} }
 
-// ColourStyle is the style of a terminal, whatever Out is.
+// ColourStyle is the style of a terminal, even if Out is not one.
 func ColourStyle() Style { return Style{colours: true} }
 
-// Good is what is as it should be.
+// Good marks what is right.
 func (s Style) Good(text string) string { return s.wrap("32", text) }
 
-// Bad is what is wrong.
+// Bad marks what is wrong.
 func (s Style) Bad(text string) string { return s.wrap("31", text) }
 
-// Warn is what may become wrong, or is not as good as it could be.
+// Warn marks what may go wrong, or could be better.
 func (s Style) Warn(text string) string { return s.wrap("33", text) }
 
-// Dim is what need not be read.
+// Dim marks what is less important.
 func (s Style) Dim(text string) string { return s.wrap("2", text) }
 
-// Bold is what is to be read first.
+// Bold marks what should be read first.
 func (s Style) Bold(text string) string { return s.wrap("1", text) }
 
 func (s Style) wrap(code, text string) string {
@@ -42,8 +42,8 @@ func (s Style) wrap(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Plain returns text from a cluster as it may be written to a terminal: without control characters, which
-// a pod could use to forge what is on the screen. Tabs become spaces; lines stay.
+// Plain returns text from a cluster in a form that is safe on a terminal: without control characters, with which a
+// pod could forge other output. Tabs become spaces; line feeds stay.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -58,12 +58,12 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Table writes rows in columns as wide as they have to be, the last one as it is. Cells may be coloured.
+// Table writes rows in aligned columns. The last column is not padded. Cells may be coloured.
 type Table struct {
 	rows [][]string
 }
 
-// Row adds a row. Rows may be of different lengths.
+// Row adds a row. Rows may have different numbers of cells.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Write writes the table, each line after indent, with three spaces between columns.

@@ -57,9 +57,9 @@ The exit status is 0 where there are no errors, 1 where there are, and 2 where n
 	return command
 }
 
-// Result is what is written with -o.
+// Result is the output of -o.
 type Result struct {
-	// Provisioners is how many were checked.
+	// Provisioners is the number of PavProvisioners that were checked.
 	Provisioners int       `json:"provisioners"`
 	Errors       int       `json:"errors"`
 	Warnings     int       `json:"warnings"`
@@ -93,7 +93,7 @@ func (o *options) run(command *cobra.Command, env *cli.Env, names []string) erro
 	return nil
 }
 
-// expand returns the files that are named, and those of the directories that are.
+// expand returns the files among the arguments, and the files in directories among the arguments.
 func expand(names []string, recursive bool) ([]string, error) {
 	var files []string
 	for _, name := range names {
@@ -121,7 +121,7 @@ func expand(names []string, recursive bool) ([]string, error) {
 	return files, nil
 }
 
-// endings are those of the files in directories that are looked at, as by kubectl.
+// endings are the extensions of the files that are read in directories, the same as kubectl's.
 var endings = []string{".yaml", ".yml", ".json"}
 
 func filesIn(root string, recursive bool) ([]string, error) {
@@ -140,7 +140,7 @@ func filesIn(root string, recursive bool) ([]string, error) {
 	return files, err
 }
 
-// check checks all PavProvisioners in the files, and returns these.
+// check checks all PavProvisioners in the files, and returns them.
 func check(env *cli.Env, limits template.Limits, files []string) (Result, []source.Document, error) {
 	result := Result{Findings: []Finding{}}
 	checker := definition.NewChecker(limits)
@@ -166,7 +166,7 @@ func check(env *cli.Env, limits template.Limits, files []string) (Result, []sour
 	return result, provisioners, nil
 }
 
-// Check returns what is to be said about a PavProvisioner, in the order of the file.
+// Check returns the findings about a PavProvisioner, in the order of their positions in the file.
 func Check(checker *definition.Checker, d source.Document) []Finding {
 	var findings []Finding
 	for _, found := range checker.Check(d.Object) {

@@ -1,3 +1,3 @@
-// Package lint is "kubectl pav lint": it says of PavProvisioners in files what admission says of them, and
-// where in the file. It asks an API server only where it is told to, and then for a dry run.
+// Package lint is "kubectl pav lint": it reports the findings of admission about PavProvisioners in files, with their
+// positions in the file. It contacts an API server only with --server, and then only for a dry run.
 package lint

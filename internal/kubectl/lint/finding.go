@@ -11,27 +11,27 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/source"
 )
 
-// Finding is one thing that is to be said about a file.
+// Finding is an error or a warning about a file.
 type Finding struct {
-	// File is its name. Line and Column count from 1, columns in characters.
+	// File is the name of the file. Line and Column count from 1, columns in characters.
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 
 	Severity definition.Severity `json:"severity"`
 
-	// Provisioner is the name of the PavProvisioner, and Field the path in it; "" if it is no matter of one.
+	// Provisioner is the name of the PavProvisioner, and Field the path in it; both are "" if the finding is about
+	// something else.
 	Provisioner string `json:"provisioner,omitempty"`
 	Field       string `json:"field,omitempty"`
 
 	Message string `json:"message"`
 
-	// text is the line of the file.
+	// text is the line in the file.
 	text string
 }
 
-// At returns a finding about a field of a document; line and column are those of a place within the
-// field's text, or 0.
+// At returns a finding about a field of a document. line and column are a position in the field's text, or 0.
 func At(d source.Document, f definition.Finding) Finding {
 	found := Finding{File: d.File, Severity: f.Severity, Provisioner: d.Name(), Field: f.Field, Message: f.Message}
 	found.Line, found.Column = d.Position(f.Field, f.Key, f.Line, f.Column)
@@ -39,12 +39,12 @@ func At(d source.Document, f definition.Finding) Finding {
 	return found
 }
 
-// Broken returns a finding about what cannot be read.
+// Broken returns a finding about a file or document that cannot be read.
 func Broken(err *source.Error) Finding {
 	return Finding{File: err.File, Line: err.Line, Column: err.Column, Severity: definition.Error, Message: err.Message, text: err.Text}
 }
 
-// Is reports whether the document is a PavProvisioner, or is meant to be one.
+// Is reports whether the document is, or is meant to be, a PavProvisioner.
 func Is(d source.Document) bool {
 	const kind = "PavProvisioner"
 	if strings.EqualFold(d.Kind(), kind) {
@@ -53,7 +53,7 @@ func Is(d source.Document) bool {
 	return d.Group() == group && d.Kind() != "PavVolume" && d.Kind() != "PavStage"
 }
 
-// Print writes findings for people, on a terminal with the line that each is about.
+// Print writes findings for people; on a terminal, with the line of the file that each is about.
 func Print(w io.Writer, style cli.Style, excerpts bool, findings []Finding) error {
 	for _, f := range findings {
 		severity := style.Bad(string(f.Severity))
@@ -75,13 +75,13 @@ func Print(w io.Writer, style cli.Style, excerpts bool, findings []Finding) erro
 	return nil
 }
 
-// How many characters of a line are shown, and how many of them before the place in question where the line is longer.
+// The maximum number of characters of a line that are shown, and of those before the position if the line is longer.
 const (
 	shown  = 100
 	before = 60
 )
 
-// excerpt returns the line that a finding is about, and what marks the place in it.
+// excerpt returns the line that a finding is about, and a second line that marks the position.
 func excerpt(style cli.Style, f Finding) string {
 	text := []rune(f.text)
 	at := min(f.Column-1, len(text))
@@ -109,7 +109,7 @@ func excerpt(style cli.Style, f Finding) string {
 	return style.Dim(number) + line + "\n" + style.Dim(margin) + strings.Repeat(" ", indent) + colour(mark) + "\n"
 }
 
-// wordLength returns how many characters the word has that a text begins with.
+// wordLength returns the number of characters of the first word of a text.
 func wordLength(text []rune) int {
 	for i, r := range text {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' {

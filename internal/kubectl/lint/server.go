@@ -19,7 +19,8 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/source"
 )
 
-// askAll adds what the API server says of a dry run with each of the PavProvisioners, where it is anything new.
+// askAll adds the API server's errors and warnings from a dry run with each PavProvisioner, if they are not known
+// already.
 func askAll(ctx context.Context, env *cli.Env, result *Result, documents []source.Document) error {
 	s, err := connect(env)
 	if err != nil {
@@ -40,7 +41,7 @@ func askAll(ctx context.Context, env *cli.Env, result *Result, documents []sourc
 	return nil
 }
 
-// covers reports whether one finding says what the API server says, too.
+// covers reports whether a finding already says what the API server says.
 func covers(known, f Finding) bool {
 	if known.File != f.File || known.Provisioner != f.Provisioner || known.Severity != f.Severity {
 		return false
@@ -48,7 +49,7 @@ func covers(known, f Finding) bool {
 	return strings.Contains(f.Message, known.Message) || known.Field == f.Field && known.Field != "" && f.Severity == definition.Error
 }
 
-// server is a connection that remembers warnings.
+// server is a connection that collects warnings.
 type server struct {
 	client client.Client
 
@@ -88,7 +89,7 @@ func connect(env *cli.Env) (*server, error) {
 	return s, nil
 }
 
-// ask asks for a dry run with an object.
+// ask sends a dry run with an object.
 func (s *server) ask(ctx context.Context, d source.Document) ([]Finding, error) {
 	err := s.dryRun(ctx, d)
 	var findings []Finding
@@ -119,7 +120,7 @@ func (s *server) dryRun(ctx context.Context, d source.Document) error {
 	return s.client.Update(ctx, object, client.DryRunAll)
 }
 
-// refusals returns what the API server says is wrong with an object; nil if that is not what the error says.
+// refusals returns the reasons for which the API server refuses an object; nil if the error is of another kind.
 func refusals(d source.Document, err error) []Finding {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsRequestEntityTooLargeError(err) {

@@ -80,7 +80,7 @@ func (o *options) validate() error {
 	return nil
 }
 
-// phaseOf returns the phase of a workflow, in the words of --phase.
+// phaseOf returns the value of --phase for a workflow.
 func phaseOf(workflow string) string {
 	for _, phase := range phases {
 		if phase.workflow == workflow {

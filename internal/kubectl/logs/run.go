@@ -44,7 +44,7 @@ func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref
 	return nil
 }
 
-// silence says why there is nothing to show.
+// silence explains why there are no logs to show.
 func silence(pods []corev1.Pod) string {
 	switch n := len(pods); n {
 	case 0:
@@ -65,25 +65,25 @@ type session struct {
 	print   *printer
 
 	mu   sync.Mutex
-	seen map[string]bool // runs of containers whose log is shown, by UID of the pod, name, and run
+	seen map[string]bool // runs of containers whose logs are shown, by pod UID, name and run
 	wg   sync.WaitGroup
 	errs []error
 
-	pause    time.Duration // before a stream that has ended is gone on with
+	pause    time.Duration // before a stream that has ended is opened again
 	errOut   io.Writer
-	told     int // errors
+	told     int // number of errors
 	toldLast string
 
-	cancel context.CancelFunc // ends following
+	cancel context.CancelFunc // stops following
 }
 
-// list returns the workflow pods of the volumes that are there, oldest first.
+// list returns the workflow pods of the volumes that exist now, oldest first.
 func (s *session) list(ctx context.Context) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	for _, name := range s.names {
 		list := &corev1.PodList{}
 		if err := s.cluster.Objects.List(ctx, list, s.selectors(name)...); apierrors.IsForbidden(err) {
-			// Most may read PaV's own namespace, if any.
+			// Users who may read only one namespace can usually read PaV's own.
 			err = s.cluster.Objects.List(ctx, list, append(s.selectors(name), client.InNamespace(workflow.DefaultNamespace))...)
 			if err != nil {
 				return nil, fmt.Errorf("listing PaV's pods: %w", err)
@@ -112,7 +112,7 @@ func (s *session) selectors(volume string) []client.ListOption {
 	return []client.ListOption{labels}
 }
 
-// count returns how many containers have said something, or may have.
+// count returns the number of containers that have a log, or may have one.
 func count(pods []corev1.Pod) int {
 	n := 0
 	for i := range pods {
@@ -125,7 +125,7 @@ func count(pods []corev1.Pod) int {
 	return n
 }
 
-// show writes all that was said until now. What cannot be read is told at the end, and the rest shown.
+// show writes the logs until now. Logs that cannot be read are reported at the end.
 func (s *session) show(ctx context.Context, pods []corev1.Pod) error {
 	var errs []error
 	for i := range pods {
@@ -138,10 +138,10 @@ func (s *session) show(ctx context.Context, pods []corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// again is how long a watch that has ended is away.
+// again is the pause before a watch that has ended is opened again.
 const again = time.Second
 
-// follow shows what pods say and will say, until ctx ends or the volumes are gone.
+// follow shows the logs of present and future pods, until ctx ends or the volumes are gone.
 func (s *session) follow(ctx context.Context) error {
 	followed, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (s *session) follow(ctx context.Context) error {
 	return errors.Join(s.errs...)
 }
 
-// followVolume follows the pods of one volume, over as many watches as it takes.
+// followVolume follows the pods of one volume, and reopens watches that end.
 func (s *session) followVolume(ctx context.Context, volume string) {
 	for ctx.Err() == nil {
 		err := s.watch(ctx, volume)
@@ -178,7 +178,7 @@ func (s *session) followVolume(ctx context.Context, volume string) {
 	}
 }
 
-// isOver reports whether nothing more can come: nothing is left of the volume, and of what was asked about.
+// isOver reports whether no more logs can come: the volume and the object that the user named are gone.
 func (s *session) isOver(ctx context.Context, volume string) bool {
 	if names, err := status.VolumesOf(ctx, s.cluster.Objects, s.ref); s.ref.Kind != status.PV && (err == nil && slices.Contains(names, volume) || err != nil && !apierrors.IsNotFound(err)) {
 		return false
@@ -187,7 +187,7 @@ func (s *session) isOver(ctx context.Context, volume string) bool {
 	return err == nil && gone
 }
 
-// watch follows the pods of a volume until the watch ends, or the volume has no pod any more.
+// watch follows the pods of a volume until the watch ends, or until the volume has no more pods.
 func (s *session) watch(ctx context.Context, volume string) error {
 	bounded, cancel := context.WithTimeout(ctx, 20*again)
 	defer cancel()
@@ -216,7 +216,7 @@ func (s *session) watch(ctx context.Context, volume string) error {
 	return nil
 }
 
-// begin follows a run of a container, unless that is done already.
+// begin follows a run of a container, unless it is followed already.
 func (s *session) begin(ctx context.Context, c *container) {
 	key := string(c.pod.UID) + "/" + c.name + "/" + c.run
 	s.mu.Lock()
@@ -237,6 +237,6 @@ func (s *session) fail(err error) {
 	defer s.mu.Unlock()
 	s.errs = append(s.errs, err)
 	if apierrors.IsUnauthorized(err) || errors.Is(err, errWriting) {
-		s.cancel() // nothing more can be shown
+		s.cancel() // no more output is possible
 	}
 }

@@ -21,15 +21,15 @@ import (
 type container struct {
 	pod       *corev1.Pod
 	name      string
-	begun     bool // it runs, or has run
+	begun     bool // the container runs, or has run
 	runs      bool
-	restarted bool // it has run before, and waits for another time
+	restarted bool // the container has run before, and will run again
 
-	// run tells this run of the container from others; empty if there was none.
+	// run identifies this run of the container; empty if it has not run.
 	run string
 }
 
-// runOf returns what tells the last run of a container from others.
+// runOf returns what identifies the last run of a container.
 func runOf(s *corev1.ContainerStatus) string {
 	switch last := s.LastTerminationState.Terminated; {
 	case s.State.Running != nil && s.ContainerID != "":
@@ -62,13 +62,13 @@ func containersOf(pod *corev1.Pod) []container {
 	return all
 }
 
-// printer writes lines of several containers, each whole.
+// printer writes whole lines of several containers.
 type printer struct {
 	mu     sync.Mutex
 	out    io.Writer
 	style  cli.Style
 	prefix bool
-	wrote  bool // anything at all
+	wrote  bool // whether anything was written
 }
 
 // line writes a line of a container.
@@ -87,7 +87,7 @@ func (p *printer) line(c *container, text string) error {
 	return nil
 }
 
-// prefixOf is what lines of a container begin with where there are several.
+// prefixOf returns the prefix of a container's lines if there are several containers.
 func prefixOf(c *container) string {
 	text := phaseOf(c.pod.Labels[pavv1.WorkflowLabel]) + "/" + c.pod.Name
 	if len(c.pod.Spec.Containers)+len(c.pod.Spec.InitContainers) > 1 {
@@ -96,10 +96,10 @@ func prefixOf(c *container) string {
 	return text
 }
 
-// maxLine is how many bytes of a line are held. What is longer is written in parts.
+// maxLine is the maximum number of bytes of a line that are kept in memory. A longer line is written in parts.
 const maxLine = 64 << 10
 
-// copyLog writes what a container has said until now.
+// copyLog writes the log of a container until now.
 func (p *printer) copyLog(ctx context.Context, kube kubernetes.Interface, c *container, o *options) error {
 	get := &corev1.PodLogOptions{Container: c.name, Previous: c.restarted, Timestamps: o.timestamps}
 	if o.tail >= 0 {
@@ -108,8 +108,8 @@ func (p *printer) copyLog(ctx context.Context, kube kubernetes.Interface, c *con
 	return read(ctx, kube, c, get, func(text []byte, _ bool) error { return p.line(c, string(text)) })
 }
 
-// read calls a function for each line of a container's log, without its end, and for each part of a longer one
-// than maxLine; begins says whether a line begins. It ends with the log, or with ctx, which is no error.
+// read calls a function for each line of a container's log, without the line feed, and for each part of a line longer
+// than maxLine; begins is true for the first part. It ends with the log, or with ctx, which is not an error.
 func read(ctx context.Context, kube kubernetes.Interface, c *container, get *corev1.PodLogOptions, line func(text []byte, begins bool) error) error {
 	stream, err := kube.CoreV1().Pods(c.pod.Namespace).GetLogs(c.pod.Name, get).Stream(ctx)
 	if err != nil {

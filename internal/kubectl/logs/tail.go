@@ -16,24 +16,23 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// errWriting is that the output takes no more.
+// errWriting means that the output cannot be written.
 var errWriting = errors.New("the output")
 
-// tail is the log of one run of a container that is followed, over as many streams as it takes: a stream ends
-// also where its file is rotated away, or the API server it goes through ends.
+// tail follows the log of one run of a container. It reopens streams that end: a stream also ends when kubelet
+// rotates the file, or when the API server stops.
 type tail struct {
 	*session
 
 	container *container
-	last      time.Time // that of the last line that was written
-	skips     bool      // the present line was written already
+	last      time.Time // the time of the last line that was written
+	skips     bool      // the current line was already written
 }
 
-// maxBroken is how often in a row a stream may break of a run that is over.
+// maxBroken is the number of consecutive times that the stream of an ended run may break.
 const maxBroken = 5
 
-// follow writes all that the container says in this run, until that ends or ctx does, after which the error
-// means nothing.
+// follow writes the log of this run until the run or ctx ends. If ctx has ended, the error has no meaning.
 func (t *tail) follow(ctx context.Context) error {
 	for broken := 0; ; {
 		before := t.last
@@ -61,7 +60,7 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 }
 
-// isOver reports whether nothing is to come after a stream that has ended.
+// isOver reports whether the log is complete after a stream has ended.
 func (t *tail) isOver(err error) bool {
 	if err == nil {
 		return !t.container.runs
@@ -69,7 +68,8 @@ func (t *tail) isOver(err error) bool {
 	return apierrors.IsNotFound(err) || isFinal(err) || errors.Is(err, errWriting)
 }
 
-// goesOn reports whether the run of which a stream has ended goes on. The error is one after which nothing can.
+// goesOn reports whether the container's run continues after a stream has ended. After an error, the log cannot be
+// followed.
 func (t *tail) goesOn(ctx context.Context) (bool, error) {
 	c := t.container
 	pods, err := t.cluster.Kube.CoreV1().Pods(c.pod.Namespace).List(ctx, metav1.ListOptions{
@@ -88,7 +88,7 @@ func (t *tail) goesOn(ctx context.Context) (bool, error) {
 		}
 		for _, now := range containersOf(&pods.Items[i]) {
 			if now.name == c.name {
-				c.restarted = now.restarted || now.run != c.run // what is left is in the log of the last run
+				c.restarted = now.restarted || now.run != c.run // the rest is in the log of the previous run
 				return now.run == c.run && now.runs, nil
 			}
 		}
@@ -96,7 +96,7 @@ func (t *tail) goesOn(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// stream writes what one stream has, after the last line that was written.
+// stream writes the lines of one stream that follow the last written line.
 func (t *tail) stream(ctx context.Context) error {
 	c, o := t.container, t.options
 	get := &corev1.PodLogOptions{Container: c.name, Follow: !c.restarted, Previous: c.restarted, Timestamps: true}
@@ -121,7 +121,7 @@ func (t *tail) stream(ctx context.Context) error {
 	})
 }
 
-// begin takes note of a line's time, and takes it off where it is not to be shown.
+// begin records a line's time, and removes it from the line if times are not shown.
 func (t *tail) begin(text []byte, resumed time.Time) []byte {
 	stamp, rest, _ := bytes.Cut(text, []byte(" "))
 	at, err := time.Parse(time.RFC3339Nano, string(stamp))
@@ -139,13 +139,13 @@ func (t *tail) begin(text []byte, resumed time.Time) []byte {
 	return rest
 }
 
-// isFinal reports whether an error stays, whatever is tried: the user may not, or is not known any more.
+// isFinal reports whether trying again cannot help: the user has no permission, or is no longer authenticated.
 func isFinal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// maxTold is how many errors are told that do not end the command.
+// maxTold is the maximum number of reported errors that do not end the command.
 const maxTold = 20
 
-// tell tells what goes wrong and is tried again: once until something else does.
+// tell reports an error after which the command tries again. The same error is not reported twice in a row.
 func (s *session) tell(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ type options struct {
 	output              cli.Output
 }
 
-// installed is the value of --diff without one.
+// installed is the value of --diff if it is given without a value.
 const installed = "cluster"
 
 // Command returns the command "render".
@@ -138,7 +138,7 @@ func (o *options) run(ctx context.Context, env *cli.Env, files []string) error {
 	return complaint(env, after, chosen.Document, 1)
 }
 
-// of renders a definition with what is given.
+// of renders a definition with the given objects.
 func (o *options) of(ctx context.Context, g *given, chosen object) (*rendering, error) {
 	wrong := &findingsError{}
 	for _, f := range lint.Check(definition.NewChecker(o.limits), chosen.Document) {
@@ -160,7 +160,8 @@ func (o *options) of(ctx context.Context, g *given, chosen object) (*rendering, 
 	return o.render(ctx, p, c), nil
 }
 
-// refuse tells what is wrong with files, and ends the program with a status; other errors are returned as they are.
+// refuse reports mistakes in files, and returns the error that sets the exit status. Other errors are returned
+// unchanged.
 func (o *options) refuse(env *cli.Env, err error, code int) error {
 	if exit, ok := errors.AsType[*cli.ExitError](err); ok {
 		return exit
@@ -186,7 +187,7 @@ func (o *options) show(env *cli.Env, r *rendering) error {
 	return write(env.Out, env.Style(), head, r.result)
 }
 
-// complaint tells why phases are not there, and ends the program with a status where there are such.
+// complaint reports why phases are missing, and returns the error that sets the exit status; nil if none is missing.
 func complaint(env *cli.Env, r *rendering, d source.Document, code int) error {
 	if err := r.complain(env, env.Style(), d); err != nil {
 		return err
@@ -197,7 +198,7 @@ func complaint(env *cli.Env, r *rendering, d source.Document, code int) error {
 	return nil
 }
 
-// showDiff compares with another definition, of the same objects.
+// showDiff compares with the rendering of another definition, with the same objects.
 func (o *options) showDiff(ctx context.Context, env *cli.Env, g *given, chosen object, after *rendering) error {
 	if err := complaint(env, after, chosen.Document, 2); err != nil {
 		return err

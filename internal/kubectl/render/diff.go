@@ -21,7 +21,7 @@ const (
 	newDirectory = "NEW"
 )
 
-// compare runs the diff program on two renderings, as "kubectl diff" does, and says whether they differ.
+// compare runs the diff program on two renderings, as "kubectl diff" does, and reports whether they differ.
 func compare(ctx context.Context, env *cli.Env, before, after Result) (bool, error) {
 	directory, err := os.MkdirTemp("", "kubectl-pav-")
 	if err != nil {
@@ -52,10 +52,10 @@ func compare(ctx context.Context, env *cli.Env, before, after Result) (bool, err
 	return err != nil, nil
 }
 
-// argument is what KUBECTL_EXTERNAL_DIFF may have besides the program, as for kubectl.
+// argument matches what KUBECTL_EXTERNAL_DIFF may contain in addition to the program, as for kubectl.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
 
-// program returns the diff program and its flags, and whether it is the user's own.
+// program returns the diff program with its flags, and whether the user chose it.
 func program() (name string, arguments []string, custom bool) {
 	words := strings.Fields(os.Getenv("KUBECTL_EXTERNAL_DIFF"))
 	if len(words) == 0 {
@@ -69,7 +69,7 @@ func program() (name string, arguments []string, custom bool) {
 	return words[0], arguments, true
 }
 
-// save writes each phase to a file of its own.
+// save writes each phase to its own file.
 func save(directory string, result Result) error {
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		return err
@@ -83,7 +83,7 @@ func save(directory string, result Result) error {
 		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
 			return err
 		}
-		// diff shows it, and it means nothing.
+		// diff would show the time, which has no meaning here.
 		if err := os.Chtimes(name, time.Time{}, time.Unix(0, 0)); err != nil {
 			return err
 		}

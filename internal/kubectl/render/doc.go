@@ -1,4 +1,4 @@
-// Package render is "kubectl pav render": it shows the pods that a PavProvisioner makes of a claim, as the
-// agents make them, by the agents' own code. What no file gives, as the objects of a cluster, it makes up, and
-// says so. It asks an API server only for an installed definition to compare with.
+// Package render is "kubectl pav render": it shows the pods that PaV would create for a claim, using the agents' own
+// code. It makes up the objects that no file contains, and says so in its output. It contacts an API server only to
+// read an installed definition for --diff.
 package render

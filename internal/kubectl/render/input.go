@@ -16,23 +16,23 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/source"
 )
 
-// given are the objects of the files, by kind, those of flags first.
+// given are the objects in the files, by kind; those from flags come first.
 type given struct {
 	provisioners, claims, classes, volumes, nodes []object
 }
 
-// object is one of a file, as the API server would return it but for what it fills in.
+// object is an object in a file, as the API server would return it, but without defaults.
 type object struct {
 	source.Document
 }
 
-// where says which object it is, for people.
+// where describes the object's place, for messages.
 func (o object) where() string {
 	line, _ := o.Position("", false, 0, 0)
 	return fmt.Sprintf("%s:%d", o.File, line)
 }
 
-// findingsError is what is wrong with files.
+// findingsError has the mistakes in files.
 type findingsError struct{ findings []lint.Finding }
 
 // Error implements error.
@@ -40,7 +40,7 @@ func (e *findingsError) Error() string {
 	return fmt.Sprintf("%d errors in files", len(e.findings))
 }
 
-// read reads files that are named by flags for one kind, and those that may have any.
+// read reads the files of flags for one kind, and the files that may contain any kind.
 func read(stdin io.Reader, files []string, flags map[string]string) (*given, error) {
 	g := &given{}
 	for kind, name := range flags {
@@ -131,7 +131,7 @@ func (g *given) add(documents []source.Document) error {
 	return nil
 }
 
-// canonical returns an object as the API server writes it, quantities above all.
+// canonical returns an object in the API server's form, with canonical quantities in particular.
 func canonical(d source.Document) (map[string]any, error) {
 	var typed any
 	switch d.Kind() {
@@ -156,7 +156,7 @@ func canonical(d source.Document) (map[string]any, error) {
 	return plain, nil
 }
 
-// prune removes what Kubernetes' types write although it is not there.
+// prune removes empty fields that Kubernetes' Go types always write.
 func prune(plain map[string]any) {
 	for key, value := range plain {
 		switch value := value.(type) {
@@ -179,7 +179,7 @@ func prune(plain map[string]any) {
 	}
 }
 
-// provisioner returns the definition that is meant.
+// provisioner returns the definition to render.
 func (g *given) provisioner(name string) (object, error) {
 	var names []string
 	for _, p := range g.provisioners {
@@ -198,5 +198,5 @@ func (g *given) provisioner(name string) (object, error) {
 	}
 }
 
-// misuse is an error that ends the program as wrong use does.
+// misuse is an error for wrong usage, with that exit status.
 func misuse(err error) error { return &cli.ExitError{Code: 2, Err: err} }

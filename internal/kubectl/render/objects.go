@@ -13,25 +13,25 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// objects are what a definition is rendered with, as an API server would return them.
+// objects are the objects with which a definition is rendered, as an API server would return them.
 type objects struct {
 	claim, class, node map[string]any
 
-	// volume is nil if it is what creation yields.
+	// volume is nil if the volume is provisioned dynamically.
 	volume map[string]any
 
-	// static says that somebody wrote the volume, and selected that the node was chosen for the claim's first consumer
-	// before there was a volume.
+	// static means that an administrator wrote the volume. selected means that the node was selected for the claim's
+	// first consumer before the volume existed.
 	static, selected bool
 
-	// claims are all, for get_pvc, by namespace/name.
+	// claims are all claims, for get_pvc, by namespace/name.
 	claims map[string]map[string]any
 
-	// used says what is rendered with, and notes what was made up.
+	// used lists the objects that are used, and notes says which were made up.
 	used, notes []string
 }
 
-// choose finds the objects for a definition, and makes up those that are not given.
+// choose selects the objects for a definition, and makes up those that are missing.
 func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 	c := &objects{claims: map[string]map[string]any{}}
 	if err := o.chooseVolume(g, p, c); err != nil {
@@ -155,7 +155,7 @@ func (c *objects) chooseClaim(g *given, p *pavv1.PavProvisioner) {
 	c.claims[text(c.claim, "metadata", "namespace")+"/"+text(c.claim, "metadata", "name")] = c.claim
 }
 
-// score says how likely it is that a claim is meant, as it is in its file.
+// score returns how likely it is that the user means this claim, judged by its file.
 func (c *objects) score(claim map[string]any, class string) int {
 	namespace := text(claim, "metadata", "namespace")
 	if namespace == "" {
@@ -168,7 +168,7 @@ func (c *objects) score(claim map[string]any, class string) int {
 	case volume != "" && volume == text(c.volume, "metadata", "name"):
 		return 4
 	case volume != "":
-		return 1 // another volume's
+		return 1 // it is bound to another volume
 	case named == class:
 		return 3
 	default:
@@ -200,8 +200,8 @@ func claimOf(volume map[string]any) map[string]any {
 	return claim
 }
 
-// chooseNode takes the node that is named, or the first that is given. It was selected for the claim
-// where the class waits for the first consumer.
+// chooseNode takes the node with the given name, or the first node. If the class has WaitForFirstConsumer, it is the
+// claim's selected node.
 func (o *options) chooseNode(g *given, c *objects) error {
 	name := text(c.claim, "metadata", "annotations", protocol.SelectedNode)
 	c.selected = name != "" || text(c.class, "volumeBindingMode") == string(storagev1.VolumeBindingWaitForFirstConsumer)
@@ -218,7 +218,7 @@ func (o *options) chooseNode(g *given, c *objects) error {
 	return nil
 }
 
-// findNode takes the node of that name, or where there is no name, the first one.
+// findNode takes the node with the name; the first node if the name is "".
 func (c *objects) findNode(g *given, name string) {
 	for _, node := range g.nodes {
 		if name == "" || node.Name() == name {
@@ -241,7 +241,7 @@ func isFile(name string) bool {
 	return name == "-" || err == nil && !info.IsDir()
 }
 
-// getPVC serves the template function get_pvc with the claims of the files.
+// getPVC is the template function get_pvc, with the claims in the files.
 func (c *objects) getPVC(_ context.Context, name, namespace string) (map[string]any, error) {
 	claim, ok := c.claims[namespace+"/"+name]
 	if !ok {

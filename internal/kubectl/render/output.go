@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// write writes what was rendered as YAML documents, each after comments that say what it is.
+// write writes the rendering as YAML documents, each after comments that describe it.
 func write(w io.Writer, style cli.Style, head []string, result Result) error {
 	var out strings.Builder
 	for _, line := range head {
@@ -53,7 +53,7 @@ func (p *Phase) write(out *strings.Builder, style cli.Style) error {
 	return nil
 }
 
-// volume says what the volume is after creation.
+// volume describes the volume after creation.
 func (p *Phase) volume() []string {
 	var lines []string
 	if p.Handle != "" {

@@ -16,17 +16,17 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// created is when all objects were created that say nothing else.
+// created is the creation time of objects that do not have one.
 const created = "2026-01-01T00:00:00Z"
 
-// uid returns a UID that is always the same for an object.
+// uid returns a UID that depends only on the object's kind, namespace and name.
 func uid(kind, namespace, name string) types.UID {
 	sum := sha256.Sum256([]byte(kind + "/" + namespace + "/" + name))
-	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8, which means that it is one's own
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8, which is for custom formats
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
-// set sets a field where it is absent or empty.
+// set sets a field if it is absent or empty.
 func set(plain map[string]any, value any, path ...string) {
 	if found, ok, _ := unstructured.NestedFieldNoCopy(plain, path...); ok && found != nil && found != "" {
 		return
@@ -47,7 +47,7 @@ func text(plain map[string]any, path ...string) string {
 	return value
 }
 
-// stored fills in what the API server does for any object.
+// stored fills in what the API server fills in for any object.
 func stored(plain map[string]any, namespaced bool) {
 	namespace := ""
 	if namespaced {
@@ -60,7 +60,7 @@ func stored(plain map[string]any, namespaced bool) {
 	set(plain, "1", "metadata", "resourceVersion")
 }
 
-// storedClaim fills in what the API server and its controllers do for a claim that waits for its volume.
+// storedClaim fills in what the API server and its controllers fill in for a claim that waits for its volume.
 func storedClaim(plain map[string]any, class, provisioner string) {
 	stored(plain, true)
 	set(plain, class, "spec", "storageClassName")
@@ -111,7 +111,7 @@ func storedVolume(plain, claim map[string]any) {
 	set(plain, string(corev1.VolumeBound), "status", "phase")
 }
 
-// placeholderNode returns a node of that name.
+// placeholderNode returns a node with the name.
 func placeholderNode(name string) map[string]any {
 	node := map[string]any{
 		"apiVersion": "v1", "kind": "Node",
@@ -143,7 +143,7 @@ func madeUpClass(provisioner string, waits bool) map[string]any {
 	return class
 }
 
-// madeUpClaim returns a claim that the definition supports, as far as it says so without templates.
+// madeUpClaim returns a claim that the definition supports, as far as that is known without evaluating templates.
 func madeUpClaim(p *pavv1.PavProvisioner, class string) map[string]any {
 	w := wish(p)
 	return map[string]any{
@@ -174,7 +174,7 @@ func madeUpVolume(p *pavv1.PavProvisioner, claim map[string]any, handle string) 
 	}
 }
 
-// requestedVolume are what a made-up claim asks for.
+// requestedVolume is what a made-up claim asks for.
 type requestedVolume struct{ volumeMode, accessMode, capacity string }
 
 func wish(p *pavv1.PavProvisioner) requestedVolume {
@@ -195,7 +195,8 @@ func wish(p *pavv1.PavProvisioner) requestedVolume {
 	return w
 }
 
-// oneOf returns the usual value, or where a field that is no template lists others, the first of these.
+// oneOf returns the usual value. If a field that is not a template lists other values only, it returns the first of
+// them.
 func oneOf(usual string, field *pavv1.Template) string {
 	var values []string
 	if field == nil || json.Unmarshal(field.Raw, &values) != nil || len(values) == 0 || slices.Contains(values, usual) {

@@ -13,10 +13,10 @@ import (
 	"github.com/albertofaria/pav/jinja"
 )
 
-// fieldOf is a field that an error begins with.
+// fieldOf matches a field at the beginning of an error.
 var fieldOf = regexp.MustCompile(`^(spec(?:\.[^\s:.\[\]]+|\[[^\]]*\])*): `)
 
-// at returns an error about a document; where it begins with one, about the field.
+// at returns an error about a document, or about a field of it if the error begins with a field.
 func at(d source.Document, err error) lint.Finding {
 	found := definition.Finding{Severity: definition.Error, Message: err.Error()}
 	if match := fieldOf.FindStringSubmatch(found.Message); match != nil {
@@ -25,8 +25,7 @@ func at(d source.Document, err error) lint.Finding {
 	return lint.At(d, found)
 }
 
-// locate returns what is wrong with a definition, by what an agent says of it; nil if that is not about
-// the definition.
+// locate turns an agent's error into findings about the definition; nil if the error is not about the definition.
 func locate(d source.Document, err error) []lint.Finding {
 	var findings []lint.Finding
 	for _, mistake := range mistakes(err) {
@@ -45,7 +44,7 @@ func locate(d source.Document, err error) []lint.Finding {
 	return findings
 }
 
-// mistakes returns all that an error says of templates.
+// mistakes returns all template errors in an error.
 func mistakes(err error) []*template.Error {
 	switch wrapped := err.(type) { //nolint:errorlint // what is wrapped is looked at one by one
 	case *template.Error:
@@ -63,7 +62,7 @@ func mistakes(err error) []*template.Error {
 	}
 }
 
-// complain tells why phases are not rendered.
+// complain reports why phases are not rendered.
 func (r *rendering) complain(env *cli.Env, style cli.Style, d source.Document) error {
 	for _, f := range r.failures {
 		findings := locate(d, f.err)
