@@ -21,7 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
-// commands are the commands, in the order in which a volume's author meets them.
+// commands are the commands, in the order in which the author of a provisioner needs them.
 var commands = []cli.Command{
 	lint.Command,
 	render.Command,
@@ -53,7 +53,7 @@ func Root(env *cli.Env) *cobra.Command {
 	return root
 }
 
-// strict makes wrong use of a command end the program with a status of its own.
+// strict makes wrong usage of a command end the program with its own exit status.
 func strict(command *cobra.Command) *cobra.Command {
 	wrong := func(command *cobra.Command, err error) error {
 		return &cli.ExitError{Code: 2, Err: fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
@@ -79,8 +79,8 @@ func strict(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// unanswered reports whether an error, which has no exit status of its own yet, is that the cluster has not
-// answered: it cannot be reached, does not know the user, or has none of PaV's kinds.
+// unanswered reports whether an error without an exit status means that the cluster cannot be used: it cannot be
+// reached, does not authenticate the user, or does not have PaV's kinds.
 func unanswered(err error) bool {
 	if err == nil {
 		return false

@@ -30,25 +30,25 @@ const (
 
 var phases = []string{validation, creation, deletion, staging, unstaging}
 
-// Result is what is written with -o.
+// Result is the output of -o.
 type Result struct {
 	Provisioner string  `json:"provisioner"`
 	Phases      []Phase `json:"phases"`
 }
 
-// Phase is what a definition makes of one phase of a volume's life.
+// Phase is the rendering of one phase of a volume's life.
 type Phase struct {
 	Phase string `json:"phase"`
 
-	// Handle, Capacity and AccessibleTopology are what the volume is after creation.
+	// Handle, Capacity and AccessibleTopology are those of the volume after creation.
 	Handle             string                 `json:"handle,omitempty"`
 	Capacity           string                 `json:"capacity,omitempty"`
 	AccessibleTopology []pavv1.TopologyLabels `json:"accessibleTopology,omitempty"`
 
-	// Notes say what of that only the pod can tell.
+	// Notes say which of these only the pod can determine.
 	Notes []string `json:"notes,omitempty"`
 
-	// Pod is the pod that is created; none if the definition has none.
+	// Pod is the pod that is created; nil if the definition has none.
 	Pod map[string]any `json:"pod,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type rendering struct {
 	templates   *template.Evaluator
 	options     *options
 
-	// ledger is the PavVolume, pods how many it has had, and made what the volume is.
+	// ledger is the PavVolume, pods is the number of pods that it has had, and made is the volume after creation.
 	ledger *pavv1.PavVolume
 	pods   int32
 	made   podplan.VolumeOutcome
@@ -77,8 +77,8 @@ type rendering struct {
 	failures []failure
 }
 
-// render returns what a definition makes of the objects, and why it makes nothing of some phases. The
-// objects are no longer to be used.
+// render returns the phases that a definition renders for the objects, and the errors of phases that cannot be
+// rendered. It changes the objects, which must not be used afterwards.
 func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *objects) *rendering {
 	r := &rendering{objects: c, provisioner: p, templates: template.NewEvaluator(o.limits), options: o, result: Result{Provisioner: p.Name}}
 	if r.static {
@@ -93,7 +93,7 @@ func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *object
 	return r
 }
 
-// wanted reports whether a phase is to be shown.
+// wanted reports whether a phase is shown.
 func (r *rendering) wanted(phase string, has bool) bool {
 	if len(r.options.phases) == 0 {
 		return has
@@ -105,7 +105,7 @@ func (r *rendering) fail(phase string, err error) {
 	r.failures = append(r.failures, failure{phase, err})
 }
 
-// show adds a phase, with a pod or without.
+// show adds a phase, with or without a pod.
 func (r *rendering) show(phase Phase, pod *corev1.Pod) {
 	if pod != nil {
 		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
@@ -145,11 +145,11 @@ func (r *rendering) dynamic(ctx context.Context) {
 	} else {
 		r.bind(r.volume)
 	}
-	request.Claim, request.Provisioned = r.claim, r.provisioned // as it was when it was deleted, and when it was made
+	request.Claim, request.Provisioned = r.claim, r.provisioned // the claim when the volume is deleted, and when it was created
 	r.delete(ctx, request)
 }
 
-// begin writes the ledger as the controller agent does for the claim.
+// begin fills in the ledger as the controller agent does for the claim.
 func (r *rendering) begin() error {
 	claim := &corev1.PersistentVolumeClaim{}
 	class := &storagev1.StorageClass{}
@@ -217,7 +217,7 @@ func (r *rendering) build(phase Phase, kind string, rendered map[string]any, wit
 	r.show(phase, pod)
 }
 
-// create renders creation, and returns what the volume is then; made up where creation fails.
+// create renders creation, and returns the resulting volume, which is made up if creation fails.
 func (r *rendering) create(ctx context.Context, request podplan.VolumeRequest) podplan.VolumeOutcome {
 	c, err := request.Create(ctx, r.provisioner.Spec.VolumeCreation)
 	if err == nil && c.Pod == nil {
@@ -260,7 +260,7 @@ func (r *rendering) showCreation(c *podplan.Creation, made podplan.VolumeOutcome
 	r.build(phase, pavv1.WorkflowCreation, c.Pod, c.Within)
 }
 
-// standIn returns what a volume may be after creation.
+// standIn returns a made-up volume for the case that creation fails.
 func (r *rendering) standIn(c *podplan.Creation) podplan.VolumeOutcome {
 	made := podplan.VolumeOutcome{Handle: c.Handle, Capacity: c.Capacity}
 	if made.Handle == "" {
@@ -279,7 +279,7 @@ func (r *rendering) standIn(c *podplan.Creation) podplan.VolumeOutcome {
 
 func quantityText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-// delete renders deletion, of the volume that was created.
+// delete renders the deletion of the volume that was created.
 func (r *rendering) delete(ctx context.Context, request podplan.VolumeRequest) {
 	d := r.provisioner.Spec.VolumeDeletion
 	if !r.wanted(deletion, d != nil && d.PodTemplate != nil) {

@@ -17,7 +17,7 @@ import (
 
 var errNoStatic = errors.New("spec.provisioningModes: has no Static, but the PersistentVolume is not one that PaV has made")
 
-// validateStatic renders what the node agent does with a volume that somebody wrote, before it stages it.
+// validateStatic renders the validation with which the node agent begins the staging of a static volume.
 func (r *rendering) validateStatic(ctx context.Context) {
 	r.bind(r.volume)
 	if !r.provisioner.Supports(pavv1.ProvisioningModeStatic) {
@@ -59,10 +59,10 @@ func (r *rendering) definition() podplan.StageRequest {
 	return podplan.StageRequest{Provisioner: r.provisioner, Templates: r.templates, GetPVC: r.getPVC}
 }
 
-// target is where a volume appears for a client pod whose stage is its own.
+// target is the path at which a volume is published to a client pod, in scope Pod.
 const target = "/var/lib/kubelet/pods/" + created + "/volume"
 
-// record returns the PavStage that the node agent writes.
+// record returns the PavStage that the node agent creates.
 func (r *rendering) record() (*pavv1.PavStage, error) {
 	volume := &corev1.PersistentVolume{}
 	claim := &corev1.PersistentVolumeClaim{}

@@ -1,3 +1,3 @@
-// Package retry is "kubectl pav retry": it asks PaV to make the next attempt now where one has failed. It
-// writes an annotation and nothing else; what comes of that is the agents' business.
+// Package retry is "kubectl pav retry": after a failed attempt, it asks PaV to make the next one now. It only writes
+// an annotation; the agents do the rest.
 package retry

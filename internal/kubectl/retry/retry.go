@@ -17,13 +17,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Result is what came of one object.
+// Result is the outcome for one object.
 type Result struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Asked bool   `json:"asked"`
 
-	// What says what is retried, or why nothing is.
+	// What says what is retried, or why nothing is retried.
 	What string `json:"what"`
 }
 
@@ -88,7 +88,7 @@ func write(env *cli.Env, output *cli.Output, results []Result) error {
 	return nil
 }
 
-// Run asks for the next attempt at everything of the object that has failed.
+// Run requests the next attempt of everything that has failed for the object.
 func Run(ctx context.Context, objects client.Client, ref status.Ref, now time.Time) ([]Result, error) {
 	found, err := find(ctx, objects, ref)
 	if err != nil {
@@ -105,7 +105,7 @@ func Run(ctx context.Context, objects client.Client, ref status.Ref, now time.Ti
 	return results, nil
 }
 
-// find returns the PavVolume and the PavStages that an object stands for.
+// find returns the PavVolume and the PavStages that belong to an object.
 func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.Object, error) {
 	switch ref.Kind {
 	case status.Volume, status.Stage:
@@ -129,7 +129,7 @@ func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.
 	return ofVolume(ctx, objects, ref, name)
 }
 
-// volumeOf returns the name of a claim's volume, also where the claim is gone and its volume is being deleted.
+// volumeOf returns the name of a claim's volume, even if the claim is gone and the volume is being deleted.
 func volumeOf(ctx context.Context, objects client.Client, ref status.Ref) (string, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	err := objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
@@ -149,7 +149,7 @@ func volumeOf(ctx context.Context, objects client.Client, ref status.Ref) (strin
 	return volume.Name, nil
 }
 
-// ofVolume returns what PaV has on record of a volume. One that was not provisioned dynamically has stages only.
+// ofVolume returns PaV's records of a volume. A static volume has stages only.
 func ofVolume(ctx context.Context, objects client.Client, ref status.Ref, name string) ([]client.Object, error) {
 	var found []client.Object
 	volume := &pavv1.PavVolume{}
@@ -174,7 +174,7 @@ func ofVolume(ctx context.Context, objects client.Client, ref status.Ref, name s
 	return found, nil
 }
 
-// ask annotates an object of which something has failed.
+// ask annotates an object if something has failed for it.
 func ask(ctx context.Context, objects client.Client, object client.Object, now time.Time) (Result, error) {
 	result := Result{Name: object.GetName()}
 	var failure *pavv1.WorkflowFailure
@@ -189,13 +189,13 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	if failure == nil {
 		return result, nil
 	}
-	// Where this clock is behind that of the agent, the wish must not be older than what it is about, whose
-	// time is kept in whole seconds.
+	// If this clock is behind the agent's, the request must still not be older than the failure, whose time has whole
+	// seconds.
 	at := now
 	if least := failure.Time.Add(time.Second - time.Microsecond); at.Before(least) {
 		at = least
 	}
-	// Nor may it be the same as the one before it, which may be of the same second: each counts once.
+	// It must also differ from the previous request, which may be from the same second: a value counts only once.
 	if former, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[pavv1.RetryAnnotation]); err == nil && !at.After(former) {
 		at = former.Add(time.Microsecond)
 	}
@@ -216,7 +216,8 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	return result, nil
 }
 
-// ofPavVolume returns the failure after which a volume's next attempt waits, or nil, and in words what that is.
+// ofPavVolume returns the failure after which a volume's next attempt waits, and what that attempt is, in words; nil
+// if none waits.
 func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 	status := &volume.Status
 	switch {
@@ -251,15 +252,15 @@ func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	return nil, fmt.Sprintf("nothing has failed on node %s; the volume is %s there", node, status.Phase)
 }
 
-// isUnstaging reports whether the next attempt after a failed unstaging has begun: the pod on record is its, and
-// not the one that failed, which stays there.
+// isUnstaging reports whether the next attempt after a failed unstaging has begun: the recorded pod is a new one. The
+// failed pod stays recorded until then.
 func isUnstaging(stage *pavv1.PavStage) bool {
 	pod := stage.Status.UnstagingPod
 	return pod != nil && pod.Name != stage.Status.UnstagingFailure.PodName &&
 		pod.Name == workflow.Name(pavv1.WorkflowUnstaging, string(stage.UID), strconv.Itoa(int(stage.Status.UnstagingAttempt)))
 }
 
-// degradedSince returns what is wrong with a staged volume as if it were a failure, or nil.
+// degradedSince returns the degradation of a staged volume in the form of a failure, or nil.
 func degradedSince(stage *pavv1.PavStage) *pavv1.WorkflowFailure {
 	for _, c := range stage.Status.Conditions {
 		if c.Type == pavv1.StageDegraded && c.Status == "True" {

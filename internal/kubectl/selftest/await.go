@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// objects are objects by namespace and name.
+// objects maps namespace and name to objects.
 type objects map[client.ObjectKey]client.Object
 
-// errWatchEnded means that the API server ended a watch, as it does now and then: the next one goes on.
+// errWatchEnded means that the API server ended a watch, which is normal: the next watch continues.
 var errWatchEnded = errors.New("the watch has ended")
 
-// watchPause is how long it takes to the next watch after one that could not be had.
+// watchPause is the pause after a watch that could not be opened.
 const watchPause = time.Second
 
-// await watches what list lists until check says that it is done, or fails, or ctx ends. Check is called
-// with all that there is, at first and after each change.
+// await watches the objects of list until check returns done or an error, or ctx ends. Check gets all objects, at
+// first and after each change.
 func await(ctx context.Context, c client.WithWatch, list client.ObjectList, check func(objects) (bool, error), options ...client.ListOption) error {
 	for {
 		err := awaitOnce(ctx, c, list.DeepCopyObject().(client.ObjectList), check, options)
@@ -94,8 +94,8 @@ func follow(ctx context.Context, watcher watch.Interface, seen objects, check fu
 	}
 }
 
-// ended returns why an API call failed: because ctx has ended, or because the API server does not answer
-// just now, which is errWatchEnded; or for good.
+// ended classifies the error of an API call: ctx has ended; or errWatchEnded if the API server does not answer at the
+// moment; or an error that will not go away.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -107,7 +107,7 @@ func ended(ctx context.Context, err error) error {
 	}
 }
 
-// only selects one object.
+// only is a list option that selects one object.
 func only(namespace, name string) []client.ListOption {
 	options := []client.ListOption{client.MatchingFields{"metadata.name": name}}
 	if namespace != "" {
@@ -116,12 +116,12 @@ func only(namespace, name string) []client.ListOption {
 	return options
 }
 
-// gone waits until there is nothing of a list.
+// gone waits until a list is empty.
 func gone(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 	return await(ctx, c, list, func(seen objects) (bool, error) { return len(seen) == 0, nil }, options...)
 }
 
-// race runs all functions, and returns what the first one to end returns, after all have ended.
+// race runs all functions and waits for all. It returns the result of the one that ended first.
 func race(ctx context.Context, functions ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// cleanUp removes what the test made, also when ctx has ended, and reports what could not be removed.
+// cleanUp removes everything that the test created, even after ctx has ended, and reports what could not be removed.
 func (r *run) cleanUp(ctx context.Context) {
 	if len(r.created) == 0 {
 		return
@@ -38,14 +38,14 @@ func (r *run) cleanUp(ctx context.Context) {
 	})
 }
 
-// removal is the command that removes all that the test made, where nothing holds it up.
-// The provisioner goes after the claims, and what it may need after it.
+// removal is the command that removes everything that the test created, if nothing blocks it.
+// The provisioner is deleted after the claims, and the objects that it may need after the provisioner.
 func (r *run) removal() string {
 	var users, copied, others []string
 	for _, object := range r.created {
 		target := strings.ToLower(kindOf(object)) + "/" + object.GetName()
 		switch {
-		case object.GetNamespace() == r.name: // It goes with the namespace.
+		case object.GetNamespace() == r.name: // It is deleted with the namespace.
 		case object.GetNamespace() != "":
 			others = append(others, "kubectl delete -n "+object.GetNamespace()+" "+target)
 		case object.GetName() != r.name:
@@ -64,8 +64,8 @@ func (r *run) removal() string {
 	return strings.Join(slices.Concat(commands, copied, others), " && ")
 }
 
-// removeVolumes ends all pods of the test and deletes all its claims and volumes. One more failure of a
-// workflow ends it: PaV goes on trying.
+// removeVolumes deletes all pods, claims and volumes of the test. It returns when a workflow fails once more, as PaV
+// would retry forever.
 func (r *run) removeVolumes(ctx context.Context) error {
 	if err := r.deletePods(ctx); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *run) removeVolumes(ctx context.Context) error {
 	}, undoing...)
 }
 
-// deletePods ends all pods of the test, and waits until they are gone.
+// deletePods deletes all pods of the test, and waits until they are gone.
 func (r *run) deletePods(ctx context.Context) error {
 	selected := []client.DeleteAllOfOption{client.InNamespace(r.name), client.MatchingLabels(r.labels())}
 	if err := r.client.DeleteAllOf(ctx, &corev1.Pod{}, selected...); err != nil {
@@ -114,7 +114,7 @@ func (r *run) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// removeRest deletes all that is not of a volume, the last first, and waits until it is gone.
+// removeRest deletes the objects that do not belong to a volume, the newest first, and waits until they are gone.
 func (r *run) removeRest(ctx context.Context) (outcome, error) {
 	var errs []error
 	slices.Reverse(r.created)
@@ -151,7 +151,7 @@ func (r *run) awaitGone(ctx context.Context, object client.Object) error {
 	}, only(object.GetNamespace(), object.GetName())...)
 }
 
-// left reports that an object could not be removed.
+// left records that an object could not be removed.
 func (r *run) left(object client.Object, why string, commands ...string) {
 	r.report.Left = append(r.report.Left, Left{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why, Commands: commands})
 }
@@ -165,7 +165,7 @@ func (r *run) deletion(object client.Object) string {
 	return command
 }
 
-// describeObject names an object for people, its kind first.
+// describeObject names an object for messages, its kind first.
 func describeObject(object client.Object) string {
 	return kindOf(object) + " " + object.GetName()
 }

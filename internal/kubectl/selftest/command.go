@@ -60,7 +60,7 @@ func Command(env *cli.Env) *cobra.Command {
 	return command
 }
 
-// start runs the test of the files.
+// start runs the test with the files.
 func start(command *cobra.Command, env *cli.Env, o *options, files []string) error {
 	in, err := read(files, env.In, o.Provisioner)
 	if err != nil {
@@ -104,7 +104,7 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 	return nil
 }
 
-// describer returns what "kubectl pav describe pvc" would show.
+// describer returns a function that writes the output of "kubectl pav describe pvc".
 func describer(cluster *cli.Cluster, env *cli.Env) func(ctx context.Context, namespace, claim string) (string, error) {
 	return func(ctx context.Context, namespace, claim string) (string, error) {
 		ref := status.Ref{Kind: status.Claim, Namespace: namespace, Name: claim}
@@ -120,7 +120,7 @@ func describer(cluster *cli.Cluster, env *cli.Env) func(ctx context.Context, nam
 
 var errNothingToTest = errors.New("the definition supports static provisioning only: give the handle of a volume with --handle")
 
-// testable says why nothing could be tested.
+// testable explains why nothing could be tested.
 func testable(in *input, o *options) error {
 	definition, err := in.definition()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// free fails if anything has the test's name already: volumes are the test's by that name alone.
+// free fails if any object has the test's name already: only this name tells which volumes belong to the test.
 func (r *run) free(ctx context.Context) error {
 	for _, object := range []client.Object{&corev1.Namespace{}, &pavv1.PavProvisioner{}, &storagev1.StorageClass{}, &storagev1.CSIDriver{}} {
 		err := r.client.Get(ctx, client.ObjectKey{Name: r.name}, object)
@@ -26,7 +26,7 @@ func (r *run) free(ctx context.Context) error {
 			return fmt.Errorf("%s exists already: choose another name with --name", describeObject(object))
 		case meta.IsNoMatchError(err):
 			return notInstalled(err)
-		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err): // Who may not look may not create either, but for the CSIDriver.
+		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err): // A user who may not read these objects may not create them either, except for the CSIDriver.
 			return fmt.Errorf("looking for %s: %w", describeObject(object), err)
 		}
 	}
@@ -44,7 +44,7 @@ func notInstalled(err error) error {
 	return fmt.Errorf("PaV is not installed on this cluster: %w", err)
 }
 
-// create makes an object that is cleaned up after the test.
+// create creates an object that is cleaned up after the test.
 func (r *run) create(ctx context.Context, object client.Object) error {
 	wanted, _ := object.DeepCopyObject().(client.Object)
 	err := r.post(ctx, object)
@@ -60,11 +60,11 @@ func (r *run) create(ctx context.Context, object client.Object) error {
 	return r.adopt(ctx, wanted, err)
 }
 
-// errNotAsked means that the API server was not asked to create an object.
+// errNotAsked means that the request to create an object was never sent.
 var errNotAsked = errors.New("too late to begin")
 
-// post creates an object. It waits for the answer even when ctx ends meanwhile, as only the answer tells
-// what there is to be cleaned up.
+// post creates an object. It waits for the response even if ctx ends, as only the response tells what must be cleaned
+// up.
 func (r *run) post(ctx context.Context, object client.Object) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errNotAsked, context.Cause(ctx))
@@ -74,13 +74,13 @@ func (r *run) post(ctx context.Context, object client.Object) error {
 	return r.client.Create(ctx, object)
 }
 
-// refused reports whether an answer means that nothing was created.
+// refused reports whether an error means that nothing was created.
 func refused(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err)
 }
 
-// adopt finds out whether an object was created although the answer, why, does not tell.
+// adopt finds out whether an object was created if the error, why, does not tell.
 func (r *run) adopt(ctx context.Context, object client.Object, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
@@ -101,13 +101,13 @@ func (r *run) adopt(ctx context.Context, object client.Object, why error) error 
 	return nil
 }
 
-// mine reports whether an object is marked as one of the test.
+// mine reports whether an object has the mark of this test.
 func (r *run) mine(object client.Object) bool {
 	return object.GetLabels()[instanceLabel] == r.name || object.GetAnnotations()[instanceLabel] == r.name
 }
 
-// mark marks an object of the files as one of the test. It is no label, as those select what the test
-// itself deletes between its steps.
+// mark marks an object of the files as created by the test. The mark is an annotation: the label selects the objects
+// that the test deletes between its steps.
 func (r *run) mark(object metav1.Object) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
@@ -117,7 +117,8 @@ func (r *run) mark(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
-// hasCopy reports whether the test made its copy of the PavProvisioner, so that volumes of that name are its own.
+// hasCopy reports whether the test created its copy of the PavProvisioner, so that volumes with that name belong to
+// the test.
 func (r *run) hasCopy() bool {
 	for _, object := range r.created {
 		if kindOf(object) == "PavProvisioner" && object.GetName() == r.name {

@@ -16,17 +16,17 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/source"
 )
 
-// input is what the files hold.
+// input is the content of the files.
 type input struct {
-	// document is the PavProvisioner in its file.
+	// document is the PavProvisioner, with its position in the file.
 	document source.Document
 
-	// class is the StorageClass of the provisioner, and claim a claim of that class: patterns for those of
-	// the test; nil if the files have none.
+	// class is the StorageClass of the provisioner, and claim a claim of that class. The test's own are copies of
+	// them; nil if the files have none.
 	class *storagev1.StorageClass
 	claim *corev1.PersistentVolumeClaim
 
-	// others are all other objects, but for pods that use the claim.
+	// others are all other objects, except pods that use the claim.
 	others []*unstructured.Unstructured
 }
 
@@ -35,7 +35,7 @@ func (in *input) provisioner() string {
 	return in.document.Name()
 }
 
-// definition returns the PavProvisioner as it can be evaluated.
+// definition returns the PavProvisioner in the form that can be evaluated.
 func (in *input) definition() (*pavv1.PavProvisioner, error) {
 	p := &pavv1.PavProvisioner{}
 	if err := decode(in.document.Object, p); err != nil {
@@ -44,8 +44,8 @@ func (in *input) definition() (*pavv1.PavProvisioner, error) {
 	return p, nil
 }
 
-// read reads files, "-" standing for standard input, and chooses the PavProvisioner of the name; the only
-// one where the name is "".
+// read reads files, where "-" is standard input, and chooses the PavProvisioner with the name; the only one if the
+// name is "".
 func read(files []string, stdin io.Reader, name string) (*input, error) {
 	var documents []source.Document
 	for _, file := range files {
@@ -58,7 +58,7 @@ func read(files []string, stdin io.Reader, name string) (*input, error) {
 	return sortOut(documents, name)
 }
 
-// sortOut says which document is what.
+// sortOut assigns the documents to the fields of the input.
 func sortOut(documents []source.Document, name string) (*input, error) {
 	in, rest, err := choose(documents, name)
 	if err != nil {
@@ -78,7 +78,7 @@ func sortOut(documents []source.Document, name string) (*input, error) {
 	return in, nil
 }
 
-// choose returns the PavProvisioner that is wanted, and what is none.
+// choose returns the selected PavProvisioner, and the documents that are not PavProvisioners.
 func choose(documents []source.Document, name string) (*input, []source.Document, error) {
 	var found []source.Document
 	var names []string
@@ -104,7 +104,7 @@ func choose(documents []source.Document, name string) (*input, []source.Document
 	return &input{document: found[0]}, rest, nil
 }
 
-// takeClass takes the first StorageClass of the provisioner out of the documents.
+// takeClass removes the first StorageClass of the provisioner from the documents.
 func (in *input) takeClass(documents []source.Document) ([]source.Document, error) {
 	var rest []source.Document
 	for _, d := range documents {
@@ -122,7 +122,7 @@ func (in *input) takeClass(documents []source.Document) ([]source.Document, erro
 	return rest, nil
 }
 
-// takeClaim takes the claims of the class out of the documents, and keeps the first.
+// takeClaim removes the claims of the class from the documents, and keeps the first.
 func (in *input) takeClaim(documents []source.Document) ([]source.Document, error) {
 	if in.class == nil {
 		return documents, nil
@@ -143,7 +143,7 @@ func (in *input) takeClaim(documents []source.Document) ([]source.Document, erro
 	return rest, nil
 }
 
-// usesClaim reports whether an object is a pod with the claim.
+// usesClaim reports whether an object is a pod that uses the claim.
 func usesClaim(object map[string]any, claim string) bool {
 	if kind, _, _ := unstructured.NestedString(object, "kind"); kind != "Pod" {
 		return false

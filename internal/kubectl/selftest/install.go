@@ -14,7 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// install makes the namespace, the other objects of the files where that is wanted, the copy of the
+// install creates the namespace, the other objects of the files if the user asked for that, the copy of the
 // PavProvisioner and the StorageClass, and waits until nodes can use the provisioner.
 func (r *run) install(ctx context.Context) (outcome, error) {
 	if err := r.free(ctx); err != nil {
@@ -48,8 +48,8 @@ func (r *run) install(ctx context.Context) (outcome, error) {
 	return found, err
 }
 
-// createOthers makes the other objects of the files as they are written but for an annotation, in the test's namespace where they
-// say none. What exists already is used as it is, and stays.
+// createOthers creates the other objects of the files. It adds an annotation, and the test's namespace if they have
+// none. Objects that exist already are used unchanged, and stay.
 func (r *run) createOthers(ctx context.Context) error {
 	for _, other := range r.input.others {
 		object := other.DeepCopy()
@@ -68,7 +68,7 @@ func (r *run) createOthers(ctx context.Context) error {
 	return nil
 }
 
-// ready waits until the controller agent serves the provisioner.
+// ready waits until the controller agent has accepted the provisioner.
 func (r *run) ready(ctx context.Context) error {
 	var last string
 	err := await(ctx, r.client, &pavv1.PavProvisionerList{}, func(seen objects) (bool, error) {
@@ -94,8 +94,8 @@ func (r *run) ready(ctx context.Context) error {
 	return err
 }
 
-// registered waits until all nodes with PaV's node agent that take pods have registered the provisioner's
-// driver, and returns how many have.
+// registered waits until the provisioner's driver is registered on all nodes that have PaV's node agent and accept
+// pods, and returns their number.
 func (r *run) registered(ctx context.Context) (nodes int, err error) {
 	missing := ""
 	err = await(ctx, r.client, &storagev1.CSINodeList{}, func(seen objects) (bool, error) {
@@ -124,7 +124,8 @@ func (r *run) registered(ctx context.Context) (nodes int, err error) {
 	return nodes, err
 }
 
-// nodesThatTakePods returns which nodes are ready for pods. The CSINode of one that is dead stays as it was.
+// nodesThatTakePods returns the nodes that are ready for pods. The CSINode of a dead node tells nothing, as it does
+// not change.
 func (r *run) nodesThatTakePods(ctx context.Context) (map[string]bool, error) {
 	nodes, able := &corev1.NodeList{}, map[string]bool{}
 	if err := r.client.List(ctx, nodes); err != nil {
@@ -145,7 +146,7 @@ func hasDriver(node *storagev1.CSINode, name string) bool {
 	return false
 }
 
-// otherNode reports whether a pod with the volume could run on another node than this one, and if not, why.
+// otherNode reports whether a pod with the volume could run on another node, and if not, why.
 func (r *run) otherNode(ctx context.Context, than string, pv *corev1.PersistentVolume) (able bool, why string, err error) {
 	nodes, csi := &corev1.NodeList{}, &storagev1.CSINodeList{}
 	if err := r.client.List(ctx, nodes); err != nil {
@@ -186,7 +187,7 @@ func takesPods(node *corev1.Node) bool {
 	return false
 }
 
-// reaches reports whether a volume can be used from a node. PaV's node affinities are of labels with values.
+// reaches reports whether a volume can be used from a node. PaV's node affinities have only labels with values.
 func reaches(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return true

@@ -15,8 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// leftVolumes reports the stages and volumes that could not be removed, and with them all that their
-// removal may need, which is kept.
+// leftVolumes reports the stages and volumes that could not be removed, and the objects that are kept because their
+// removal may need them.
 func (r *run) leftVolumes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*askTimeout)
 	defer cancel()
@@ -48,16 +48,16 @@ func (r *run) leftVolumes(ctx context.Context) {
 	})
 }
 
-// podMessages are what failed pods wrote to /pav/error, by namespace and name.
+// podMessages maps namespace and name of failed pods to what they wrote to /pav/error.
 type podMessages map[client.ObjectKey]string
 
-// podMessages waits a while until the nodes have told the last words of all failed pods: a failure is on record
-// without them where the node is slow.
+// podMessages waits for some time until nodes have reported the messages of all failed pods: a slow node reports them
+// after the failure.
 func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) podMessages {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	words := podMessages{}
-	// An error is no reason not to say what is left: only words are missing.
+	// An error only means that messages are missing, so the rest is reported.
 	_ = await(ctx, r.client, &corev1.PodList{}, func(seen objects) (bool, error) {
 		told := true
 		for key, object := range seen {
@@ -78,7 +78,7 @@ func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) pod
 	return words
 }
 
-// with returns the message of a failure, with the last words of its pod.
+// with returns the message of a failure, including the pod's message.
 func (w podMessages) with(f *pavv1.WorkflowFailure) string {
 	words := w[client.ObjectKey{Namespace: f.PodNamespace, Name: f.PodName}]
 	if words == "" || strings.Contains(f.Message, words) {
@@ -87,7 +87,7 @@ func (w podMessages) with(f *pavv1.WorkflowFailure) string {
 	return f.Message + "; it wrote to /pav/error: " + words
 }
 
-// edit is the command with which a definition is fixed.
+// edit is the command to fix a definition.
 func (r *run) edit(field string) string {
 	return fmt.Sprintf("kubectl edit pavprovisioner %s   # fix its spec.%s; what failed is repeated then, or now:", r.name, field)
 }

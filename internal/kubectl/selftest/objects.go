@@ -26,7 +26,7 @@ func (r *run) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: r.labels()}
 }
 
-// copyOf returns the PavProvisioner of the files under the test's name, with all else as it is written.
+// copyOf returns the PavProvisioner of the files with the test's name, and otherwise unchanged.
 func (r *run) copyOf() *unstructured.Unstructured {
 	object := (&unstructured.Unstructured{Object: r.input.document.Object}).DeepCopy()
 	labels := object.GetLabels()
@@ -43,8 +43,8 @@ func (r *run) copyOf() *unstructured.Unstructured {
 	return object
 }
 
-// namespace returns the namespace of the test. Clients run as root unless the user says otherwise, as
-// many provisioners' volumes are root's; but with nothing else that Pod Security's restricted profile forbids.
+// namespace returns the namespace of the test. Clients run as root unless the user says otherwise, as many
+// provisioners' volumes belong to root. Apart from that, they comply with Pod Security's restricted profile.
 func (r *run) namespace() *corev1.Namespace {
 	level := "baseline"
 	if r.options.User > 0 {
@@ -59,8 +59,8 @@ func (r *run) namespace() *corev1.Namespace {
 	return namespace
 }
 
-// class returns the StorageClass of the test: that of the files, if there is one, with another name, the
-// reclaim policy Delete, and the parameters of the command line.
+// class returns the StorageClass of the test: a copy of the one in the files, if any, with another name, the reclaim
+// policy Delete, and the parameters of the command line.
 func (r *run) class() *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if r.input.class != nil {
@@ -77,7 +77,7 @@ func (r *run) class() *storagev1.StorageClass {
 	return class
 }
 
-// parameters are those of the StorageClass of the files and of the command line.
+// parameters returns the parameters of the StorageClass in the files and of the command line.
 func (r *run) parameters() map[string]string {
 	parameters := map[string]string{}
 	if r.input.class != nil {
@@ -87,14 +87,14 @@ func (r *run) parameters() map[string]string {
 	return parameters
 }
 
-// claim returns the claim for a volume: that of the files, if there is one, as far as it does not say
-// what is to be tried.
+// claim returns the claim for a volume: a copy of the one in the files, if any, except for the fields that the test
+// sets.
 func (r *run) claim(v volume) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: r.meta(r.name, v.claim())}
 	if r.input.claim != nil && v.static == "" {
 		pattern := r.input.claim.DeepCopy()
 		claim.Spec = pattern.Spec
-		claim.Spec.VolumeName, claim.Spec.Selector = "", nil // The volume is to be a new one.
+		claim.Spec.VolumeName, claim.Spec.Selector = "", nil // The volume must be a new one.
 		claim.Annotations = pattern.Annotations
 		for _, binding := range []string{"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node"} {
 			delete(claim.Annotations, binding)
@@ -118,8 +118,8 @@ func (r *run) claim(v volume) *corev1.PersistentVolumeClaim {
 // volumeName returns the name of the PersistentVolume of a volume that is provisioned statically.
 func (r *run) volumeName(v volume) string { return r.name + "-" + v.claim() }
 
-// persistentVolume returns the PersistentVolume of a volume that is provisioned statically. What it stands
-// for was there before the test, and stays.
+// persistentVolume returns the PersistentVolume of a volume that is provisioned statically. The storage existed
+// before the test, and stays.
 func (r *run) persistentVolume(v volume) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: r.meta("", r.volumeName(v)),

@@ -14,10 +14,10 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// defaultImage has the few commands of a shell that the pods of a test use.
+// defaultImage has a shell and the few commands that the test's pods use.
 const defaultImage = "busybox:1.37.0"
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	Output cli.Output
 
@@ -85,7 +85,7 @@ func (o *options) complete(provisioner string, sizeGiven bool) error {
 	return nil
 }
 
-// madeUp returns a name that nothing has, and that tells what it is of.
+// madeUp returns a unique name that contains the provisioner's name.
 func madeUp(provisioner string) string {
 	suffix := "-test-" + rand.String(5)
 	provisioner = provisioner[:min(len(provisioner), validation.DNS1123LabelMaxLength-len(suffix))]

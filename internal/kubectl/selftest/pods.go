@@ -13,13 +13,13 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// Where clients have their volume, by its mode.
+// The paths of the volume in client pods, by volume mode.
 const (
 	mountPoint = "/data"
 	device     = "/dev/pav-volume"
 )
 
-// common defines, for all scripts, what is written: text that is the same for all pods of a test.
+// common defines, for all scripts, the data that is written. It is the same for all pods of a test.
 const common = `set -eu
 pattern() { yes "$TOKEN" | head -c "$BYTES"; }
 sum() { sha256sum | cut -c 1-64; }
@@ -28,12 +28,12 @@ say() { echo "$2" | head -c 2000 > /dev/termination-log; exit "$1"; }
 
 // Exit codes of scripts.
 const (
-	exitMissing = 3 // what should be there is not
-	exitCorrupt = 4 // it is there, but is not what was written
-	exitWrote   = 5 // what must not be possible is
+	exitMissing = 3 // the data is missing
+	exitCorrupt = 4 // the data is not what was written
+	exitWrote   = 5 // a write succeeded that must be refused
 )
 
-// The scripts, for file systems and for block devices.
+// The scripts for file systems and for block devices.
 const (
 	writeFile = `cd "$VOLUME"
 why=$( { pattern > "$FILE"; } 2>&1 ) || say 1 "writing a file of $BYTES bytes failed: $why"
@@ -65,7 +65,7 @@ say 3 "what was written to the device is not there"
 `
 	refuseDevice = `if printf '%s' "$TOKEN" | dd of="$VOLUME" bs=4096 conv=notrunc 2>/dev/null; then say 5 "a pod that asked for a read-only volume could write to it"; fi
 `
-	// hold keeps a pod, and so its volume, until it is deleted.
+	// hold keeps a pod running until it is deleted, so that the volume stays in use.
 	hold = `trap 'exit 0' TERM INT; sleep 2147483647 & wait`
 )
 
@@ -74,10 +74,10 @@ type clientPod struct {
 	name     string
 	volume   volume
 	script   string
-	holds    bool   // it goes on running when the script has succeeded
+	holds    bool   // it keeps running after the script has succeeded
 	readOnly bool   // it asks for a read-only volume
-	node     string // where it runs; "" for anywhere
-	not      string // where it does not run; "" for anywhere
+	node     string // the node on which it runs; "" for any
+	not      string // the node on which it must not run; "" for none
 }
 
 // pod returns the pod.
@@ -133,10 +133,10 @@ func (r *run) container(name, script string, c clientPod) corev1.Container {
 	return container
 }
 
-// file is the name of the file that is written to a volume.
+// file is the name of the file that the test writes to a volume.
 func (r *run) file() string { return "pav-test-" + r.name }
 
-// written is how much is written to a volume, in bytes.
+// written is the number of bytes that are written to a volume.
 const written = 256 << 10
 
 func (r *run) securityContext() *corev1.PodSecurityContext {
@@ -151,7 +151,8 @@ func (r *run) securityContext() *corev1.PodSecurityContext {
 	return context
 }
 
-// affinity binds a pod to a node, or keeps it away from one, by the scheduler: a claim may wait for it.
+// affinity restricts a pod to a node, or keeps it away from one. It leaves the choice to the scheduler, as the claim
+// may wait for a first consumer.
 func affinity(node, not string) *corev1.Affinity {
 	requirement := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
 	switch {
@@ -165,7 +166,7 @@ func affinity(node, not string) *corev1.Affinity {
 	}}}
 }
 
-// podError is how the script of a pod failed.
+// podError is the failure of a pod's script.
 type podError struct {
 	pod     string
 	code    int32
@@ -179,7 +180,7 @@ func (e *podError) Error() string {
 	return e.message
 }
 
-// missed reports whether what was written was not there any more.
+// missed reports whether the written data was missing.
 func missed(err error) bool {
 	var failed *podError
 	return errors.As(err, &failed) && failed.code == exitMissing
@@ -212,13 +213,13 @@ func (r *run) awaitPod(ctx context.Context, name string) (node string, err error
 	return node, err
 }
 
-// podDone reports whether the script of a pod has ended, and how it failed.
+// podDone reports whether the script of a pod has ended, and with which error.
 func podDone(pod *corev1.Pod) (bool, error) {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
 		return true, nil
 	case corev1.PodRunning:
-		// The work of a pod that holds its volume is an init container's.
+		// In a pod that keeps running, the script is that of an init container.
 		return len(pod.Spec.InitContainers) > 0, nil
 	case corev1.PodFailed:
 		statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
@@ -240,7 +241,7 @@ func (r *run) lastEvent(ctx context.Context, kind, name string) error {
 	events := &corev1.EventList{}
 	selected := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name, "type": corev1.EventTypeWarning}
 	if err := r.client.List(ctx, events, client.InNamespace(r.name), selected); err != nil || len(events.Items) == 0 {
-		return nil // Events only help to understand.
+		return nil // Events only add an explanation.
 	}
 	last := &events.Items[0]
 	for i := range events.Items {

@@ -9,15 +9,15 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// progress tells of steps as they are taken. On a terminal the line of the present step counts its seconds;
-// elsewhere there is one line for each step that has ended.
+// progress reports steps while they run. On a terminal, the line of the current step counts the seconds; otherwise,
+// there is one line for each step that has ended.
 type progress struct {
 	out   io.Writer
 	style cli.Style
 	live  bool // on a terminal
 
-	volume string // the heading that was last written
-	stop   func() // ends the counting of seconds
+	volume string // the last heading that was written
+	stop   func() // stops counting seconds
 }
 
 // nameWidth is the width of the column of the steps' names.
@@ -27,7 +27,7 @@ func (p *progress) heading(text string) {
 	_, _ = fmt.Fprintln(p.out, p.style.Bold(text))
 }
 
-// begin tells that a step begins.
+// begin reports that a step begins.
 func (p *progress) begin(volume, name string) {
 	if volume != "" && volume != p.volume {
 		_, _ = fmt.Fprintln(p.out, p.style.Bold(volume))
@@ -41,7 +41,7 @@ func (p *progress) begin(volume, name string) {
 	go p.tick(name, done, ended)
 }
 
-// tick writes the line of a step again each second, until done is closed.
+// tick rewrites the line of a step each second, until done is closed.
 func (p *progress) tick(name string, done <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	began := time.Now()
@@ -58,7 +58,7 @@ func (p *progress) tick(name string, done <-chan struct{}, ended chan<- struct{}
 	}
 }
 
-// end tells how a step went.
+// end reports the result of a step.
 func (p *progress) end(s *Step) {
 	if p.stop != nil {
 		p.stop()
@@ -86,7 +86,7 @@ func (p *progress) end(s *Step) {
 	}
 }
 
-// report writes what remains to be said when all is over.
+// report writes the summary at the end.
 func (p *progress) report(r *Report) {
 	_, _ = fmt.Fprintln(p.out)
 	summary := fmt.Sprintf("%s %s, in %s", r.Provisioner, r.summary(), cli.Duration(time.Duration(r.Seconds*float64(time.Second))))

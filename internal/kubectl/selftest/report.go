@@ -6,80 +6,80 @@ import (
 	"time"
 )
 
-// Result is how a step went.
+// Result is the result of a step.
 type Result string
 
 // The results.
 const (
-	// Passed means that all is as it should be.
+	// Passed means that everything is right.
 	Passed Result = "passed"
 
-	// Warning means that something was found that may be as its author wants it.
+	// Warning means that the test found something that may be intended.
 	Warning Result = "warning"
 
-	// Failed means that the provisioner does not do what it should.
+	// Failed means that the provisioner does not work as it must.
 	Failed Result = "failed"
 
-	// Skipped means that the step could not be taken, and that this is nobody's mistake.
+	// Skipped means that the step could not run, and that this is not a mistake.
 	Skipped Result = "skipped"
 )
 
-// Report is what came of a test. It is what -o json and -o yaml write.
+// Report is the result of a test. It is the output of -o json and -o yaml.
 type Report struct {
-	// Provisioner is the PavProvisioner of the file, and Name that of its copy, of the StorageClass and of
-	// the namespace, all of which were made for the test.
+	// Provisioner is the PavProvisioner in the file. Name is the name of its copy, of the StorageClass and of the
+	// namespace, which were created for the test.
 	Provisioner string `json:"provisioner"`
 	Name        string `json:"name"`
 
-	// Passed says that no step failed, and that nothing is left.
+	// Passed means that no step failed and that nothing is left.
 	Passed bool `json:"passed"`
 
-	// Seconds is how long it all took.
+	// Seconds is the total duration.
 	Seconds float64 `json:"seconds"`
 
-	// Steps are the steps in their order.
+	// Steps are the steps in the order in which they ran.
 	Steps []Step `json:"steps"`
 
-	// Left is what could not be cleaned up.
+	// Left are the objects that could not be cleaned up.
 	Left []Left `json:"left,omitempty"`
 }
 
-// Step is how one step went.
+// Step is the result of one step.
 type Step struct {
-	// Volume is the volume that it was about, as in "Filesystem, ReadWriteMany"; "" if it was about none.
+	// Volume is the step's volume, as in "Filesystem, ReadWriteMany"; "" if it has none.
 	Volume string `json:"volume,omitempty"`
 
-	// Name says what was done.
+	// Name says what the step did.
 	Name string `json:"name"`
 
-	// Result is how it went.
+	// Result is the step's result.
 	Result Result `json:"result"`
 
-	// Seconds is how long it took.
+	// Seconds is the step's duration.
 	Seconds float64 `json:"seconds"`
 
-	// Message is what was found.
+	// Message says what the step found.
 	Message string `json:"message,omitempty"`
 
-	// Details are more lines about it, as of "kubectl pav describe" where it failed.
+	// Details are more lines about the result, for example the output of "kubectl pav describe" after a failure.
 	Details []string `json:"details,omitempty"`
 }
 
 // Left is an object that could not be cleaned up.
 type Left struct {
-	// Kind, Namespace and Name tell which it is.
+	// Kind, Namespace and Name identify the object.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// Why it is still there.
+	// Why says why the object still exists.
 	Why string `json:"why"`
 
-	// Commands are what can be done about it.
+	// Commands are commands that may help.
 	Commands []string `json:"commands"`
 }
 
-// count returns how many steps have the result.
+// count returns the number of steps with the result.
 func (r *Report) count(result Result) int {
 	n := 0
 	for i := range r.Steps {

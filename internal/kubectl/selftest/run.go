@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// askTimeout bounds questions to the API server whose answers only help to understand.
+// askTimeout limits requests whose answers only add an explanation.
 const askTimeout = 10 * time.Second
 
 // run is one test of a provisioner.
@@ -28,14 +28,14 @@ type run struct {
 	progress  *progress
 	report    *Report
 
-	// describe writes what there is to know about a claim, for a step that failed.
+	// describe writes everything that is known about a claim, for a step that failed.
 	describe func(ctx context.Context, namespace, claim string) (string, error)
 
-	// created are the objects that the test made and that are not of a volume, in their order.
+	// created are the objects that the test created and that do not belong to a volume, in the order of creation.
 	created []client.Object
 }
 
-// outcome is what a step found.
+// outcome is the outcome of a step.
 type outcome struct {
 	result  Result
 	message string
@@ -54,16 +54,15 @@ func skipped(format string, args ...any) (outcome, error) {
 	return outcome{result: Skipped, message: fmt.Sprintf(format, args...)}, nil
 }
 
-// step takes a step, reports it, and returns whether the next one may be taken. V is the volume that it is
-// about; nil for none.
+// step runs a step, reports it, and returns whether the next one may run. v is the step's volume; nil for none.
 func (r *run) step(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
 	return r.stepWithin(ctx, r.options.Timeout, v, name, do)
 }
 
-// kubeletPatience is how long kubelet waits for a volume to be staged before it turns to a pod's deletion.
+// kubeletPatience is how long kubelet waits for a volume to be staged before it handles a pod's deletion.
 const kubeletPatience = 2*time.Minute + 15*time.Second
 
-// ending is step for what waits for pods to end.
+// ending is step for steps that wait for pods to end.
 func (r *run) ending(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
 	return r.stepWithin(ctx, r.options.Timeout+kubeletPatience, v, name, do)
 }
@@ -99,7 +98,7 @@ func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
 	found := outcome{result: Failed, message: cli.Plain(err.Error())}
 	var mine *podError
 	if v == nil || r.describe == nil || errors.As(err, &mine) {
-		return found // What the test's own pods found is no state of PaV's.
+		return found // What the test's own pods found is not in PaV's records.
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -110,7 +109,7 @@ func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
 	return found
 }
 
-// test takes all steps and cleans up.
+// test runs all steps and cleans up.
 func (r *run) test(ctx context.Context) {
 	began := time.Now()
 	defer func() { r.report.Seconds = seconds(time.Since(began)) }()
@@ -121,7 +120,7 @@ func (r *run) test(ctx context.Context) {
 	r.report.Passed = r.report.count(Failed) == 0 && len(r.report.Left) == 0 && ctx.Err() == nil
 }
 
-// tryAll installs the provisioner and tries its volumes.
+// tryAll installs the provisioner and tests its volumes.
 func (r *run) tryAll(ctx context.Context) {
 	var volumes []volume
 	planned := r.step(ctx, nil, "choose volumes", func(ctx context.Context) (outcome, error) {
@@ -144,7 +143,7 @@ func (r *run) tryAll(ctx context.Context) {
 	}
 }
 
-// when returns when an event last happened.
+// when returns the time of an event's last occurrence.
 func when(e *corev1.Event) time.Time {
 	if !e.LastTimestamp.IsZero() {
 		return e.LastTimestamp.Time

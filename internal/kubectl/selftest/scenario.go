@@ -19,17 +19,16 @@ type scenario struct {
 	volume volume
 
 	pv    *corev1.PersistentVolume
-	first string // the pod that wrote, and that holds the volume
-	node  string // where it runs
+	first string // the pod that wrote, and that keeps the volume in use
+	node  string // the node on which it runs
 	other bool   // another node could use the volume
 	why   string // why not
-	stuck bool   // it cannot leave a node, so that there is nothing more to try
-	wrote bool   // the test may have written to a volume that stays
+	stuck bool   // the volume cannot leave a node, so nothing more can be tested
+	wrote bool   // the test may have written to a volume that is not deleted
 	pods  int
 }
 
-// try takes the volume through its life. The step that fails is the last one but for those that delete the
-// volume, which are of interest by themselves.
+// try runs the steps of the volume's life. After a failed step, only the steps that delete the volume run.
 func (s *scenario) try(ctx context.Context) {
 	if !s.step(ctx, &s.volume, s.verb("create", "write the PersistentVolume"), s.provision) {
 		return
@@ -44,7 +43,7 @@ func (s *scenario) try(ctx context.Context) {
 	}
 }
 
-// verb chooses a word by the kind of provisioning.
+// verb returns the verb for the kind of provisioning.
 func (s *scenario) verb(dynamic, static string) string {
 	if s.volume.static != "" {
 		return static
@@ -52,7 +51,7 @@ func (s *scenario) verb(dynamic, static string) string {
 	return dynamic
 }
 
-// use takes the volume through the hands of pods, and returns whether no step failed.
+// use uses the volume in pods, and returns whether no step failed.
 func (s *scenario) use(ctx context.Context) bool {
 	if !s.step(ctx, &s.volume, s.does("write, and read back", "mount"), s.write) {
 		return false
@@ -73,7 +72,7 @@ func (s *scenario) use(ctx context.Context) bool {
 	return s.ending(ctx, &s.volume, name, s.move)
 }
 
-// does chooses a word by whether the test may write.
+// does returns the verb for whether the test may write.
 func (s *scenario) does(writing, looking string) string {
 	if s.volume.writes() {
 		return writing
@@ -81,7 +80,7 @@ func (s *scenario) does(writing, looking string) string {
 	return looking
 }
 
-// script chooses the script of a pod that reads or writes.
+// script returns the script of a pod that reads or writes.
 func (s *scenario) script(file, dev, lookFile, lookDev string) string {
 	switch {
 	case s.volume.writes() && s.volume.block():
@@ -99,7 +98,7 @@ func (s *scenario) reading() string {
 	return s.script(checkFile, readDevice, listDirectory, sizeOfDevice)
 }
 
-// reader returns a client pod of the volume with a name of its own.
+// reader returns another client pod of the volume.
 func (s *scenario) reader(what, script string) clientPod {
 	s.pods++
 	return clientPod{name: fmt.Sprintf("%s-%d-%s", s.volume.claim(), s.pods, what), volume: s.volume, script: script}
@@ -111,7 +110,8 @@ func (s *scenario) writer() clientPod {
 	return c
 }
 
-// provision makes the claim, and waits until it is bound. Where that waits for a first consumer there is one.
+// provision creates the claim, and waits until it is bound. If the claim waits for a first consumer, it creates that
+// pod as well.
 func (s *scenario) provision(ctx context.Context) (outcome, error) {
 	if s.volume.static != "" {
 		if err := s.post(ctx, s.persistentVolume(s.volume)); err != nil {
@@ -144,7 +144,7 @@ func (s *scenario) provision(ctx context.Context) (outcome, error) {
 	return passed("%s, %s%s", s.pv.Name, s.pv.Spec.Capacity.Storage(), handle)
 }
 
-// bound waits until a claim is bound, and reads it.
+// bound waits until a claim is bound, and returns it.
 func (s *scenario) bound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	err := s.troubles.during(ctx, func(ctx context.Context) error {
 		return await(ctx, s.client, &corev1.PersistentVolumeClaimList{}, func(seen objects) (bool, error) {
@@ -162,7 +162,7 @@ func (s *scenario) bound(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return err
 }
 
-// write has a pod write to the volume, which it goes on holding.
+// write runs a pod that writes to the volume and keeps running.
 func (s *scenario) write(ctx context.Context) (outcome, error) {
 	writer := s.writer()
 	var err error
@@ -183,7 +183,7 @@ func (s *scenario) write(ctx context.Context) (outcome, error) {
 	return passed("on %s", s.node)
 }
 
-// readBeside has another pod of the same node read what was written.
+// readBeside runs another pod on the same node that reads the data.
 func (s *scenario) readBeside(ctx context.Context) (outcome, error) {
 	c := s.reader("beside", s.reading())
 	c.node = s.node
@@ -197,13 +197,13 @@ func (s *scenario) readBeside(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// perPod reports whether the volume is staged for each pod by itself.
+// perPod reports whether the volume is staged for each pod separately.
 func (s *scenario) perPod() bool {
 	definition, err := s.input.definition()
 	return err == nil && definition.Spec.VolumeStaging.Scope == pavv1.StagingScopePod
 }
 
-// lost is what is found where written data is not there: it may be what the provisioner is for.
+// lost is the outcome if the written data is missing, which some provisioners intend.
 func (s *scenario) lost(text string) (outcome, error) {
 	if s.options.RequirePersistence {
 		return outcome{}, errors.New(text)
@@ -211,7 +211,7 @@ func (s *scenario) lost(text string) (outcome, error) {
 	return warning("%s", text)
 }
 
-// readOnly has a pod of the same node, which asks for a read-only volume, try to write.
+// readOnly runs a pod on the same node that asks for a read-only volume and tries to write.
 func (s *scenario) readOnly(ctx context.Context) (outcome, error) {
 	script := refuseFile
 	switch {
@@ -228,7 +228,7 @@ func (s *scenario) readOnly(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// readElsewhere has a pod of another node read what was written, while the first one holds the volume.
+// readElsewhere runs a pod on another node that reads the data while the first pod uses the volume.
 func (s *scenario) readElsewhere(ctx context.Context) (outcome, error) {
 	if !s.other {
 		return skipped("%s", s.why)
@@ -245,7 +245,8 @@ func (s *scenario) readElsewhere(ctx context.Context) (outcome, error) {
 	return passed("on %s and %s", s.node, node)
 }
 
-// move ends all pods of the volume, waits until no node has it, and has a pod of another node read it.
+// move deletes all pods of the volume, waits until it is staged on no node, and runs a pod on another node that reads
+// it.
 func (s *scenario) move(ctx context.Context) (outcome, error) {
 	if _, err := s.leave(ctx); err != nil {
 		return outcome{}, err
@@ -267,7 +268,7 @@ func (s *scenario) move(ctx context.Context) (outcome, error) {
 	return passed("from %s to %s", s.node, node)
 }
 
-// leave ends all pods of the volume, and waits until no node has it.
+// leave deletes all pods of the volume, and waits until it is staged on no node.
 func (s *scenario) leave(ctx context.Context) (outcome, error) {
 	if err := s.deletePods(ctx); err != nil {
 		return outcome{}, err
@@ -280,7 +281,7 @@ func (s *scenario) leave(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// unstaged waits until no stage is left but for records of failures.
+// unstaged waits until no stage is left, except records of failures.
 func (r *run) unstaged(ctx context.Context) error {
 	var left []string
 	err := await(ctx, r.client, &pavv1.PavStageList{}, func(seen objects) (bool, error) {
@@ -323,7 +324,7 @@ func (s *scenario) remove(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// nothing waits until nothing of any volume of the provisioner is left.
+// nothing waits until no object of any volume of the provisioner is left.
 func (s *scenario) nothing(ctx context.Context) (outcome, error) {
 	selected := client.MatchingLabels{pavv1.ProvisionerLabel: s.name}
 	for _, list := range []client.ObjectList{&pavv1.PavStageList{}, &pavv1.PavVolumeList{}, &corev1.PodList{}} {

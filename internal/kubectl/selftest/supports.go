@@ -15,16 +15,16 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// volume is a volume to be tried.
+// volume is a volume to test.
 type volume struct {
 	mode   corev1.PersistentVolumeMode
 	access corev1.PersistentVolumeAccessMode
 
-	// static is the volume's handle where there is one already, in static provisioning.
+	// static is the handle of an existing volume, for static provisioning; "" for dynamic.
 	static string
 }
 
-// String says what volume it is, for the report.
+// String describes the volume for the report.
 func (v volume) String() string {
 	text := fmt.Sprintf("%s, %s", v.mode, v.access)
 	if v.static != "" {
@@ -47,7 +47,8 @@ func (v volume) claim() string {
 
 func (v volume) block() bool { return v.mode == corev1.PersistentVolumeBlock }
 
-// writes reports whether the test may write to it: not to a device that somebody's data may be on.
+// writes reports whether the test may write to the volume. It never writes to an existing device, which may have data
+// on it.
 func (v volume) writes() bool {
 	return v.access != corev1.ReadOnlyMany && (v.static == "" || !v.block())
 }
@@ -57,8 +58,8 @@ func (v volume) shared() bool {
 	return v.access == corev1.ReadWriteMany || v.access == corev1.ReadOnlyMany
 }
 
-// volumes returns the volumes that are to be tried: for each volume mode that is wanted and that the
-// definition supports one, with the best of the access modes that are wanted and supported.
+// volumes returns the volumes to test: one for each volume mode that the user selected and the definition supports,
+// with the best access mode that is selected and supported.
 func (r *run) volumes(ctx context.Context) ([]volume, error) {
 	definition, err := r.input.definition()
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *run) volumes(ctx context.Context) ([]volume, error) {
 	return volumes, nil
 }
 
-// provisionings returns whether volumes are to be tried that are provisioned statically (true), dynamically (false).
+// provisionings returns the kinds of provisioning to test: true for static, false for dynamic.
 func (r *run) provisionings(p *pavv1.PavProvisioner) []bool {
 	var wanted []bool
 	if slices.Contains(p.Spec.ProvisioningModes, pavv1.ProvisioningModeDynamic) {
@@ -101,7 +102,8 @@ func (r *run) provisionings(p *pavv1.PavProvisioner) []bool {
 	return wanted
 }
 
-// supported returns the volume of a mode with the first access mode that the definition supports, or why it supports none.
+// supported returns the volume of a mode with the first access mode that the definition supports, or why it supports
+// none.
 func (r *run) supported(ctx context.Context, p *pavv1.PavProvisioner, mode corev1.PersistentVolumeMode, handle string) (volume, error) {
 	var first error
 	for _, access := range r.options.accessModes() {
@@ -120,13 +122,14 @@ func (r *run) supported(ctx context.Context, p *pavv1.PavProvisioner, mode corev
 	return volume{}, first
 }
 
-// isUnsupported reports whether a definition does not support a volume, and is not wrong itself.
+// isUnsupported reports whether an error means that a definition does not support a volume, and not that the
+// definition is wrong.
 func isUnsupported(err error) bool {
 	_, ok := errors.AsType[*podplan.Error](err)
 	return ok
 }
 
-// supports returns why the definition refuses a volume.
+// supports returns why the definition refuses a volume; nil if it does not.
 func (r *run) supports(ctx context.Context, p *pavv1.PavProvisioner, v volume) error {
 	vars, who, err := r.variables(v)
 	if err != nil {
@@ -156,7 +159,7 @@ func (r *run) variables(v volume) (vars template.Variables, who string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	// As those of a claim that the API server has.
+	// As in a claim that exists.
 	for field, value := range map[string]string{"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "1"} {
 		if err := unstructured.SetNestedField(claim, value, "metadata", field); err != nil {
 			return nil, "", err
@@ -166,7 +169,7 @@ func (r *run) variables(v volume) (vars template.Variables, who string, err erro
 	return vars, podplan.ForClaim, err
 }
 
-// getPVC looks a claim up for a template.
+// getPVC looks up a claim for a template.
 func (r *run) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim)

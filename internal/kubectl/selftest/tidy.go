@@ -9,8 +9,8 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// restore removes what the test wrote to a volume that stays, also when ctx has ended, and otherwise reports
-// that it may be there. Intact says that no step about the volume's use failed.
+// restore removes the test's file from a volume that is not deleted, even after ctx has ended. If it cannot, it
+// reports that the file may be left. intact means that no step about the volume's use failed.
 func (s *scenario) restore(ctx context.Context, intact bool) {
 	switch {
 	case !s.wrote:
@@ -24,7 +24,7 @@ func (s *scenario) restore(ctx context.Context, intact bool) {
 	}
 }
 
-// tidy removes what the test wrote to a volume that stays.
+// tidy removes the test's file from a volume that is not deleted.
 func (s *scenario) tidy(ctx context.Context) (outcome, error) {
 	if err := s.deletePods(ctx); err != nil {
 		return outcome{}, err
@@ -35,7 +35,7 @@ func (s *scenario) tidy(ctx context.Context) (outcome, error) {
 	return passed("")
 }
 
-// leftFile reports that what the test wrote to a volume that stays may still be there.
+// leftFile reports that the test's file may be left on a volume that is not deleted.
 func (s *scenario) leftFile(why string) {
 	s.report.Left = append(s.report.Left, Left{
 		Kind: "Perhaps the test's file on volume", Name: s.volume.static,
@@ -44,7 +44,7 @@ func (s *scenario) leftFile(why string) {
 	})
 }
 
-// wroteNothing reports whether the pod that writes has certainly not begun to.
+// wroteNothing reports whether the writing pod has certainly not started.
 func (s *scenario) wroteNothing(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// failure is a workflow that failed, as its ledger tells. PaV would try again: a test does not wait for that.
+// failure is a failed workflow in a ledger. PaV would retry; the test does not wait for that.
 type failure struct {
 	ledger string
 	what   *pavv1.WorkflowFailure
@@ -25,7 +25,7 @@ func (f *failure) Error() string {
 	return f.what.Message
 }
 
-// troubles watches the ledgers of a provisioner for workflows that fail. It is safe for concurrent use.
+// troubles watches the ledgers of a provisioner for failed workflows. It is safe for concurrent use.
 type troubles struct {
 	client      client.WithWatch
 	provisioner string
@@ -34,11 +34,11 @@ type troubles struct {
 	told map[string]bool
 }
 
-// newly returns whether a failure was not told before. Ledgers keep their last failure.
+// newly returns whether a failure was not reported before. Ledgers keep their last failure.
 func (t *troubles) newly(f *failure) bool {
 	key := fmt.Sprint(f.ledger, "/", f.what.Workflow, "/", f.what.PodName, "/", f.what.Time.UnixNano())
 	if f.what.PodName == "" {
-		key += "/" + f.what.Message // That of a pod may have the pod's words only later.
+		key += "/" + f.what.Message // The message of a pod may arrive later than the failure.
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,11 +49,11 @@ func (t *troubles) newly(f *failure) bool {
 	return true
 }
 
-// undoing are the workflows whose failures keep a volume from going.
+// undoing are the workflows whose failures keep a volume from being removed.
 var undoing = []string{pavv1.WorkflowUnstaging, pavv1.WorkflowDeletion}
 
-// during runs a function, and ends it with a *failure as soon as one of the workflows of the provisioner
-// fails again; as soon as any does where none is named.
+// during runs a function, and ends it with a *failure as soon as one of the workflows fails again for the
+// provisioner. Without workflows, any failure ends it.
 func (t *troubles) during(ctx context.Context, function func(context.Context) error, workflows ...string) error {
 	selected := client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner}
 	check := func(seen objects) (bool, error) { return false, t.checkAll(seen, workflows) }
@@ -73,7 +73,7 @@ func (t *troubles) checkAll(seen objects, workflows []string) error {
 	return nil
 }
 
-// failures returns what a ledger tells of workflows that failed.
+// failures returns the failed workflows in a ledger.
 func failures(ledger client.Object) []*pavv1.WorkflowFailure {
 	switch l := ledger.(type) {
 	case *pavv1.PavVolume:
@@ -101,7 +101,7 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
-// cannotUnstage reports whether err is that of an unstaging pod, which keeps all else from going.
+// cannotUnstage reports whether err is the failure of an unstaging pod, which blocks everything else.
 func cannotUnstage(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.what.Workflow == pavv1.WorkflowUnstaging
