@@ -6,17 +6,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// block is the content of a block scalar that is being read.
+// block reads the content of a block scalar.
 type block struct {
 	writing
 	folded bool
 	indent int
 
-	// pending is the line break after the content so far, and blank are the empty lines after that.
+	// pending is the line break after the content so far, and blank the empty lines after it.
 	pending *place
 	blank   []place
 
-	// more says that the last line was indented further, and is not folded.
+	// more means that the last line was indented further, so it is not folded.
 	more bool
 }
 
@@ -32,7 +32,7 @@ func blockLayout(lines []string, header place, node *yaml.Node) []place {
 	deepest := firstIndent(lines[header.line:])
 	candidates := []int{deepest}
 	if strings.ContainsAny(indicators, "123456789") {
-		// It counts from the parent's indentation; which one it is, the text tells.
+		// The number counts from the parent's indentation, which follows from the text.
 		for indent := deepest - 1; indent > 0; indent-- {
 			candidates = append(candidates, indent)
 		}
@@ -41,7 +41,7 @@ func blockLayout(lines []string, header place, node *yaml.Node) []place {
 		b := &block{writing: writing{lines: lines}, folded: node.Style&yaml.FoldedStyle != 0, indent: indent}
 		b.read(header.line + 1)
 		b.chomp(indicators)
-		// The last line of a file may have no end, and the text then has none either.
+		// If the last line of a file has no line break, neither has the text.
 		if got := string(b.text); got == node.Value || got == node.Value+"\n" {
 			return b.places
 		}
@@ -49,7 +49,7 @@ func blockLayout(lines []string, header place, node *yaml.Node) []place {
 	return nil
 }
 
-// firstIndent returns how far the first line that is not empty is indented.
+// firstIndent returns the indentation of the first line that is not empty.
 func firstIndent(lines []string) int {
 	most := 0
 	for _, line := range lines {
@@ -62,7 +62,7 @@ func firstIndent(lines []string) int {
 	return most
 }
 
-// read reads the lines that are the scalar's, from the first one.
+// read reads the lines of the scalar, from the first one.
 func (b *block) read(first int) {
 	for number := first; number <= len(b.lines); number++ {
 		line := b.lines[number-1]
@@ -82,7 +82,7 @@ func (b *block) read(first int) {
 	}
 }
 
-// add adds a line with text. Lines are folded where neither of them is indented further.
+// add adds a line with text. Two lines are folded if neither is indented further.
 func (b *block) add(number int, rest string) {
 	more := isBlank(rune(rest[0]))
 	switch {
@@ -108,7 +108,7 @@ func (b *block) breaks() {
 	b.blank = nil
 }
 
-// chomp ends the text as the header says.
+// chomp ends the text as the scalar's header says.
 func (b *block) chomp(indicators string) {
 	if strings.Contains(indicators, "-") {
 		return

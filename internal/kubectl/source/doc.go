@@ -1,3 +1,3 @@
-// Package source reads objects from YAML and JSON files as kubectl does, and knows where in the file each
-// part of them is, down to the characters of a string. It knows no kind but List, and no cluster.
+// Package source reads objects from YAML and JSON files as kubectl does, and finds the position in the file of each
+// part, down to the characters of a string. It treats all kinds except List alike, and never contacts a cluster.
 package source

@@ -6,12 +6,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxExpanded is how many bytes a document's scalars may have once each alias is replaced with what it stands
-// for, as kubectl does: a few lines can stand for more than there is memory.
+// maxExpanded is the maximum size of a document's scalars in bytes after aliases are replaced, as kubectl does: a few
+// lines can expand to more than the memory.
 const maxExpanded = 64 << 20
 
-// expandedSize returns about how many bytes a document has once its aliases are replaced; root is nil if
-// its parts cannot be told apart.
+// expandedSize returns the approximate size of a document in bytes after its aliases are replaced; root is nil if the
+// document cannot be parsed into nodes.
 func expandedSize(c chunk, root *yaml.Node) int64 {
 	if root == nil {
 		return int64(len(c.text)) * int64(strings.Count(c.text, "*"))
@@ -19,7 +19,7 @@ func expandedSize(c chunk, root *yaml.Node) int64 {
 	return sizes{}.of(root)
 }
 
-// sizes has the sizes of nodes with an anchor, so that each is measured once.
+// sizes are the sizes of nodes with an anchor, so that each is measured once.
 type sizes map[*yaml.Node]int64
 
 func (s sizes) of(node *yaml.Node) int64 {
@@ -31,14 +31,14 @@ func (s sizes) of(node *yaml.Node) int64 {
 	}
 	size, known := s[node]
 	if !known {
-		s[node] = 0 // one that contains itself is refused by the parser later
+		s[node] = 0 // the parser refuses a node that contains itself later
 		size = s.measure(node)
 		s[node] = size
 	}
 	return size
 }
 
-// measure adds up to a little more than what is refused.
+// measure stops adding a little above the limit.
 func (s sizes) measure(node *yaml.Node) int64 {
 	size := int64(len(node.Value)) + 1
 	for _, child := range node.Content {

@@ -2,16 +2,16 @@ package source
 
 import "slices"
 
-// space is the white space between two parts of a quoted or plain text.
+// space is the white space between two parts of a quoted or plain scalar.
 type space struct {
 	blanks []place
 	runes  []rune
 
-	// breaks are the ends of lines.
+	// breaks is the number of line breaks.
 	breaks []place
 }
 
-// skip reads white space. Blanks beside the end of a line are no part of the text.
+// skip reads white space. Blanks next to a line break are not part of the text.
 func (w *writing) skip(p place, broken bool) (space, place) {
 	s := space{}
 	for {
@@ -28,7 +28,7 @@ func (w *writing) skip(p place, broken bool) (space, place) {
 	}
 }
 
-// fold writes white space: one end of a line is a space, and of more the first one is none.
+// fold writes white space: a single line break becomes a space; of several, the first one is left out.
 func (w *writing) fold(s space) {
 	for i, at := range s.blanks {
 		w.emit(s.runes[i], at)
@@ -41,7 +41,7 @@ func (w *writing) fold(s space) {
 	}
 }
 
-// plain reads a text without quotes that has n characters.
+// plain reads an unquoted text of n characters.
 func (w *writing) plain(p place, n int) bool {
 	for len(w.text) < n {
 		r, ok := w.at(p)
@@ -92,7 +92,7 @@ func (w *writing) quoted(p place, quote rune) bool {
 	}
 }
 
-// quote reads a quote: the last one, or, of two single ones, one that is part of the text.
+// quote reads a quote: the closing one or, for two single quotes, one that is part of the text.
 func (w *writing) quote(p place, quote rune) (place, bool) {
 	after := w.next(p)
 	if r, _ := w.at(after); quote != '\'' || r != '\'' {
@@ -109,7 +109,7 @@ var escapes = map[rune]rune{
 
 var digits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// escape reads what begins with a backslash.
+// escape reads an escape sequence.
 func (w *writing) escape(p place) (place, bool) {
 	after := w.next(p)
 	r, ok := w.at(after)

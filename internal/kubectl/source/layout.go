@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// within returns where a line and column of a scalar's text are in the file. Where that cannot be told it
-// is where the scalar begins.
+// within returns the position in the file of a line and column of a scalar's text. If it cannot be determined, it is
+// the beginning of the scalar.
 func within(lines []string, node *yaml.Node, line, column int) place {
 	written := layout(lines, node)
 	if written == nil {
@@ -25,8 +25,8 @@ func within(lines []string, node *yaml.Node, line, column int) place {
 	return place{last.line, last.column + 1}
 }
 
-// indexOf returns how many characters of a text are before a line and column; at most all of them, and
-// no more than the line has.
+// indexOf returns the number of characters of a text before a line and column. It is limited to the length of the
+// line and of the text.
 func indexOf(text string, line, column int) int {
 	index := 0
 	for current, rest := 1, text; rest != ""; index++ {
@@ -49,8 +49,8 @@ func indexOf(text string, line, column int) int {
 	return index
 }
 
-// layout returns the place in the file of each character of a scalar's text; nil if it cannot be told.
-// What it finds is held against the text.
+// layout returns the position in the file of each character of a scalar's text; nil if it cannot be determined. It
+// compares the characters that it finds with the text.
 func layout(lines []string, node *yaml.Node) []place {
 	w := &writing{lines: lines}
 	at, ok := w.content(start(node))
@@ -73,13 +73,13 @@ func layout(lines []string, node *yaml.Node) []place {
 	return w.places
 }
 
-// writing is the text of a scalar, as far as it has been read from a file.
+// writing is the part of a scalar's text that has been read from the file.
 type writing struct {
 	lines  []string
 	text   []rune
 	places []place
 
-	// number is that of the line whose characters are the current ones.
+	// number is the number of the current line.
 	number  int
 	current []rune
 }
@@ -89,7 +89,7 @@ func (w *writing) emit(r rune, at place) {
 	w.places = append(w.places, at)
 }
 
-// at returns the character at a place: '\n' at the end of a line, and no character at the end of the file.
+// at returns the character at a position: '\n' at the end of a line. It returns false after the end of the file.
 func (w *writing) at(p place) (rune, bool) {
 	if p.line < 1 || p.line > len(w.lines) {
 		return 0, false
@@ -103,7 +103,7 @@ func (w *writing) at(p place) (rune, bool) {
 	return w.current[p.column-1], true
 }
 
-// next returns the place after one.
+// next returns the following position.
 func (w *writing) next(p place) place {
 	if r, _ := w.at(p); r == '\n' {
 		return place{p.line + 1, 1}
@@ -111,7 +111,7 @@ func (w *writing) next(p place) place {
 	return place{p.line, p.column + 1}
 }
 
-// content returns where a scalar begins after its anchor and tag.
+// content returns the position after a scalar's anchor and tag.
 func (w *writing) content(p place) (place, bool) {
 	for {
 		r, ok := w.at(p)

@@ -75,7 +75,7 @@ func (f *file) firstLine(c chunk) int {
 	return c.line
 }
 
-// valueOf returns what kubectl makes of a document.
+// valueOf returns the value that kubectl reads from a document.
 func valueOf(c chunk) (any, error) {
 	raw := []byte(strings.TrimSpace(c.text))
 	if !c.json {
@@ -92,7 +92,7 @@ func valueOf(c chunk) (any, error) {
 	return value, err
 }
 
-// nodeOf returns the document as a tree with lines of the file, or nil if it cannot be had.
+// nodeOf returns the document as a tree of nodes with lines of the file; nil if that is not possible.
 func nodeOf(c chunk) *yaml.Node {
 	document := &yaml.Node{}
 	if err := yaml.Unmarshal([]byte(c.text), document); err != nil || len(document.Content) != 1 {
@@ -102,7 +102,7 @@ func nodeOf(c chunk) *yaml.Node {
 	return document.Content[0]
 }
 
-// move adds to the line of each node. An alias has no content, so that each is met once.
+// move adds to the line of each node. An alias has no content, so each node is visited once.
 func move(node *yaml.Node, lines int) {
 	node.Line += lines
 	for _, child := range node.Content {
@@ -110,10 +110,11 @@ func move(node *yaml.Node, lines int) {
 	}
 }
 
-// lineOfError is how go-yaml says where.
+// lineOfError matches the line in an error of go-yaml.
 var lineOfError = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// syntax tells why a document is no YAML. PaV's own parser knows the place, and says it in plainer words.
+// syntax explains why a document is not valid YAML. It uses the error of PaV's own parser, which has the position and
+// a clearer message.
 func (f *file) syntax(c chunk, err error) {
 	limits := yaml11.LimitsFor(len(c.text) + 1<<20)
 	if _, better := yaml11.Parse(c.text, limits); better != nil {
@@ -131,7 +132,7 @@ func (f *file) syntax(c chunk, err error) {
 	f.wrongf(line, 1, "this is no YAML: %s", strings.TrimPrefix(text, "yaml: "))
 }
 
-// hint says what is often the reason.
+// hint returns a common reason for an error.
 func hint(message string) string {
 	if strings.HasPrefix(message, "':' cannot stand here") {
 		return "; the line may be indented too far, or a text with ':' in it not be quoted"
@@ -139,7 +140,7 @@ func hint(message string) string {
 	return ""
 }
 
-// duplicates tells of keys that are in a mapping twice, of which kubectl takes the last without a word.
+// duplicates reports keys that occur twice in a mapping: kubectl silently uses the last one.
 func (f *file) duplicates(node *yaml.Node, seen map[*yaml.Node]bool) {
 	if seen[node] {
 		return
@@ -165,13 +166,13 @@ func (f *file) duplicates(node *yaml.Node, seen map[*yaml.Node]bool) {
 	}
 }
 
-// isMerge reports whether a key is "<<", which takes in other mappings.
+// isMerge reports whether a key is "<<", which merges other mappings.
 func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Tag == "" || key.Tag == "!" || key.Tag == "!!merge")
 }
 
-// keyText returns a key as kubectl reads it: any scalar becomes a string, and YAML 1.1's words for true
-// and false become these.
+// keyText returns a key as kubectl reads it: any scalar becomes a string, and YAML 1.1's words for true and false
+// become "true" and "false".
 func keyText(key *yaml.Node) string {
 	key = resolve(key)
 	if key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {

@@ -9,14 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is a place in a file, from 1, in characters.
+// place is a position in a file, from 1, in characters.
 type place struct{ line, column int }
 
-// Position returns where in the file a field of the object is: its key, where key is true or the value
-// begins in another line, and else its value. Field is a path from the root, such as
-// spec.containers[0].name or metadata.labels[a.b/c]; where it is not there, what is there of it is meant.
-// Line and column are a place within the text of the field's value, from 1, or 0 for the field as a whole.
-// What is returned is within the file.
+// Position returns the position of a field of the object in the file. It is the position of the key if key is true or
+// the value begins in another line, and of the value otherwise. Field is a path from the root, such as
+// spec.containers[0].name or metadata.labels[a.b/c]. If the field does not exist, the position is that of the longest
+// existing part of the path.
+// Line and column are a position in the text of the field's value, from 1, or 0 for the field as a whole.
+// The result is always a position in the file.
 func (d Document) Position(field string, key bool, line, column int) (fileLine, fileColumn int) {
 	at := place{d.line, 1}
 	if d.root != nil {
@@ -39,10 +40,10 @@ func (d Document) position(field string, key bool, line, column int) place {
 	return start(found.value)
 }
 
-// start returns where a node begins.
+// start returns the position at which a node begins.
 func start(node *yaml.Node) place { return place{node.Line, node.Column} }
 
-// resolve returns what an alias stands for.
+// resolve returns the node to which an alias refers, and other nodes unchanged.
 func resolve(node *yaml.Node) *yaml.Node {
 	for i := 0; node.Kind == yaml.AliasNode && node.Alias != nil && i < 100; i++ {
 		node = node.Alias
@@ -50,16 +51,16 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// entry is what is at a path.
+// entry is the node at a path.
 type entry struct {
-	// key is that of the value in its mapping; nil for items of lists, and for the root.
+	// key is the value's key in its mapping; nil for items of lists and for the root.
 	key, value *yaml.Node
 
-	// partly means that the path goes on, but the file does not.
+	// partly means that only the first part of the path exists.
 	partly bool
 }
 
-// find returns what is at a path.
+// find returns the entry at a path.
 func (d Document) find(field string) entry {
 	at := entry{value: d.root}
 	if field == "" {
@@ -80,7 +81,7 @@ func (d Document) find(field string) entry {
 	return at
 }
 
-// step takes one step along a path, and returns what is left of that.
+// step follows the first element of a path, and returns the rest of the path.
 func step(node *yaml.Node, path string) (entry, string, bool) {
 	switch node.Kind {
 	case yaml.SequenceNode:
@@ -97,11 +98,11 @@ func step(node *yaml.Node, path string) (entry, string, bool) {
 	}
 }
 
-// maxMerges is how deep mappings that are merged into others are looked through.
+// maxMerges is the depth to which merged mappings are searched.
 const maxMerges = 20
 
-// member returns the value whose key a path begins with: the longest one, as keys may have any
-// characters. Of two that are the same, in the mapping or merged into it, the last counts, as for kubectl.
+// member returns the value of the key with which a path begins: the longest such key, as keys may contain any
+// characters. Of two equal keys, in the mapping or merged into it, the last one counts, as for kubectl.
 func member(node *yaml.Node, path string, depth int) (entry, string, bool) {
 	best, left, found := entry{}, path, false
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -124,7 +125,7 @@ func member(node *yaml.Node, path string, depth int) (entry, string, bool) {
 	return best, left, found
 }
 
-// prefix returns how many bytes of a path a key takes, or 0 if the path does not begin with it.
+// prefix returns the number of bytes of a key at the beginning of a path; 0 if the path does not begin with it.
 func prefix(path, key string) int {
 	if step := "[" + key + "]"; strings.HasPrefix(path, step) {
 		return len(step)
@@ -136,7 +137,7 @@ func prefix(path, key string) int {
 	return 0
 }
 
-// merged returns the mappings that "<<" takes in. Of those in a list the first ones count most, and come last.
+// merged returns the mappings that "<<" merges. Of those in a list, the first has precedence, so it comes last.
 func merged(node *yaml.Node, depth int) []*yaml.Node {
 	if depth == maxMerges {
 		return nil

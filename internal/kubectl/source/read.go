@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile is how many bytes a file may have: etcd takes no object that is larger than a tenth of that.
+// maxFile is the maximum size of a file in bytes: etcd accepts no object that is larger than a tenth of it.
 const maxFile = 16 << 20
 
 // Document is an object of a file.
@@ -25,7 +25,7 @@ type Document struct {
 	// float64, string, []any and map[string]any.
 	Object map[string]any
 
-	// lines are those of the file, and root the object in it; nil if its parts cannot be told apart.
+	// lines are the lines of the file, and root is the object's node; nil if it could not be parsed into nodes.
 	lines []string
 	root  *yaml.Node
 
@@ -57,7 +57,7 @@ func (d Document) text(key string) string {
 	return text
 }
 
-// Line returns a line of the document's file, counted from 1; "" if there is none.
+// Line returns a line of the document's file, counted from 1; "" if it does not exist.
 func (d Document) Line(number int) string { return lineOf(d.lines, number) }
 
 func lineOf(lines []string, number int) string {
@@ -67,9 +67,9 @@ func lineOf(lines []string, number int) string {
 	return lines[number-1]
 }
 
-// Error says what in a file is no YAML, or no object.
+// Error is about a part of a file that is not valid YAML, or not an object.
 type Error struct {
-	// File is the name of the file. Line and Column count from 1, columns in characters.
+	// File is the name of the file. Line and Column count from 1; columns are in characters.
 	File         string
 	Line, Column int
 
@@ -85,7 +85,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 }
 
-// Errors returns the errors of files in what Read returned, and what else there is in it.
+// Errors splits an error of Read into those about files and the rest.
 func Errors(err error) (found []*Error, rest error) {
 	var others []error
 	for _, each := range split(err) {
@@ -98,7 +98,7 @@ func Errors(err error) (found []*Error, rest error) {
 	return found, errors.Join(others...)
 }
 
-// split returns the errors that were joined.
+// split returns the errors in a joined error.
 func split(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -118,7 +118,7 @@ func countOf(err error) int {
 	return 1
 }
 
-// Open reads a file, or stdin where name is "-".
+// Open reads a file, or standard input if name is "-".
 func Open(name string, stdin io.Reader) ([]Document, error) {
 	if name == "-" {
 		return Read("<stdin>", stdin)
@@ -131,8 +131,8 @@ func Open(name string, stdin io.Reader) ([]Document, error) {
 	return Read(name, file)
 }
 
-// Read returns the objects of a file; those of a List one by one. Where something in it is wrong there are
-// errors, joined, each an *Error but for those of reading itself, beside the objects that can be read.
+// Read returns the objects in a file; those in a List one by one. If parts of the file are wrong, it returns the
+// other objects together with the joined errors. Each is an *Error, except those of reading the file.
 func Read(name string, r io.Reader) ([]Document, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -153,7 +153,7 @@ func Read(name string, r io.Reader) ([]Document, error) {
 	return f.documents, errors.Join(f.errors...)
 }
 
-// linesOf returns the lines of a text without what ends them.
+// linesOf returns the lines of a text without line breaks.
 func linesOf(text string) []string {
 	return strings.Split(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), "\n")
 }
@@ -186,11 +186,11 @@ func (f *file) invalid() {
 	}
 }
 
-// chunk is the text of a document, with what is before it on its first line as spaces.
+// chunk is the text of a document. Text before it on its first line is replaced with spaces.
 type chunk struct {
 	text string
 
-	// line is the first one, from 1.
+	// line is the number of the first line, from 1.
 	line int
 	json bool
 }
@@ -222,7 +222,7 @@ func (f *file) chunk(begin, end int) chunk {
 	return chunk{text: strings.Join(f.lines[begin:end], "\n") + "\n", line: begin + 1}
 }
 
-// jsonChunks splits a file that is JSON objects one after the other; nil if it is not that.
+// jsonChunks splits a file that consists of consecutive JSON objects; nil if it does not.
 func jsonChunks(text string) []chunk {
 	var chunks []chunk
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -242,7 +242,7 @@ func jsonChunks(text string) []chunk {
 	}
 }
 
-// Installed returns an object of the cluster as a document without a file: its parts have no positions.
+// Installed returns an object in the cluster as a document without a file, so its parts have no positions.
 func Installed(plain map[string]any) Document {
 	return Document{File: "<cluster>", Object: plain, lines: []string{""}, line: 1}
 }

@@ -59,15 +59,15 @@ func writeAnswer(env *cli.Env, output *cli.Output, answer *Answer) error {
 	return err
 }
 
-// Answer is what the command tells. Its JSON is the output of -o json.
+// Answer is the command's output. Its JSON is the output of -o json.
 type Answer struct {
-	// Subject is what was asked about, as in "pod/web -n apps".
+	// Subject is the object that the user named, as in "pod/web -n apps".
 	Subject string `json:"subject"`
 
-	// Volumes are those of the subject: one, unless that is a pod.
+	// Volumes are the volumes of the subject: one, unless it is a pod.
 	Volumes []*Report `json:"volumes"`
 
-	// Others are a pod's claims whose volumes are not PaV's.
+	// Others are the claims of a pod whose volumes are not PaV's.
 	Others []string `json:"others,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (a *Answer) failing() bool {
 	return false
 }
 
-// Find finds out what there is to tell.
+// Find gathers and diagnoses everything about the subject.
 func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*Answer, error) {
 	answer := &Answer{Subject: ref.String(), Volumes: []*Report{}}
 	if ref.Kind != Pod {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// How much of a log is shown: the last lines, and so many bytes of these at most; and how much is asked for,
-// as a line may be of any length.
+// How much of a log is shown: the number of last lines, and the maximum number of bytes; and how many bytes are
+// requested, as a line may have any length.
 const (
 	lines     = 10
 	bytesOf   = 16 << 10
@@ -17,8 +17,8 @@ const (
 	maxColumn = 400
 )
 
-// lastLog returns the end of what a container said; nil if there is nothing, or it may not be read. Pods
-// come and go, so that it is no error.
+// lastLog returns the end of a container's log; nil if it is empty, or the user may not read it. A pod that is gone
+// is not an error.
 func lastLog(ctx context.Context, kube kubernetes.Interface, ref PodRef) *Log {
 	tail, limit := int64(lines), int64(maxBytes)
 	raw, err := kube.CoreV1().Pods(ref.Namespace).GetLogs(ref.Name, &corev1.PodLogOptions{

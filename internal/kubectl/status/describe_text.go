@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// Render writes an answer for people, with times of the location.
+// Render writes an answer for people, with times in the location's time zone.
 func Render(w io.Writer, style cli.Style, answer *Answer, location *time.Location) error {
 	p := &printer{style: style, location: location}
 	for i, report := range answer.Volumes {
@@ -45,7 +45,7 @@ func (p *printer) line(text string) {
 // table writes a table to the text, which cannot fail.
 func (p *printer) table(table *cli.Table) { _ = table.Write(&p.text, "  ") }
 
-// paint colours text as befits a state.
+// paint colours text by a state.
 func (p *printer) paint(state State, text string) string {
 	switch state {
 	case Failing:
@@ -97,7 +97,7 @@ func (p *printer) finding(f *Finding) {
 
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " | ") }
 
-// longGap is a time without news after which the date is worth saying again.
+// longGap is the time without entries after which the date is written again.
 const longGap = 24 * time.Hour
 
 func (p *printer) timeline(entries []Entry) {
@@ -120,8 +120,8 @@ func (p *printer) timeline(entries []Entry) {
 	p.table(table)
 }
 
-// duration returns how long the step took that an entry ends. Kubernetes keeps whole seconds, so that what
-// took none is left out.
+// duration returns the duration of the step that an entry ends. Kubernetes records whole seconds, so a duration of
+// zero is left out.
 func (p *printer) duration(e *Entry) string {
 	if e.Duration == nil || e.Duration.Duration < time.Second {
 		return ""
@@ -155,7 +155,7 @@ func (p *printer) log(log *Log) {
 	}
 }
 
-// next writes what to do, the worst finding's first, and each command once.
+// next writes the steps to take, those of the worst finding first, and each command once.
 func (p *printer) next(findings []Finding) {
 	told := map[Step]bool{}
 	head := false

@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// details returns what the objects say, in the order in which they come to be.
+// details returns the details of the objects, in the order in which the objects are created.
 func details(f *Facts) []Detail {
 	var all []Detail
 	add := func(name, value string, state State) {

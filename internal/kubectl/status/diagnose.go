@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// diagnose returns what is the matter, the worst first; one finding at least.
+// diagnose returns the findings, the worst first. There is at least one.
 func diagnose(f *Facts) []Finding {
 	found := diagnoseVolume(f)
 	if isProvisioned(f) {
@@ -32,12 +32,12 @@ func diagnose(f *Facts) []Finding {
 	return found
 }
 
-// isProvisioned reports whether there is a volume that pods can use.
+// isProvisioned reports whether the volume exists and pods can use it.
 func isProvisioned(f *Facts) bool {
 	return f.PV != nil || len(f.Stages) > 0 || f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimBound
 }
 
-// healthy is what is said of a volume of which nothing else is to be said.
+// healthy is the finding about a volume without other findings.
 func healthy(f *Facts) Finding {
 	summary := "the volume exists"
 	var nodes, pods []string
@@ -84,7 +84,7 @@ func list(what string, names []string) string {
 	return what + " " + strings.Join(names, ", ")
 }
 
-// describePod is the command that tells all about a pod.
+// describePod is the command that describes a pod.
 func describePod(namespace, name string) string {
 	return fmt.Sprintf("kubectl describe pod -n %s %s", namespace, name)
 }
@@ -99,7 +99,7 @@ func seeProvisioner(name string) Step {
 	return Step{Text: "fix the definition", Command: "kubectl edit pavprovisioner " + name}
 }
 
-// object is what a command is to be asked about: the claim, if there is one, or the PersistentVolume.
+// object is the object for a command line: the claim, if there is one, or the PersistentVolume.
 func (f *Facts) object() string {
 	if f.Claim != nil {
 		return Ref{Kind: Claim, Namespace: f.Claim.Namespace, Name: f.Claim.Name}.String()
@@ -107,10 +107,10 @@ func (f *Facts) object() string {
 	return f.Subject.String()
 }
 
-// longWait is how long a wait must be for it to be worth skipping.
+// longWait is the minimum wait that is worth skipping.
 const longWait = 5 * time.Second
 
-// retryStep is the step that skips the wait before the next attempt, if it is worth that.
+// retryStep is the step that skips the wait before the next attempt, if the wait is long enough.
 func retryStep(f *Facts, in time.Duration) []Step {
 	if in < longWait {
 		return nil
@@ -118,8 +118,8 @@ func retryStep(f *Facts, in time.Duration) []Step {
 	return []Step{{Text: "then do not wait for the next attempt", Command: "kubectl pav retry " + f.object()}}
 }
 
-// nextIn returns how long it is until the next attempt after a failure that was the last of so many: a
-// second after the first, doubled with each further one, and five minutes at most, as the agents have it.
+// nextIn returns the time until the next attempt after the last of several failures, by the agents' rule: a second
+// after the first, doubled with each further one, and at most five minutes.
 func nextIn(f *Facts, failure *pavv1.WorkflowFailure, failures int32) time.Duration {
 	const longest = 5 * time.Minute
 	delay := longest
@@ -157,8 +157,8 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 	return found
 }
 
-// reason returns the words of a failure without what the summary says already, and the end of the pod's log,
-// which only those see who may read PavVolumes and PavStages.
+// reason returns the message of a failure without the part that is in the summary, and the end of the pod's log. Only
+// users who may read PavVolumes and PavStages see the log.
 func reason(failure *pavv1.WorkflowFailure) string {
 	text := brief(failure.Message)
 	if failure.Log != "" {
@@ -167,7 +167,7 @@ func reason(failure *pavv1.WorkflowFailure) string {
 	return text
 }
 
-// specialCause returns the code of a failure that is not the definition's, and what to do about it.
+// specialCause returns the code of a failure that the definition did not cause, and what to do about it.
 func specialCause(message string) (code string, next []Step) {
 	switch {
 	case strings.Contains(message, "is not open to workflow pods"):
@@ -188,8 +188,8 @@ func specialCause(message string) (code string, next []Step) {
 	return "", nil
 }
 
-// refOf names a pod and the container whose log tells most: the first that failed, else the first that is
-// kept from running by its own failures, else the first that runs.
+// refOf returns a pod and the container with the most useful log: the first that failed, else the first in a crash
+// loop, else the first that runs.
 func refOf(pod *corev1.Pod) PodRef {
 	ref := PodRef{Namespace: pod.Namespace, Name: pod.Name}
 	rows := statuses(pod)
@@ -216,8 +216,8 @@ func refOf(pod *corev1.Pod) PodRef {
 	return ref
 }
 
-// afterFailure makes of what goes on now, if nothing is wrong with that itself, a finding about the failure
-// before it: that is what people ask about, and it may well fail the same way.
+// afterFailure turns the finding about the current attempt into one about the previous failure, unless the current
+// attempt has a problem itself: users ask about the failure, and the attempt may fail in the same way.
 func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.WorkflowFailure) Finding {
 	if failure == nil || now.State != Working {
 		return now
@@ -225,7 +225,7 @@ func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.Wo
 	return failed(f, code, summary+"; now "+now.Summary, failure, 0)
 }
 
-// obstructed is a finding about a workflow pod that cannot start, or nil.
+// obstructed returns a finding about a workflow pod that cannot start, or nil.
 func obstructed(pod *corev1.Pod, what string) *Finding {
 	cause := workflow.Waiting(pod)
 	if cause == "" {
@@ -247,7 +247,7 @@ func obstructed(pod *corev1.Pod, what string) *Finding {
 	return found
 }
 
-// obstacleOf returns in one word what keeps a pod from running, or "".
+// obstacleOf returns in one word why a pod cannot run, or "".
 func obstacleOf(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -268,7 +268,7 @@ func obstacleOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// working is a finding about a workflow pod that runs, or is about to.
+// working is a finding about a workflow pod that runs or is about to run.
 func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	if found := obstructed(pod, what); found != nil {
 		return *found

@@ -12,12 +12,12 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// diagnoseStage says what is the matter with a volume on a node.
+// diagnoseStage returns the finding about a volume on a node.
 func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 	status, node := &s.Status, s.Spec.NodeName
 	found := diagnoseNode(f, node)
 	if len(found) > 0 && status.Phase != pavv1.StageStaged {
-		return found // all else follows from that
+		return found // everything else follows from that
 	}
 	switch {
 	case status.Restaging:
@@ -37,7 +37,7 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 	return found
 }
 
-// diagnoseStaging says how it goes with making a volume available on a node.
+// diagnoseStaging returns the finding about the staging of a volume on a node.
 func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	what, ref := "staging", s.Status.StagingPod
 	if s.Status.Phase == pavv1.StageValidating {
@@ -55,7 +55,7 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	return found
 }
 
-// failedWork says what has failed of a stage that is being undone.
+// failedWork returns which workflow has failed for a stage that is being unstaged.
 func failedWork(status *pavv1.PavStageStatus) string {
 	if status.StagingFailure == nil {
 		return ""
@@ -70,7 +70,7 @@ func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again under the pods that use it", s.Spec.NodeName)}
 }
 
-// diagnoseUnstaging says how it goes with taking a volume away from a node.
+// diagnoseUnstaging returns the finding about the unstaging of a volume on a node.
 func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 	status, node := &s.Status, s.Spec.NodeName
 	if pod := f.pod(status.UnstagingPod); pod != nil && workflow.Observe(pod) == workflow.Running {
@@ -93,7 +93,7 @@ func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 	return Finding{Code: "Unstaging", State: Working, Summary: "the volume is being taken away from node " + node}
 }
 
-// diagnoseFailedStage says of a failed attempt, if anybody still wants the volume there, how it failed.
+// diagnoseFailedStage returns the finding about a failed attempt, if a client still needs the volume on the node.
 func diagnoseFailedStage(f *Facts, s *pavv1.PavStage) []Finding {
 	failure := s.Status.StagingFailure
 	if failure == nil || len(f.clientsOn(s.Spec.NodeName)) == 0 {
@@ -106,7 +106,7 @@ func diagnoseFailedStage(f *Facts, s *pavv1.PavStage) []Finding {
 	return []Finding{failed(f, code, fmt.Sprintf("%s on node %s failed, attempt %d; kubelet tries again, at most two minutes later", words(failure.Workflow), s.Spec.NodeName, max(s.Status.Attempt, 1)), failure, 0)}
 }
 
-// degradedSteps says what to do about a volume that has lost its staging pod, or does not answer.
+// degradedSteps returns what to do about a volume that has lost its staging pod, or does not respond.
 func degradedSteps(f *Facts, s *pavv1.PavStage) []Step {
 	steps := []Step{}
 	if ref := s.Status.StagingPod; ref != nil && f.pod(ref) != nil {
@@ -118,7 +118,7 @@ func degradedSteps(f *Facts, s *pavv1.PavStage) []Step {
 	return steps
 }
 
-// diagnoseNode says what is the matter with a node that the volume is on, or wanted on.
+// diagnoseNode returns the finding about a node on which the volume is staged or needed.
 func diagnoseNode(f *Facts, name string) []Finding {
 	node := f.Nodes[name]
 	if node == nil {
@@ -149,7 +149,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// isRegistered reports whether a node's kubelet knows the driver; also where that may not be read.
+// isRegistered reports whether the driver is registered with a node's kubelet. It is true if the user may not read
+// that.
 func isRegistered(node *Node, driver string) bool {
 	if node == nil || node.Registration == nil {
 		return true
@@ -162,10 +163,10 @@ func isRegistered(node *Node, driver string) bool {
 	return false
 }
 
-// clientPatience is how long a pod may take to get its volumes before somebody wonders.
+// clientPatience is how long a pod may wait for its volumes before there is a finding about it.
 const clientPatience = 10 * time.Second
 
-// diagnoseClient says why a pod that uses the volume does not run, as far as the volume's stages do not.
+// diagnoseClient returns why a pod that uses the volume does not run, unless the finding about a stage explains it.
 func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 	if isOver(pod) || pod.DeletionTimestamp != nil || hasBegun(pod) && workflow.Waiting(pod) == "" {
 		return nil
@@ -197,7 +198,7 @@ func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 	return waitsForVolume(f, pod, see)
 }
 
-// unscheduled is said of a pod that has no node.
+// unscheduled is the finding about a pod that has no node.
 func unscheduled(f *Facts, pod *corev1.Pod, see Step) Finding {
 	found := Finding{Code: "ClientUnscheduled", State: Working, Summary: fmt.Sprintf("pod %s is about to be scheduled", pod.Name)}
 	for _, c := range pod.Status.Conditions {
@@ -211,7 +212,7 @@ func unscheduled(f *Facts, pod *corev1.Pod, see Step) Finding {
 	return found
 }
 
-// heldElsewhere says which other node has a volume that one node may have at a time, or nil.
+// heldElsewhere returns the finding that another node has the volume, which only one node may have at a time; or nil.
 func heldElsewhere(f *Facts, node string) *Finding {
 	for i := range f.Stages {
 		s := &f.Stages[i]
@@ -232,7 +233,7 @@ func heldElsewhere(f *Facts, node string) *Finding {
 	return nil
 }
 
-// waitsForVolume is said of a pod of which nothing is known but that kubelet waits for its volumes.
+// waitsForVolume is the finding about a pod of which only one thing is known: kubelet waits for its volumes.
 func waitsForVolume(f *Facts, pod *corev1.Pod, see Step) []Finding {
 	var told *corev1.Event
 	for i := range f.Events {

@@ -16,12 +16,12 @@ func lastTime(e *corev1.Event) time.Time {
 	return at.Time
 }
 
-// stepWords are the steps as kinds of pods.
+// stepWords maps each step to its kind of pod.
 var stepWords = map[pavv1.VolumeStep]string{
 	pavv1.StepValidating: "validation", pavv1.StepCreating: "creation", pavv1.StepReverting: "deletion", pavv1.StepDeleting: "deletion",
 }
 
-// diagnosePending says how the making of a volume goes.
+// diagnosePending returns the finding about a volume that is being provisioned.
 func diagnosePending(f *Facts) Finding {
 	status := &f.Volume.Status
 	switch {
@@ -47,7 +47,7 @@ func falseCondition(f *Facts, kind string) *metav1.Condition {
 	return nil
 }
 
-// provisioningFailed says of a volume whose last attempt has failed how, and when the next one follows.
+// provisioningFailed is the finding about a failed attempt: why it failed, and when the next one begins.
 func provisioningFailed(f *Facts) Finding {
 	status := &f.Volume.Status
 	in := nextIn(f, status.Failure, status.Attempt)
@@ -66,7 +66,8 @@ func provisioningFailed(f *Facts) Finding {
 	}
 }
 
-// diagnoseReverting says how it goes to undo a creation that failed, or is not wanted any more.
+// diagnoseReverting returns the finding about a creation that is being reverted, because it failed or the claim was
+// deleted.
 func diagnoseReverting(f *Facts) Finding {
 	status := &f.Volume.Status
 	if f.Provisioner == nil && !f.hides(hiddenProvisioners) {
@@ -90,7 +91,7 @@ func diagnoseReverting(f *Facts) Finding {
 	return found
 }
 
-// diagnosePod says how it goes with the pod of the volume's present step.
+// diagnosePod returns the finding about the pod of the volume's current step.
 func diagnosePod(f *Facts, condition string) Finding {
 	status := &f.Volume.Status
 	what := stepWords[status.Step]
@@ -107,7 +108,7 @@ func diagnosePod(f *Facts, condition string) Finding {
 	return unseenPod(f, falseCondition(f, condition), what)
 }
 
-// unseenPod says how it goes with a pod that is recorded, and does not exist yet or may not be read.
+// unseenPod returns the finding about a recorded pod that does not exist yet, or that the user may not read.
 func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 	switch {
 	case f.hides(hiddenPods):
@@ -124,7 +125,7 @@ func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 	return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is about to be created", what)}
 }
 
-// diagnoseDeletion says how the deletion of a volume goes, or why there is none.
+// diagnoseDeletion returns the finding about a volume's deletion, or why it is not deleted.
 func diagnoseDeletion(f *Facts) []Finding {
 	v := f.Volume
 	if v == nil {
@@ -144,7 +145,7 @@ func diagnoseDeletion(f *Facts) []Finding {
 	return []Finding{deletionGoes(f)}
 }
 
-// deletionGoes says how far a deletion is.
+// deletionGoes is the finding about a deletion that makes progress.
 func deletionGoes(f *Facts) Finding {
 	status := &f.Volume.Status
 	c := falseCondition(f, pavv1.VolumeDeleted)
@@ -177,7 +178,7 @@ func stillStaged(f *Facts, c *metav1.Condition) Finding {
 	return found
 }
 
-// released is said of a PersistentVolume that nobody has any more, and of which PaV has no record.
+// released is the finding about a PersistentVolume that no claim uses any more, and for which PaV has no record.
 func released(f *Facts) Finding {
 	pv := f.PV
 	found := Finding{Code: "Released", State: Waiting, Summary: "the claim of the PersistentVolume is gone; what becomes of it is the administrator's to say",

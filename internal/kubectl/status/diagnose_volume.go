@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// diagnoseVolume says what is the matter with the volume itself, wherever it is used.
+// diagnoseVolume returns the finding about the volume itself, independent of nodes.
 func diagnoseVolume(f *Facts) []Finding {
 	switch {
 	case isDeleted(f):
@@ -30,7 +30,7 @@ func diagnoseVolume(f *Facts) []Finding {
 	return nil
 }
 
-// isDeleted reports whether the storage is to be deleted, or was released.
+// isDeleted reports whether the storage will be deleted, or was released.
 func isDeleted(f *Facts) bool {
 	if v := f.Volume; v != nil {
 		return v.Status.Phase == pavv1.VolumeDeleting || v.Status.Phase == pavv1.VolumeRetained || v.DeletionTimestamp != nil ||
@@ -40,7 +40,7 @@ func isDeleted(f *Facts) bool {
 	return f.PV != nil && f.PV.Status.Phase == corev1.VolumeReleased
 }
 
-// beingDeleted is said of a claim that is being deleted while it is bound.
+// beingDeleted is the finding about a claim that is being deleted while it is bound.
 func beingDeleted(f *Facts) Finding {
 	found := Finding{Code: "ClaimDeleting", State: Waiting, Summary: "the claim is being deleted"}
 	var users []string
@@ -71,7 +71,7 @@ func noProvisioner(f *Facts) Finding {
 	return found
 }
 
-// diagnoseUnbound says what a claim waits for that has no volume yet.
+// diagnoseUnbound returns what a claim without a volume waits for.
 func diagnoseUnbound(f *Facts) Finding {
 	for _, check := range []func(*Facts) *Finding{checkDeletion, checkClass, checkProvisioner, checkConsumer} {
 		if found := check(f); found != nil {
@@ -134,8 +134,8 @@ func checkProvisioner(f *Facts) *Finding {
 	return nil
 }
 
-// withMistakes adds to what is the matter with a claim that the definition has mistakes, which may be why. It
-// is used all the same, so that this is as bad as what it is said beside, and comes after it.
+// withMistakes adds a finding that the definition has mistakes, which may be the cause of the other findings about a
+// claim. The definition is used in spite of them, so the finding has the same state as the others, and follows them.
 func withMistakes(f *Facts, found Finding) []Finding {
 	all := []Finding{found}
 	if f.Provisioner == nil {
@@ -150,7 +150,8 @@ func withMistakes(f *Facts, found Finding) []Finding {
 		Reason: c.Message, Next: []Step{seeProvisioner(name)}})
 }
 
-// checkConsumer says of a claim that waits for a pod, or for the scheduler to choose a node for one, so.
+// checkConsumer returns a finding if a claim waits for its first consumer, or for the scheduler to select a node for
+// it.
 func checkConsumer(f *Facts) *Finding {
 	if f.Volume != nil || f.Class == nil || f.Class.VolumeBindingMode == nil || *f.Class.VolumeBindingMode != "WaitForFirstConsumer" ||
 		f.Claim.Annotations[protocol.SelectedNode] != "" {
@@ -177,13 +178,13 @@ func checkConsumer(f *Facts) *Finding {
 	return found
 }
 
-// notBegun says why PaV has not begun with a claim that has all it needs, as far as the objects tell.
+// notBegun returns why PaV has not begun with a claim that has everything it needs, as far as the objects show.
 func notBegun(f *Facts) Finding {
 	if told := lastWarning(f, "PersistentVolumeClaim"); told != nil {
 		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(told.Message, "(combined from similar events): ")),
 			Next: []Step{{Text: "write a claim that asks for something else, or have the definition changed"}}}
 		if f.hides(hiddenVolumes) {
-			// It may be a later failure as well, of which the user sees the event only.
+			// It may also be a later failure, of which the user sees only the event.
 			found.Code, found.Summary = "ProvisioningFailed", "no volume could be made until now"
 			found.Next = []Step{{Text: "ask who looks after PavProvisioner " + f.provisionerName()}}
 		}

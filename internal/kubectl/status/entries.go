@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// The order of what happened in the same second, as Kubernetes keeps whole seconds: the order of cause and effect.
+// The order of entries in the same second, as Kubernetes records whole seconds: causes come before effects.
 const (
 	rankClaim = 10 * iota
 	rankVolume
@@ -31,7 +31,7 @@ const (
 	rankDeletion
 )
 
-// entries returns all that has happened, in the order of time.
+// entries returns everything that has happened, in the order of time.
 func entries(f *Facts) []Entry {
 	var all []Entry
 	all = append(all, claimEntries(f)...)
@@ -83,7 +83,7 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(words, ", ")
 }
 
-// deleted tells that somebody asked for the end of an object. The deletion timestamp is when its grace period ends.
+// deleted returns the entry about the deletion of an object. The deletion timestamp is the end of the grace period.
 func deleted(object *metav1.ObjectMeta, name string, rank int) []Entry {
 	if object.DeletionTimestamp == nil {
 		return nil
@@ -121,7 +121,7 @@ func volumeEntries(f *Facts) []Entry {
 	return all
 }
 
-// failureEntry tells of a failure that no event tells of.
+// failureEntry returns the entry about a failure that has no event.
 func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Entry {
 	if failure == nil {
 		return nil
@@ -135,7 +135,7 @@ func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Ent
 	return []Entry{{Time: failure.Time, Object: object, What: words(failure.Workflow) + " failed: " + message, State: Failing, rank: rankEvent}}
 }
 
-// names are the workflows in the words of a definition's fields.
+// names maps the workflows to their names in the definition's fields.
 var names = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
 	pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
@@ -148,7 +148,7 @@ func words(kind string) string {
 	return kind
 }
 
-// rankOf returns the place of a workflow's pods.
+// rankOf returns the rank of a workflow's pods.
 func rankOf(pod *corev1.Pod) int {
 	switch pod.Labels[pavv1.WorkflowLabel] {
 	case pavv1.WorkflowDeletion:
@@ -164,7 +164,7 @@ func rankOf(pod *corev1.Pod) int {
 	return rankMaking
 }
 
-// podEntries tells of the life of a workflow pod: since when it was wanted, when it began and how it ended.
+// podEntries returns the entries about a workflow pod: how long it waited, when it began and how it ended.
 func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 	kind, rank := words(pod.Labels[pavv1.WorkflowLabel]), rankOf(pod)
 	object := "pod " + pod.Name
@@ -183,7 +183,7 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 	case state == workflow.Succeeded:
 		end.What, end.State = kind+" succeeded", Healthy
 	case state == workflow.Failed && pod.DeletionTimestamp != nil && rank == rankStaging:
-		// It ran as long as its volume was needed, and was told to end.
+		// The staging pod ran as long as its volume was needed, and was then stopped.
 		end.What = "staging pod ended"
 	case state == workflow.Failed:
 		end.What, end.State = kind+" pod failed"+exit(pod), Failing
@@ -201,13 +201,13 @@ func createdEntry(f *Facts, pod *corev1.Pod) Entry {
 	if since := wanted(f, pod); !since.IsZero() {
 		e.Duration, e.Of = took(since, pod.CreationTimestamp.Time), "queue"
 		if e.rank == rankStaging {
-			e.Of = "wait" // there is no queue on nodes
+			e.Of = "wait" // nodes have no queue
 		}
 	}
 	return e
 }
 
-// goneEntries tells what events have kept of the life of a workflow pod that was removed.
+// goneEntries returns the entries about a workflow pod that was removed, as far as events tell.
 func goneEntries(f *Facts, pod *GonePod) []Entry {
 	kind, object, rank := words(pod.Workflow), "pod "+pod.Name, rankMaking
 	if pod.Workflow == pavv1.WorkflowDeletion {
@@ -221,8 +221,8 @@ func goneEntries(f *Facts, pod *GonePod) []Entry {
 		Duration: took(pod.Scheduled.Time, pod.Began.Time), Of: "start", rank: rank + 1}}
 }
 
-// wanted returns since when a pod was waited for, where the ledgers tell: the first one since its volume's
-// or its stage's beginning, and that of creation since the end of validation.
+// wanted returns when the wait for a pod began, if the ledgers tell: for the first pod, when its PavVolume or
+// PavStage was created; for the creation pod, when validation ended.
 func wanted(f *Facts, pod *corev1.Pod) time.Time {
 	kind, stage := pod.Labels[pavv1.WorkflowLabel], pod.Labels[pavv1.StageLabel]
 	switch {
@@ -240,7 +240,7 @@ func wanted(f *Facts, pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// validated returns when the validation pod of a number ended, or the zero time.
+// validated returns when the validation pod with a number ended, or the zero time.
 func validated(f *Facts, number int32) time.Time {
 	for i := range f.Pods {
 		if pod := &f.Pods[i]; pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowValidation && workflow.Attempt(pod) == number {
@@ -250,7 +250,7 @@ func validated(f *Facts, number int32) time.Time {
 	return time.Time{}
 }
 
-// began returns when the first container of a pod began to run, init containers too, or the zero time.
+// began returns when the first container of a pod, including init containers, began to run, or the zero time.
 func began(pod *corev1.Pod) metav1.Time {
 	var first metav1.Time
 	for _, s := range statuses(pod) {
@@ -290,7 +290,7 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...)
 }
 
-// exit returns how the first container that failed ended.
+// exit returns the end of the first container that failed.
 func exit(pod *corev1.Pod) string {
 	for _, s := range statuses(pod) {
 		if over := s.State.Terminated; over != nil && over.ExitCode != 0 {

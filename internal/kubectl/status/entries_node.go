@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// stageEntries tells of a volume on a node.
+// stageEntries returns the entries about a volume on a node.
 func stageEntries(f *Facts, s *pavv1.PavStage) []Entry {
 	object := "node " + s.Spec.NodeName
 	what := "staging began"
@@ -34,7 +34,7 @@ func stageEntries(f *Facts, s *pavv1.PavStage) []Entry {
 	return all
 }
 
-// degraded returns the condition of a stage that is degraded, or nil.
+// degraded returns the condition Degraded of a stage if it is true, or nil.
 func degraded(s *pavv1.PavStage) *metav1.Condition {
 	if c := meta.FindStatusCondition(s.Status.Conditions, pavv1.StageDegraded); c != nil && c.Status == metav1.ConditionTrue {
 		return c
@@ -51,7 +51,7 @@ func eventTells(f *Facts, message string) bool {
 	return false
 }
 
-// clientEntries tells of a pod that uses the claim.
+// clientEntries returns the entries about a pod that uses the claim.
 func clientEntries(pod *corev1.Pod) []Entry {
 	object := "pod " + pod.Name
 	all := []Entry{{Time: pod.CreationTimestamp, Object: object, What: "created; it uses the claim", rank: rankClient}}
@@ -78,7 +78,7 @@ func clientEntries(pod *corev1.Pod) []Entry {
 	return all
 }
 
-// nodeEntries tells of a node that is not ready.
+// nodeEntries returns the entries about a node that is not ready.
 func nodeEntries(name string, node *Node) []Entry {
 	c := notReady(node)
 	if c == nil {

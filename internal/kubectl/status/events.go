@@ -14,8 +14,8 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// eventEntries returns the events, each cause once: one that was repeated, or told of several objects, or
-// whose words differ in numbers and names of pods only, is one entry.
+// eventEntries returns the entries about events, with one entry for each cause: events that were repeated, that are
+// about several objects, or that differ only in numbers and pod names are one entry.
 func eventEntries(f *Facts) []Entry {
 	var groups []*group
 	byKey := map[string]*group{}
@@ -28,7 +28,7 @@ func eventEntries(f *Facts) []Entry {
 		if !isNews(f, e) {
 			continue
 		}
-		e.Message = strings.TrimPrefix(e.Message, "(combined from similar events): ") // client-go's words for many
+		e.Message = strings.TrimPrefix(e.Message, "(combined from similar events): ") // client-go's prefix for aggregated events
 		key := e.Reason + " " + normal(e.Message)
 		g := byKey[key]
 		if g == nil {
@@ -51,11 +51,11 @@ func eventEntries(f *Facts) []Entry {
 	return all
 }
 
-// group is what one cause has led to.
+// group are the events with one cause.
 type group struct {
 	entry  Entry
 	counts map[string]int // by object
-	said   time.Time      // when the words were
+	said   time.Time      // the time of the message
 }
 
 func newGroup(f *Facts, e *corev1.Event) *group {
@@ -65,7 +65,7 @@ func newGroup(f *Facts, e *corev1.Event) *group {
 		g.entry.State = Failing
 	}
 	if e.Reason == "FailedScheduling" {
-		g.entry.rank = rankClient // before it was scheduled after all
+		g.entry.rank = rankClient // the pod was not scheduled yet
 	}
 	return g
 }
@@ -84,12 +84,12 @@ func (g *group) add(e *corev1.Event) {
 	}
 }
 
-// place orders the objects that one thing is told of: the first is the one that is named.
+// place orders the objects of one entry: the entry names the first.
 func place(kind string) int {
 	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"}, kind)
 }
 
-// routine are events whose news the timeline has from the objects themselves.
+// routine are events whose content the timeline already has from the objects.
 var routine = map[string]bool{
 	"Scheduled": true, "Created": true, "Started": true, "Pulled": true, "Pulling": true, "Killing": true,
 	"ExternalProvisioning": true, protocol.Provisioning: true, protocol.ProvisioningSucceeded: true,
@@ -98,7 +98,7 @@ var routine = map[string]bool{
 // foreign are warnings that have nothing to do with volumes.
 var foreign = map[string]bool{"MissingClusterDNS": true, "DNSConfigForming": true, "CheckLimitsForResolvConf": true}
 
-// isOvercome reports whether a warning about a client pod has passed, as the pod has started since.
+// isOvercome reports whether a warning about a client pod is outdated, because the pod has started since.
 func isOvercome(f *Facts, e *corev1.Event, at time.Time) bool {
 	for i := range f.Clients {
 		if since := began(&f.Clients[i]); f.Clients[i].UID == e.InvolvedObject.UID && !since.IsZero() && !at.After(since.Time) {
@@ -108,19 +108,19 @@ func isOvercome(f *Facts, e *corev1.Event, at time.Time) bool {
 	return false
 }
 
-// isFirstTry reports whether an event but tells that the scheduler looked at a pod before its claim was bound.
+// isFirstTry reports whether an event only says that the scheduler tried a pod before its claim was bound.
 func isFirstTry(e *corev1.Event) bool {
 	return e.Reason == "FailedScheduling" && strings.Contains(e.Message, "unbound immediate PersistentVolumeClaims")
 }
 
-// isEcho reports whether an event is kubelet's, and but repeats what PaV has told of the claim by itself.
+// isEcho reports whether an event of kubelet only repeats what PaV's own event on the claim says.
 func isEcho(f *Facts, e *corev1.Event) bool {
 	_, words, ok := strings.Cut(e.Message, " desc = ")
 	if !ok || e.InvolvedObject.Kind != "Pod" {
 		return false
 	}
 	if _, failure, ok := strings.Cut(words, `": `); ok {
-		words = failure // without what precedes it, such as the name of the provisioner
+		words = failure // without its prefix, such as the name of the provisioner
 	}
 	words = normal(brief(words))
 	for i := range f.Events {
@@ -131,7 +131,7 @@ func isEcho(f *Facts, e *corev1.Event) bool {
 	return false
 }
 
-// isNews reports whether an event tells what the timeline does not have otherwise.
+// isNews reports whether an event says something that the timeline does not have from another source.
 func isNews(f *Facts, e *corev1.Event) bool {
 	switch {
 	case foreign[e.Reason], isFirstTry(e), isEcho(f, e):
@@ -139,10 +139,10 @@ func isNews(f *Facts, e *corev1.Event) bool {
 	case e.Type == corev1.EventTypeWarning:
 		return true
 	case e.Reason == "Pulled":
-		// An image that was there already is no news; the time that its download took is.
+		// An image that was already present is not worth an entry; the duration of a download is.
 		return strings.HasPrefix(e.Message, "Successfully pulled")
 	case e.Reason == protocol.ProvisioningSucceeded, e.Reason == protocol.Provisioning:
-		// Waiting is told by the same reason as the beginning.
+		// Waiting has the same reason as the beginning.
 		return f.Volume == nil || strings.HasPrefix(e.Message, "waiting") || strings.HasPrefix(e.Message, "the volume cannot")
 	}
 	return !routine[e.Reason]
@@ -172,7 +172,7 @@ func countOf(e *corev1.Event) int {
 	return int(e.Count)
 }
 
-// objectOf names the object of an event as the other entries do.
+// objectOf returns the object of an event, named as in the other entries.
 func objectOf(f *Facts, e *corev1.Event) string {
 	switch e.InvolvedObject.Kind {
 	case "PersistentVolumeClaim":
@@ -198,16 +198,16 @@ var (
 	numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 )
 
-// normal returns the words of a message without what differs each time.
+// normal returns a message without the parts that differ each time.
 func normal(message string) string {
 	return numbers.ReplaceAllString(hashes.ReplaceAllString(message, "$1"), "#")
 }
 
-// brief returns a failure's message without the command at its end, which the report gives by itself.
+// brief returns a failure's message without the command at its end, which the report shows separately.
 func brief(message string) string {
 	if i := strings.Index(message, "; see kubectl "); i >= 0 {
 		rest := message[i+2:]
-		// What follows the command, such as when the next attempt is, stays.
+		// Text after the command, such as the time of the next attempt, stays.
 		if j := strings.Index(rest, "; "); j >= 0 {
 			return message[:i] + rest[j:]
 		}

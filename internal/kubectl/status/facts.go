@@ -12,10 +12,10 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// Facts is all that was found out about one volume. What is nil does not exist, or may not be read: then
-// Hidden says so.
+// Facts is everything that was found out about one volume. A nil object does not exist, or the user may not read it;
+// then Hidden says so.
 type Facts struct {
-	// Now is when it was found out.
+	// Now is the time at which it was found out.
 	Now time.Time
 
 	// Subject is what the user asked about, for messages.
@@ -24,10 +24,11 @@ type Facts struct {
 	Claim *corev1.PersistentVolumeClaim
 	Class *storagev1.StorageClass
 
-	// DefaultClass is the name of the default StorageClass; only looked up where the claim names none.
+	// DefaultClass is the name of the default StorageClass. It is only looked up if the claim has no class.
 	DefaultClass string
 
-	// Provisioner is the PavProvisioner; Driver the CSIDriver of its name, only looked up if there is none.
+	// Provisioner is the PavProvisioner. Driver is the CSIDriver with that name, only looked up if the PavProvisioner
+	// does not exist.
 	Provisioner *pavv1.PavProvisioner
 	Driver      *storagev1.CSIDriver
 
@@ -38,13 +39,13 @@ type Facts struct {
 	// Pods are workflow pods, and Clients the pods that use the claim; oldest first.
 	Pods, Clients []corev1.Pod
 
-	// Gone are workflow pods that were removed when they had succeeded, and of which only events are left.
+	// Gone are workflow pods that were removed after they had succeeded, so only their events are left.
 	Gone []GonePod
 
-	// Nodes are those of stages and clients, by name.
+	// Nodes are the nodes of stages and clients, by name.
 	Nodes map[string]*Node
 
-	// Events are those of all of these, in no order.
+	// Events are the events of all these objects, in no particular order.
 	Events []corev1.Event
 
 	// Hidden names, in words, what the user may not read. Sorted.
@@ -55,33 +56,33 @@ type Facts struct {
 type GonePod struct {
 	Name, Workflow string
 
-	// Number is that of the pod among all of its volume.
+	// Number is the number of the pod among all pods of its volume.
 	Number int32
 
-	// Scheduled and Began are when it was given to a node, and when its first container began.
+	// Scheduled and Began are the times at which it was scheduled, and at which its first container began.
 	Scheduled, Began metav1.Time
 }
 
-// Node is what was found out about a node.
+// Node is everything that was found out about a node.
 type Node struct {
-	// Object is nil if the node does not exist, or may not be read.
+	// Object is nil if the node does not exist, or the user may not read it.
 	Object *corev1.Node
 
-	// Gone says that it does not exist.
+	// Gone means that it does not exist.
 	Gone bool
 
 	// Registration is the node's CSINode, or nil.
 	Registration *storagev1.CSINode
 
-	// Agent is the node agent's pod; AgentMissing says that there is none.
+	// Agent is the node agent's pod. AgentMissing means that there is none.
 	Agent        *corev1.Pod
 	AgentMissing bool
 }
 
-// hides reports whether something of this kind may not be read.
+// hides reports whether the user may not read objects of this kind.
 func (f *Facts) hides(what string) bool { return slices.Contains(f.Hidden, what) }
 
-// claimRef returns namespace and name of the claim, also of one that is gone.
+// claimRef returns namespace and name of the claim, even if it is gone.
 func (f *Facts) claimRef() (namespace, name string) {
 	switch {
 	case f.Claim != nil:
@@ -112,7 +113,7 @@ func (f *Facts) volumeName() string {
 	return ""
 }
 
-// provisionerName returns the name of the PavProvisioner that the volume has, or is to have, or "".
+// provisionerName returns the name of the volume's PavProvisioner, or "". The volume may not exist yet.
 func (f *Facts) provisionerName() string {
 	switch {
 	case f.PV != nil && f.PV.Spec.CSI != nil:
@@ -129,7 +130,7 @@ func (f *Facts) provisionerName() string {
 	return ""
 }
 
-// isForeign reports whether the volume is known to be no business of PaV's.
+// isForeign reports whether the volume certainly belongs to another driver.
 func (f *Facts) isForeign() bool {
 	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 {
 		return false
@@ -157,7 +158,7 @@ func (f *Facts) podNamed(namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// clientsOn returns the client pods on a node that are not over.
+// clientsOn returns the client pods on a node that have not ended.
 func (f *Facts) clientsOn(node string) []*corev1.Pod {
 	var found []*corev1.Pod
 	for i := range f.Clients {

@@ -12,8 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// VolumeName returns the name of the claim's PersistentVolume: that which it is bound to, or that which
-// PaV makes for it.
+// VolumeName returns the name of the PersistentVolume that the claim is bound to, or that PaV creates for it.
 func VolumeName(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Spec.VolumeName != "" {
 		return claim.Spec.VolumeName
@@ -21,12 +20,11 @@ func VolumeName(claim *corev1.PersistentVolumeClaim) string {
 	return protocol.VolumeName(claim.UID)
 }
 
-// page is how many objects are asked for at a time where nothing narrows the search.
+// page is the page size of lists without a selector.
 const page = 500
 
-// FormerVolume returns the youngest PavVolume that was made for a claim of a name, which is gone, or nil.
-// No label has the claim's name, so that this asks for all PavVolumes; it is for the name of a claim that
-// does not exist.
+// FormerVolume returns the newest PavVolume that was created for a claim with this name that is gone, or nil. No
+// label contains the claim's name, so this lists all PavVolumes. It is only for a claim that does not exist.
 func FormerVolume(ctx context.Context, reader client.Reader, claim Ref) (*pavv1.PavVolume, error) {
 	var found *pavv1.PavVolume
 	list := &pavv1.PavVolumeList{}
@@ -49,8 +47,8 @@ func FormerVolume(ctx context.Context, reader client.Reader, claim Ref) (*pavv1.
 	}
 }
 
-// VolumesOf returns the names of the PersistentVolumes that an object stands for: those of a pod, which may
-// be none of PaV's, or the one of a claim, also of a claim that is gone, or of a PersistentVolume.
+// VolumesOf returns the names of the PersistentVolumes that belong to an object: all volumes of a pod, including
+// those of other drivers; or the one of a claim, even if the claim is gone; or a PersistentVolume itself.
 func VolumesOf(ctx context.Context, reader client.Reader, ref Ref) ([]string, error) {
 	switch ref.Kind {
 	case PV:
@@ -84,7 +82,7 @@ func VolumesOf(ctx context.Context, reader client.Reader, ref Ref) ([]string, er
 	return nil, fmt.Errorf("getting the claim: %w", err)
 }
 
-// IsGone reports whether nothing is left of a volume: neither PersistentVolume nor PavVolume.
+// IsGone reports whether a volume has neither a PersistentVolume nor a PavVolume any more.
 func IsGone(ctx context.Context, reader client.Reader, name string) (bool, error) {
 	for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, object)

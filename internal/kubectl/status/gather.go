@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// What a user may not be allowed to read, in the words of Facts.Hidden.
+// What a user may not be allowed to read, as in Facts.Hidden.
 const (
 	hiddenClaims       = "claims"
 	hiddenClasses      = "StorageClasses"
@@ -32,14 +32,14 @@ const (
 	hiddenEvents       = "events"
 )
 
-// gatherer reads. Once something is forbidden it is left out, and all else is read all the same.
+// gatherer reads objects. Once a kind is forbidden it is left out, and everything else is still read.
 type gatherer struct {
 	client.Reader
 	*Facts
 }
 
-// Gather finds out about a claim or a PersistentVolume all that the user may read. The error is one of the
-// API server, or says that there is no such object.
+// Gather reads everything about a claim or a PersistentVolume that the user may read. The error is one of the API
+// server, or says that the object does not exist.
 func Gather(ctx context.Context, reader client.Reader, ref Ref, now time.Time) (*Facts, error) {
 	g := &gatherer{reader, &Facts{Now: now, Subject: ref, Nodes: map[string]*Node{}}}
 	var err error
@@ -60,7 +60,7 @@ func Gather(ctx context.Context, reader client.Reader, ref Ref, now time.Time) (
 	return g.Facts, nil
 }
 
-// get reads an object. Found is false if it does not exist, or may not be read.
+// get reads an object. found is false if it does not exist, or the user may not read it.
 func (g *gatherer) get(ctx context.Context, namespace, name, what string, object client.Object) (found bool, err error) {
 	if name == "" {
 		return false, nil
@@ -87,7 +87,7 @@ func (g *gatherer) list(ctx context.Context, list client.ObjectList, what string
 	return true, nil
 }
 
-// hide notes what may not be read, and says whether that is so.
+// hide records what the user may not read, and reports whether an error says so.
 func (g *gatherer) hide(what string, err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -115,7 +115,7 @@ func (g *gatherer) fromClaim(ctx context.Context) error {
 	return g.volume(ctx, name)
 }
 
-// former returns the name of the volume of a claim that is gone.
+// former returns the name of the volume of a claim that is gone, or "".
 func (g *gatherer) former(ctx context.Context) (string, error) {
 	missing := fmt.Errorf("there is no claim %q in namespace %q", g.Subject.Name, g.Subject.Namespace)
 	if g.hides(hiddenClaims) {
@@ -220,8 +220,8 @@ func (g *gatherer) class(ctx context.Context) error {
 	return nil
 }
 
-// workflowPods reads the pods that PaV ran, wherever they are; or, where the user may not list the pods of
-// all namespaces, those of PaV's own and those that the ledgers name.
+// workflowPods reads the workflow pods in all namespaces. If the user may not list pods of all namespaces, it reads
+// those in PaV's namespace, and those that the ledgers name.
 func (g *gatherer) workflowPods(ctx context.Context) error {
 	name := g.volumeName()
 	selector := client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(name)}
@@ -274,7 +274,7 @@ func (g *gatherer) recorded() []*pavv1.PodReference {
 	return slices.DeleteFunc(refs, func(ref *pavv1.PodReference) bool { return ref == nil })
 }
 
-// podOf returns the pod that failed, if one did.
+// podOf returns the failed pod of a failure, if there is one.
 func podOf(failure *pavv1.WorkflowFailure) *pavv1.PodReference {
 	if failure == nil || failure.PodName == "" {
 		return nil
@@ -282,7 +282,7 @@ func podOf(failure *pavv1.WorkflowFailure) *pavv1.PodReference {
 	return &pavv1.PodReference{Namespace: failure.PodNamespace, Name: failure.PodName}
 }
 
-// clients reads the pods that use the claim. No selector knows them, so these are all pods of its namespace.
+// clients reads the pods that use the claim. No selector can find them, so it lists all pods in the namespace.
 func (g *gatherer) clients(ctx context.Context) error {
 	namespace, name := g.claimRef()
 	if name == "" {

@@ -12,12 +12,12 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// mostGone is how many of a volume's last pods are looked for by their events.
+// mostGone is the number of a volume's last pods whose events are searched.
 const mostGone = 3
 
-// gone looks for what events have kept of workflow pods that were removed after they had succeeded. The name
-// of such a pod follows from its volume and number; where its template has put it in another namespace than
-// PaV's own, nobody knows that any more.
+// gone searches events about workflow pods that were removed after they had succeeded. The name of such a pod follows
+// from its volume and number. It searches only PaV's namespace: if the template chose another one, that is not
+// recorded.
 func (g *gatherer) gone(ctx context.Context) error {
 	if g.Volume == nil || g.hides(hiddenEvents+" in namespace "+workflow.DefaultNamespace) {
 		return nil

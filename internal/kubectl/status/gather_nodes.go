@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// agentNamespace and agentLabels find the node agent's pods, as deployment.yaml has them.
+// agentNamespace and agentLabels select the node agent's pods, as in deployment.yaml.
 const agentNamespace = "pav"
 
 var agentLabels = client.MatchingLabels{"app.kubernetes.io/name": "pav", "app.kubernetes.io/component": "node-agent"}
 
-// mostNodes, mostPods bound what is asked about one by one.
+// mostNodes and mostPods limit the objects that are read one by one.
 const (
 	mostNodes = 20
 	mostPods  = 12
 )
 
-// nodes reads what is known of the nodes on which the volume is, or is wanted.
+// nodes reads the nodes on which the volume is staged or needed.
 func (g *gatherer) nodes(ctx context.Context) error {
 	for i := range g.Stages {
 		g.Nodes[g.Stages[i].Spec.NodeName] = &Node{}
@@ -75,13 +75,13 @@ func (g *gatherer) node(ctx context.Context, name string, node *Node) error {
 	return nil
 }
 
-// object is one of which events tell.
+// object is an object that events may be about.
 type object struct {
 	namespace, kind, name string
 	uid                   types.UID
 }
 
-// objects returns all of which events may tell something.
+// objects returns all objects that events may be about.
 func (g *gatherer) objects() []object {
 	var objects []object
 	namespace, name := g.claimRef()
@@ -107,7 +107,7 @@ func (g *gatherer) objects() []object {
 	return objects
 }
 
-// events reads the events of all objects, one by one: those that are told of one object are found by its name.
+// events reads the events of all objects, one object at a time: a field selector finds the events of one name.
 func (g *gatherer) events(ctx context.Context) error {
 	for _, o := range g.objects() {
 		if o.name == "" {
@@ -123,7 +123,7 @@ func (g *gatherer) events(ctx context.Context) error {
 			return err
 		}
 		for i := range list.Items {
-			// Another object had the name before.
+			// The event is about a former object with the same name.
 			if uid := list.Items[i].InvolvedObject.UID; uid == "" || uid == o.uid {
 				g.Events = append(g.Events, list.Items[i])
 			}

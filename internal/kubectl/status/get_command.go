@@ -96,8 +96,8 @@ func readVolumes(ctx context.Context, reader client.Reader, provisioner string) 
 	return JoinVolumes(volumes.Items, stages.Items, pvs), nil
 }
 
-// readPVs returns all PersistentVolumes, or none if the user may not list them: the claims are then
-// those for which the volumes were made.
+// readPVs returns all PersistentVolumes, or none if the user may not list them. Then the claims shown are those for
+// which the volumes were created.
 func readPVs(ctx context.Context, reader client.Reader) ([]corev1.PersistentVolume, error) {
 	list := &corev1.PersistentVolumeList{}
 	if err := reader.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {

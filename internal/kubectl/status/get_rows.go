@@ -11,16 +11,16 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// VolumeRow is a volume and where it is available. Its JSON is the output of -o json.
+// VolumeRow is a volume and the nodes on which it is available. Its JSON is the output of -o json.
 type VolumeRow struct {
-	// Namespace and Claim are those of the claim that the PersistentVolume is bound to, or else of the one
-	// for which the volume was created or staged.
+	// Namespace and Claim are those of the claim that the PersistentVolume is bound to, or else of the claim for
+	// which the volume was created or staged.
 	Namespace   string `json:"namespace"`
 	Claim       string `json:"claim"`
 	PV          string `json:"pv"`
 	Provisioner string `json:"provisioner"`
 
-	// Dynamic says that PaV made the volume; an administrator wrote the others.
+	// Dynamic means that PaV created the volume; an administrator wrote the others.
 	Dynamic bool `json:"dynamic"`
 
 	// Phase and Step are those of the PavVolume; empty for a volume that an administrator wrote.
@@ -29,10 +29,10 @@ type VolumeRow struct {
 
 	Capacity string `json:"capacity,omitempty"`
 
-	// Attempts is how often PaV has tried in vain to make or to delete the volume, whichever it is at.
+	// Attempts is the number of failed attempts to create or delete the volume, whichever is in progress.
 	Failures int32 `json:"failures,omitempty"`
 
-	// Failure is why the last attempt at anything failed, until one succeeds.
+	// Failure is the reason for which the last attempt failed, until one succeeds.
 	Failure string `json:"failure,omitempty"`
 
 	Nodes   []VolumeNode `json:"nodes,omitempty"`
@@ -49,12 +49,12 @@ type VolumeNode struct {
 	Failures int32            `json:"failures,omitempty"`
 }
 
-// failing reports whether something is wrong with the volume on the node.
+// failing reports whether the volume has a problem on the node.
 func (n *VolumeNode) failing() bool {
 	return n.Degraded != "" || n.Failures > 0 || n.Phase == pavv1.StageFailed
 }
 
-// JoinVolumes puts PavVolumes, PavStages and PersistentVolumes, of any driver, together, by namespace and claim.
+// JoinVolumes joins PavVolumes, PavStages and PersistentVolumes of any driver into rows, sorted by namespace and claim.
 func JoinVolumes(volumes []pavv1.PavVolume, stages []pavv1.PavStage, pvs []corev1.PersistentVolume) []VolumeRow {
 	all := make([]VolumeRow, 0, len(volumes))
 	place := map[string]int{}
@@ -89,8 +89,8 @@ func JoinVolumes(volumes []pavv1.PavVolume, stages []pavv1.PavStage, pvs []corev
 	return all
 }
 
-// bind shows the claim that has the volume, which need not be the one for which it was made: volume
-// populators and administrators bind volumes to other claims.
+// bind sets the claim to the one that is bound to the volume. It may differ from the claim for which the volume was
+// created: volume populators and administrators bind volumes to other claims.
 func (v *VolumeRow) bind(pv *corev1.PersistentVolume) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v.Provisioner {
@@ -118,7 +118,7 @@ func rowOfVolume(v *pavv1.PavVolume) VolumeRow {
 	return row
 }
 
-// failureCount returns how many attempts have failed, of which one may be going on.
+// failureCount returns the number of failed attempts; the current attempt is not counted.
 func failureCount(attempt int32, pod *pavv1.PodReference) int32 {
 	if pod != nil {
 		attempt--
@@ -126,7 +126,7 @@ func failureCount(attempt int32, pod *pavv1.PodReference) int32 {
 	return max(attempt, 1)
 }
 
-// rowOfStage returns the row of a volume that an administrator wrote.
+// rowOfStage returns the row of a static volume.
 func rowOfStage(s *pavv1.PavStage) VolumeRow {
 	row := VolumeRow{Namespace: s.Spec.ClaimRef.Namespace, Claim: s.Spec.ClaimRef.Name, PV: s.Spec.VolumeName,
 		Provisioner: s.Spec.Provisioner, Created: s.CreationTimestamp}

@@ -63,10 +63,10 @@ func phaseCell(style cli.Style, v *VolumeRow) string {
 	return string(v.Phase)
 }
 
-// maxNodesShown is how many nodes are named.
+// maxNodesShown is the maximum number of nodes that are named.
 const maxNodesShown = 4
 
-// nodesCell names the nodes with the volume, with their phase where that is not Staged.
+// nodesCell names the nodes with the volume, with the phase if it is not Staged.
 func nodesCell(style cli.Style, all []VolumeNode) string {
 	var words []string
 	for i := range all {

@@ -6,26 +6,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is how a volume is, in one word.
+// State is the state of a volume, in one word.
 type State string
 
 // The states, the best first.
 const (
-	Healthy State = "Healthy" // it does what it is for
-	Working State = "Working" // PaV or Kubernetes is at it, and nothing is known to be wrong
-	Waiting State = "Waiting" // nothing goes on until somebody or something acts
-	Failing State = "Failing" // something is wrong
+	Healthy State = "Healthy" // the volume works
+	Working State = "Working" // PaV or Kubernetes is working on it, and no problem is known
+	Waiting State = "Waiting" // nothing happens until a user or another component acts
+	Failing State = "Failing" // there is a problem
 )
 
 // severity orders the states, the best first.
 var severity = map[State]int{Healthy: 0, Working: 1, Waiting: 2, Failing: 3}
 
-// NotPaV is the code of a finding about a volume that is no business of PaV's.
+// NotPaV is the code of a finding about a volume of another driver.
 const NotPaV = "NotPaV"
 
-// Report is what there is to know about one volume. Its JSON is the output of "describe -o json".
+// Report is everything that is known about one volume. Its JSON is the output of "describe -o json".
 type Report struct {
-	// Namespace and Claim are those of the claim; empty for a volume that never had one.
+	// Namespace and Claim identify the claim; they are empty for a volume that never had one.
 	Namespace string `json:"namespace,omitempty"`
 	Claim     string `json:"claim,omitempty"`
 
@@ -34,22 +34,22 @@ type Report struct {
 
 	Provisioner string `json:"provisioner,omitempty"`
 
-	// State is that of the first finding.
+	// State is the state of the first finding.
 	State State `json:"state"`
 
-	// Details are what the objects say, in words.
+	// Details describe the objects in words.
 	Details []Detail `json:"details"`
 
-	// Timeline is what has happened, in the order of time.
+	// Timeline is everything that has happened, in the order of time.
 	Timeline []Entry `json:"timeline"`
 
-	// Findings are what is the matter, the worst first. There is one at least.
+	// Findings are the diagnosis, the worst first. There is at least one.
 	Findings []Finding `json:"findings"`
 
-	// Log is what the pod of the first finding that has one said last.
+	// Log is the end of the log of the first finding's pod, if a finding has one.
 	Log *Log `json:"log,omitempty"`
 
-	// Hidden names what the user may not read, and which is therefore left out.
+	// Hidden names what is left out because the user may not read it.
 	Hidden []string `json:"hidden,omitempty"`
 }
 
@@ -62,62 +62,62 @@ type Detail struct {
 	State State `json:"state,omitempty"`
 }
 
-// Entry is something that has happened.
+// Entry is one line of the timeline.
 type Entry struct {
 	// Time is when it happened, or last happened.
 	Time metav1.Time `json:"time"`
 
-	// Object is to what it happened: "claim", "pod NAME", "node NAME".
+	// Object is the object to which it happened: "claim", "pod NAME", "node NAME".
 	Object string `json:"object"`
 
-	// What is what happened, on one line.
+	// What says what happened, on one line.
 	What string `json:"what"`
 
-	// Duration is how long it took, where that is known; Of says what did: queue, start, run and so on.
+	// Duration is how long it took, if known. Of says what took so long: queue, start, run and so on.
 	Duration *metav1.Duration `json:"duration,omitempty"`
 	Of       string           `json:"of,omitempty"`
 
-	// Count is how often it happened since First, if more than once.
+	// Count is how often it happened since First, if it happened more than once.
 	Count int          `json:"count,omitempty"`
 	First *metav1.Time `json:"first,omitempty"`
 
-	// State is Failing for what went wrong, Healthy for what was reached, and empty for the rest.
+	// State is Failing for a failure, Healthy for a success, and empty otherwise.
 	State State `json:"state,omitempty"`
 
-	rank int // orders what happened in the same second
+	rank int // orders entries in the same second
 }
 
-// Finding is something that is the matter, and what to do about it.
+// Finding is one part of the diagnosis, and what to do about it.
 type Finding struct {
-	// Code is the finding in one word.
+	// Code names the finding in one word.
 	Code string `json:"code"`
 
 	State State `json:"state"`
 
-	// Summary says what is the matter, on one line.
+	// Summary describes the finding on one line.
 	Summary string `json:"summary"`
 
-	// Reason is what is known of why: words of pods and of Kubernetes.
+	// Reason is the known cause: messages of pods and of Kubernetes.
 	Reason string `json:"reason,omitempty"`
 
-	// Next is what to do, the best first.
+	// Next are the steps to take, the best first.
 	Next []Step `json:"next,omitempty"`
 
-	// Pod is the pod whose log tells more, if there is one.
+	// Pod is the pod whose log explains more, if there is one.
 	Pod *PodRef `json:"pod,omitempty"`
 }
 
-// PodRef names a pod and the container of it that matters.
+// PodRef names a pod and the relevant container.
 type PodRef struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Container string `json:"container,omitempty"`
 
-	// Previous says that the container's last run matters, and not the present one.
+	// Previous means that the container's previous run is relevant, and not the current one.
 	Previous bool `json:"previous,omitempty"`
 }
 
-// Step is something to do.
+// Step is a step to take.
 type Step struct {
 	Text    string `json:"text"`
 	Command string `json:"command,omitempty"`
@@ -127,11 +127,11 @@ type Step struct {
 type Log struct {
 	PodRef
 
-	// Lines are the last ones, oldest first.
+	// Lines are the last lines, oldest first.
 	Lines []string `json:"lines"`
 }
 
-// Build makes a report of what was found out. It is pure.
+// Build returns the report for the facts. It is a pure function.
 func Build(f *Facts) *Report {
 	r := &Report{Volume: f.volumeName(), Provisioner: f.provisionerName(), Hidden: f.Hidden}
 	r.Namespace, r.Claim = f.claimRef()
@@ -142,7 +142,7 @@ func Build(f *Facts) *Report {
 	return r
 }
 
-// took returns a duration for an entry; nothing where a time is not known, or clocks disagree by much.
+// took returns a duration for an entry; nothing if a time is not known, or if the clocks differ by too much.
 func took(from, to time.Time) *metav1.Duration {
 	if from.IsZero() || to.IsZero() || to.Before(from.Add(-time.Minute)) {
 		return nil

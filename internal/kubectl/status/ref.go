@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// Kind is a kind of object that commands are asked about, in one word.
+// Kind is a kind of object that commands accept, in one word.
 type Kind string
 
 // The kinds.
@@ -21,7 +21,7 @@ const (
 	kindless Kind = ""
 )
 
-// aliases are the words by which users name the kinds.
+// aliases are the names that users may type for the kinds.
 var aliases = map[string]Kind{
 	"pvc": Claim, "pvcs": Claim, "claim": Claim, "persistentvolumeclaim": Claim, "persistentvolumeclaims": Claim,
 	"pv": PV, "pvs": PV, "persistentvolume": PV, "persistentvolumes": PV,
@@ -37,7 +37,7 @@ type Ref struct {
 	Name      string
 }
 
-// String returns the object as kubectl names it, with its namespace: pvc/data -n apps.
+// String returns the object in kubectl's form, with its namespace: pvc/data -n apps.
 func (r Ref) String() string {
 	text := string(r.Kind) + "/" + r.Name
 	if r.Namespace != "" {
@@ -46,8 +46,8 @@ func (r Ref) String() string {
 	return text
 }
 
-// Parse returns the object that the arguments name, as "pvc NAME" or "pvc/NAME", in the user's namespace.
-// The error, which says what to write, has exit status 2.
+// Parse returns the object that the arguments name, as "pvc NAME" or "pvc/NAME", in the user's namespace. The error
+// says what to write, and has exit status 2.
 func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
 	kind, name := split(args)
 	if kind == kindless || name == "" || strings.Contains(name, "/") || !slices.Contains(kinds, kind) {
