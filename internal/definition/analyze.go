@@ -55,7 +55,7 @@ func (c *check) changeable(section, field string, path template.Path) {
 		}
 		c.add(Finding{
 			Severity: Warning, Field: field, Line: path.Line, Column: path.Column,
-			Message: fmt.Sprintf("pvc.%s may have been changed since the volume was created: provisionedPvc.%s is what it was then, and %s is the volume's handle", read, read, handle),
+			Message: fmt.Sprintf("pvc.%s may have been changed since the volume was created: provisionedPvc.%s is its value at that time, and %s is the volume's handle", read, read, handle),
 		})
 		return
 	}

@@ -61,9 +61,9 @@ func (p *pod) image(image node) {
 	case strings.TrimSpace(text) == "":
 		p.errorf(image.field, "is empty")
 	case text != strings.TrimSpace(text):
-		p.errorf(image.field, "has white space before or behind it")
+		p.errorf(image.field, "has white space before or after it")
 	case !isPinned(text):
-		p.warnf(image.field, "%s may be another image tomorrow; add a tag that is a version, or a digest", quote(text))
+		p.warnf(image.field, "%s may be a different image tomorrow; add a version tag or a digest", quote(text))
 	}
 }
 
@@ -90,14 +90,14 @@ func (p *pod) environment(container node) {
 			p.errorf(name.field, "is missing")
 		case !isPlain:
 		case len(validation.IsRelaxedEnvVarName(text)) > 0:
-			p.errorf(name.field, "%s is no name of a variable: it may have any printable ASCII characters but '='", quote(text))
+			p.errorf(name.field, "%s is not a valid variable name: use printable ASCII characters except '='", quote(text))
 		case names[text]:
-			p.warnf(name.field, "%s is there twice, and the last one counts", quote(text))
+			p.warnf(name.field, "%s is set twice, and the last value is used", quote(text))
 		default:
 			names[text] = true
 		}
 		if value := variable.key("value"); value.value != "" && value.isThere() && variable.key("valueFrom").isThere() {
-			p.errorf(variable.field, "has a value and a valueFrom; leave one of them out")
+			p.errorf(variable.field, "has both value and valueFrom; remove one of them")
 		}
 	}
 }
@@ -148,11 +148,11 @@ func (p *pod) mountPath(field node, taken map[string]bool) {
 	case strings.Contains(text, ":"):
 		p.errorf(field.field, "must not contain ':'")
 	case taken[text]:
-		p.errorf(field.field, "%s is mounted at twice", quote(text))
+		p.errorf(field.field, "%s is the path of two mounts", quote(text))
 	default:
 		taken[text] = true
 		if !path.IsAbs(text) {
-			p.warnf(field.field, "%s is no absolute path; it is taken for %s", quote(text), quote("/"+text))
+			p.warnf(field.field, "%s is not an absolute path; it is used as %s", quote(text), quote("/"+text))
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (c *check) handle(w *walker, field string, value any) {
 			return
 		}
 	}
-	c.warnf(field, "is the same for every volume, so that there can be only one; use a template such as \"{{ defaultHandle }}\", or leave it out")
+	c.warnf(field, "is the same for every volume, so only one volume can exist; use a template such as \"{{ defaultHandle }}\", or leave it out")
 }
 
 // topology checks the accessible topology of a volume.
@@ -137,7 +137,7 @@ func (c *check) labels(n node) {
 		}
 		value := n.key(key)
 		if text, ok := value.text(); ok && len(validation.IsValidLabelValue(text)) > 0 {
-			c.errorf(value.field, "%s is no value of a label: at most 63 letters, digits, '-', '_' and '.', with a letter or digit first and last", quote(text))
+			c.errorf(value.field, "%s is not a valid label value: use at most 63 letters, digits, '-', '_' and '.', with a letter or digit first and last", quote(text))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (c *check) keys(n node) {
 		if len(validation.IsQualifiedName(strings.ToLower(key))) == 0 {
 			continue
 		}
-		words := "is no key of a label or an annotation, such as example.com/name"
+		words := "is not a valid key of a label or annotation, such as example.com/name"
 		if hasTemplate(key) {
 			words = "keys are not templates, only values are"
 		}

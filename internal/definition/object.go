@@ -60,7 +60,7 @@ func (c *check) metadata(value any) {
 	switch name := metadata["name"].(type) {
 	case nil:
 		if metadata["generateName"] == nil {
-			c.errorf(field, "is missing; it is what StorageClasses name as their provisioner")
+			c.errorf(field, "is missing; StorageClasses refer to it in their field provisioner")
 		}
 	case string:
 		if name == pavv1.Driver {
@@ -70,7 +70,7 @@ func (c *check) metadata(value any) {
 		}
 	}
 	if namespace, _ := metadata["namespace"].(string); namespace != "" {
-		c.warnf("metadata.namespace", "has no effect, as PavProvisioners belong to no namespace; leave it out")
+		c.warnf("metadata.namespace", "has no effect, as PavProvisioners are not namespaced; remove it")
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *check) devices(spec map[string]any) {
 		return
 	}
 	c.errorf("spec.volumeStaging.podTemplate.spec.containers",
-		"volumeModes has Block, and no container is privileged: a block volume is served only of a privileged staging pod; set securityContext.privileged")
+		"volumeModes has Block, but no container is privileged: only a privileged staging pod can provide a block volume; set securityContext.privileged")
 }
 
 // mayBePrivileged reports whether a container of a pod's spec is privileged or, because of a template, may be.

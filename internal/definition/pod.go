@@ -62,7 +62,7 @@ func (p *pod) fence(known node) {
 			return
 		}
 	}
-	p.errorf(known.field, "is no pod template: %s", err)
+	p.errorf(known.field, "is not a pod template: %s", err)
 }
 
 func (p *pod) metadata() {
@@ -73,7 +73,7 @@ func (p *pod) metadata() {
 		}
 	}
 	if namespace, ok := metadata.key("namespace").text(); ok && namespace != "" && !isLabel(namespace) {
-		p.errorf(metadata.key("namespace").field, "%s is no name of a namespace, which is a DNS label", quote(namespace))
+		p.errorf(metadata.key("namespace").field, "%s is not a valid namespace name, which is a DNS label", quote(namespace))
 	}
 	p.labels(metadata.key("labels"))
 	p.keys(metadata.key("annotations"))
@@ -84,16 +84,16 @@ func (p *pod) placement() {
 	onNode := p.workflow == pavv1.WorkflowStaging || p.workflow == pavv1.WorkflowUnstaging
 	if name := p.spec.key("nodeName"); onNode && name.value != nil {
 		if text, ok := name.text(); ok && text != "" {
-			p.warnf(name.field, "the pod runs on its client's node, and fails on any other than %s; leave it out", quote(text))
+			p.warnf(name.field, "the pod must run on its client's node, and fails if that is not %s; remove this", quote(text))
 		}
 	}
 	if list := p.spec.key("ephemeralContainers"); len(list.items()) > 0 {
-		p.errorf(list.field, "no pod can be created with these; use containers")
+		p.errorf(list.field, "a pod cannot be created with ephemeral containers; use containers")
 	}
 	for _, name := range []string{"serviceAccountName", "priorityClassName", "runtimeClassName"} {
 		field := p.spec.key(name)
 		if text, ok := field.text(); ok && text != "" && !isSubdomain(text) {
-			p.errorf(field.field, "%s is no name of an object: at most 253 lower-case letters, digits, '-' and '.'", quote(text))
+			p.errorf(field.field, "%s is not a valid object name: use at most 253 lower-case letters, digits, '-' and '.'", quote(text))
 		}
 	}
 	p.labels(p.spec.key("nodeSelector"))

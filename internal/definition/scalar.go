@@ -114,9 +114,9 @@ func (w *walker) notOneOf(field, text string, known []string) {
 	if near := nearest(text, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	} else if hasTemplate(text) {
-		hint = "; this field is no template"
+		hint = "; this field cannot be a template"
 	}
-	w.check.errorf(field, "%s is none of %s%s", quote(text), strings.Join(known, ", "), hint)
+	w.check.errorf(field, "%s is not one of %s%s", quote(text), strings.Join(known, ", "), hint)
 }
 
 // fits reports whether a value's kind is that of the type.
@@ -183,7 +183,7 @@ func (w *walker) quantity(field string, value any) bool {
 			return true
 		}
 	}
-	w.check.errorf(field, "%s is no quantity such as 10Gi, 500m or 2", quote(text))
+	w.check.errorf(field, "%s is not a quantity such as 10Gi, 500m or 2", quote(text))
 	return false
 }
 

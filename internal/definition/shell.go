@@ -101,13 +101,13 @@ func (p *pod) script(script node) {
 		}
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: flow.Line, Column: flow.Column,
-			Message: "whoever creates the claim chooses " + flow.Source + ", which reaches a shell as it is, and may be any commands; add |tobash",
+			Message: "the creator of the claim chooses " + flow.Source + ", which reaches a shell unquoted and may contain any commands; add |tobash",
 		})
 	}
 	for _, place := range quotedWords(source) {
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: place.line, Column: place.column,
-			Message: "|tobash makes a word with the quotes that it needs, so that in quotes it is another one; take away the quotes around it",
+			Message: "|tobash adds the quotes that the value needs, and other quotes around it change the value; remove these quotes",
 		})
 	}
 }

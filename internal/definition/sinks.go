@@ -52,7 +52,7 @@ func (p *pod) reached(field string, s sink, flows []template.Flow) {
 		}
 		p.add(Finding{
 			Severity: Warning, Field: field, Line: flow.Line, Column: flow.Column,
-			Message: "whoever creates the claim chooses " + flow.Source + ", and so " + s.what + "; choose it by params or a constant",
+			Message: "the creator of the claim chooses " + flow.Source + ", and so " + s.what + "; use params or a constant instead",
 		})
 	}
 }

@@ -34,8 +34,8 @@ func (c *check) ownHandle(spec map[string]any) {
 	if writes == "" || own {
 		return
 	}
-	c.warnf(writes, "writes /pav/handle, and neither defaultHandle nor pvc.metadata.uid is in the pod template: where two claims get one handle, the second is refused; "+
-		"make the handle of one of them, unless the storage system gives each volume an identifier of its own")
+	c.warnf(writes, "writes /pav/handle, but the pod template has neither defaultHandle nor pvc.metadata.uid: if two claims get the same handle, the second is refused; "+
+		"use one of them in the handle, unless the storage system gives each volume a unique identifier")
 }
 
 // eachText calls a function for each string in plain data.
@@ -70,7 +70,7 @@ func (c *check) sharedModes(spec map[string]any) {
 	}
 	once := offered[string(corev1.ReadWriteOnce)] || offered[string(corev1.ReadWriteOncePod)]
 	if once && offered[string(corev1.ReadOnlyMany)] && !offered[string(corev1.ReadWriteMany)] {
-		c.warnf(field.field, "a claim can ask for ReadWriteOnce and ReadOnlyMany at once, and its volume is then staged on several nodes at a time, with readOnly false on each: "+
-			"only where ReadWriteOnce is all that a claim asks for is it kept to one node; leave one of the two out, refuse claims with both in a validation pod, or see to it that staging on several nodes does no harm")
+		c.warnf(field.field, "a claim can ask for both ReadWriteOnce and ReadOnlyMany, and its volume is then staged on several nodes at the same time, with readOnly false on each: "+
+			"a volume is limited to one node only if ReadWriteOnce is its only access mode; remove one of the two, refuse claims with both in a validation pod, or make sure that staging on several nodes does no harm")
 	}
 }

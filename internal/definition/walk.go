@@ -87,7 +87,7 @@ func (w *walker) list(field string, typ reflect.Type, value any) (any, bool) {
 		return nil, false
 	}
 	if len(items) > maxItems {
-		w.check.errorf(field, "has %d items, and may have %d at most", len(items), maxItems)
+		w.check.errorf(field, "has %d items; the maximum is %d", len(items), maxItems)
 		return nil, false
 	}
 	known := make([]any, len(items))
@@ -159,7 +159,7 @@ func (w *walker) unknown(key string) string {
 	}
 	const few = 10
 	if len(names) <= few {
-		return "unknown field; there are " + strings.Join(names, ", ")
+		return "unknown field; the fields are " + strings.Join(names, ", ")
 	}
 	return "unknown field"
 }

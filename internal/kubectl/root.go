@@ -36,7 +36,7 @@ var commands = []cli.Command{
 func Root(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-pav",
-		Short:         "Write, try and look after volumes made of pods",
+		Short:         "Develop, test and inspect volumes that are made of pods",
 		Version:       env.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -108,7 +108,7 @@ func creationContext() []Variable {
 		}
 		vars = append(vars, v)
 	}
-	return append(vars, Variable{Name: "defaultHandle", Type: "string", Doc: "The handle that the volume has if nothing else is said: pvc- and the claim's UID."})
+	return append(vars, Variable{Name: "defaultHandle", Type: "string", Doc: "The default handle of the volume: pvc- and the claim's UID."})
 }
 
 func stagingContext() []Variable {

@@ -111,7 +111,7 @@ func decodeTemplate(field string, rendered map[string]any) (*corev1.PodTemplateS
 	decoder.DisallowUnknownFields()
 	template := &corev1.PodTemplateSpec{}
 	if err := decoder.Decode(template); err != nil {
-		return nil, fmt.Errorf("%s: the evaluated template is no pod template: %w", field, err)
+		return nil, fmt.Errorf("%s: the evaluated template is not a pod template: %w", field, err)
 	}
 	return template, nil
 }

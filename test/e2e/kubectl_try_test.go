@@ -36,7 +36,7 @@ func TestKubectlTest_Example_Passes(t *testing.T) {
 	t.Parallel()
 	s := pav(t, "test", slowly, "--name", "try-hello", "examples/1-hello-world/provisioner.yaml", "examples/1-hello-world/usage.yaml")
 	s.wants(t, 0, "hello-world, tested as try-hello", "Filesystem, ReadWriteMany", "passed   write, and read back",
-		"passed   refuse to write where read-only", "what was written is not kept after the volume left the node",
+		"passed   refuse to write where read-only", "the data was lost when the volume left the node",
 		"passed   delete", "passed   leave nothing behind", "passed   clean up", "hello-world passed: ", "2 warnings")
 	s.lacks(t, "failed", "\x1b")
 	wantNothingOf(t, "try-hello")

@@ -49,9 +49,9 @@ The exit status is 0 where there are no errors, 1 where there are, and 2 where n
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVarP(&o.strict, "strict", "W", false, "fail where there are warnings, too")
-	flags.BoolVar(&o.server, "server", false, "also ask the cluster, which knows more, for a dry run")
-	flags.BoolVarP(&o.recursive, "recursive", "R", false, "look for files in subdirectories, too")
+	flags.BoolVarP(&o.strict, "strict", "W", false, "fail if there are warnings, too")
+	flags.BoolVar(&o.server, "server", false, "also send a dry run to the cluster, which checks more")
+	flags.BoolVarP(&o.recursive, "recursive", "R", false, "also check the files in subdirectories")
 	o.limits.AddFlags(flags)
 	o.output.AddFlag(flags)
 	return command

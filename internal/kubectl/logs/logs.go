@@ -34,7 +34,7 @@ func Command(env *cli.Env) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "logs pvc/NAME | pv/NAME | pod/NAME",
-		Short: "Show what the pods say that make, stage and delete a volume",
+		Short: "Show the logs of the pods that create, stage and delete a volume",
 		Long: `Shows the logs of all pods that PaV has run for a volume and that are still there, oldest first: those
 that run, those that a volume in use needs, and the last one of each kind that failed. Where there are several,
 lines begin with the phase and the pod.
@@ -58,9 +58,9 @@ With -f it goes on with pods that run, and with all that come, until it is inter
 		},
 	}
 	command.Flags().StringVar(&o.phase, "phase", "", "only pods of this phase: "+strings.Join(phaseNames(), ", "))
-	command.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is said, and with pods that come, until interrupted")
-	command.Flags().Int64Var(&o.tail, "tail", -1, "only so many last lines of each container; all of them if negative")
-	command.Flags().BoolVar(&o.timestamps, "timestamps", false, "begin lines with their time")
+	command.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow the logs, including those of new pods, until interrupted")
+	command.Flags().Int64Var(&o.tail, "tail", -1, "number of last lines to show of each container; all if negative")
+	command.Flags().BoolVar(&o.timestamps, "timestamps", false, "begin each line with its time")
 	_ = command.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phaseNames(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }

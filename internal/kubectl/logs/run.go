@@ -48,11 +48,11 @@ func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref
 func silence(pods []corev1.Pod) string {
 	switch n := len(pods); n {
 	case 0:
-		return "there is no pod of PaV's: they are removed when they have succeeded and are not needed any more"
+		return "PaV has no pod for it: pods are removed when they have succeeded and are no longer needed"
 	case 1:
-		return fmt.Sprintf("pod %s/%s has said nothing", pods[0].Namespace, pods[0].Name)
+		return fmt.Sprintf("the log of pod %s/%s is empty", pods[0].Namespace, pods[0].Name)
 	default:
-		return fmt.Sprintf("none of %d pods has said anything", n)
+		return fmt.Sprintf("the logs of all %d pods are empty", n)
 	}
 }
 

@@ -39,8 +39,8 @@ func Command(env *cli.Env) *cobra.Command {
 	o := &options{limits: template.DefaultLimits()}
 	command := &cobra.Command{
 		Use:   "render FILE...",
-		Short: "Show the pods that a PavProvisioner makes of a claim, without a cluster",
-		Long: `Show the pods that a PavProvisioner makes of a claim, without a cluster: each as the agents would
+		Short: "Show the pods that a PavProvisioner creates for a claim, without a cluster",
+		Long: `Show the pods that a PavProvisioner creates for a claim, without a cluster: each as the agents would
 create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass, a
 PersistentVolumeClaim, a PersistentVolume and a Node; what none has is made up, and standard error says so:
 
@@ -80,10 +80,10 @@ func (o *options) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.sc, "sc", "", "file with the StorageClass")
 	flags.StringVar(&o.pv, "pv", "", "file with the PersistentVolume")
 	flags.StringVar(&o.node, "node", "", "file with the Node, or the name of one")
-	flags.StringVar(&o.provisioner, "provisioner", "", "name of the PavProvisioner, where the files have several")
-	flags.StringVar(&o.handle, "handle", "", "handle that the volume has")
-	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all that there are)")
-	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume for reading only")
+	flags.StringVar(&o.provisioner, "provisioner", "", "name of the PavProvisioner, if the files have several")
+	flags.StringVar(&o.handle, "handle", "", "handle of the volume")
+	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all)")
+	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume read-only")
 	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, with that of the cluster; with KUBECTL_EXTERNAL_DIFF, or diff -u -N")
 	flags.Lookup("diff").NoOptDefVal = installed
 	o.limits.AddFlags(flags)

@@ -81,7 +81,7 @@ func (o *options) chooseVolume(g *given, p *pavv1.PavProvisioner, c *objects) er
 	case c.volume == nil && o.pv != "":
 		return fmt.Errorf("no PersistentVolume in %s has the spec.csi.driver %q", o.pv, p.Name)
 	case c.volume != nil && o.handle != "":
-		return fmt.Errorf("--handle is of no use together with a PersistentVolume, which has one: %q", text(c.volume, "spec", "csi", "volumeHandle"))
+		return fmt.Errorf("--handle cannot be used with a PersistentVolume, which has a handle: %q", text(c.volume, "spec", "csi", "volumeHandle"))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (c *objects) chooseClaim(g *given, p *pavv1.PavProvisioner) {
 		storedClaim(c.claim, class, provisioner)
 		c.use("claim", text(c.claim, "metadata", "namespace")+"/"+chosen.Name(), *chosen)
 		if named := text(c.claim, "spec", "storageClassName"); !c.static && named != class {
-			c.notef("the claim asks for the StorageClass %q; it is rendered with %q all the same", named, class)
+			c.notef("the claim asks for the StorageClass %q; it is rendered with %q instead", named, class)
 		}
 	}
 	c.claims[text(c.claim, "metadata", "namespace")+"/"+text(c.claim, "metadata", "name")] = c.claim

@@ -115,7 +115,7 @@ func TestRender_Misuse(t *testing.T) {
 		"no claim in the file":  {[]string{provisioner, "--pvc", provisioner}, "there is no PersistentVolumeClaim in " + provisioner, 2},
 		"another class":         {[]string{provisioner, "--sc", "testdata/class.yaml"}, `StorageClass "gold" (testdata/class.yaml:1) has the provisioner "all", not "hello-world"`, 2},
 		"another volume":        {[]string{"testdata/all.yaml", "--pv", "testdata/static.yaml"}, `no PersistentVolume in testdata/static.yaml has the spec.csi.driver "all"`, 2},
-		"a handle and a volume": {[]string{provisioner, "--pv", "testdata/static.yaml", "--handle", "h"}, "--handle is of no use together with a PersistentVolume", 2},
+		"a handle and a volume": {[]string{provisioner, "--pv", "testdata/static.yaml", "--handle", "h"}, "--handle cannot be used with a PersistentVolume", 2},
 		"no such file":          {[]string{"nothing.yaml"}, "nothing.yaml: no such file", 2},
 		"no such node":          {[]string{provisioner, "--node", "no/node.yaml"}, "--node no/node.yaml: there is no such file", 2},
 		"a directory":           {[]string{example}, "is a directory: name its files", 2},

@@ -252,10 +252,10 @@ func (r *rendering) showCreation(c *podplan.Creation, made podplan.VolumeOutcome
 		return
 	}
 	if c.Handle == "" {
-		phase.Notes = append(phase.Notes, "the handle is what the pod writes to /pav/handle, if it does")
+		phase.Notes = append(phase.Notes, "if the pod writes /pav/handle, that is the handle")
 	}
 	if c.Capacity == 0 {
-		phase.Notes = append(phase.Notes, "the capacity is what the pod writes to /pav/capacity; what the claim requests is shown")
+		phase.Notes = append(phase.Notes, "the pod writes the capacity to /pav/capacity; the capacity shown is the claim's request")
 	}
 	r.build(phase, pavv1.WorkflowCreation, c.Pod, c.Within)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-var errNoStatic = errors.New("spec.provisioningModes: has no Static, but the PersistentVolume is not one that PaV has made")
+var errNoStatic = errors.New("spec.provisioningModes: has no Static, but PaV did not create the PersistentVolume")
 
 // validateStatic renders the validation with which the node agent begins the staging of a static volume.
 func (r *rendering) validateStatic(ctx context.Context) {
@@ -26,7 +26,7 @@ func (r *rendering) validateStatic(ctx context.Context) {
 	}
 	for _, phase := range []string{creation, deletion} {
 		if slices.Contains(r.options.phases, phase) {
-			r.show(Phase{Phase: phase, Notes: []string{"the PersistentVolume is one that somebody wrote: it is neither created nor deleted"}}, nil)
+			r.show(Phase{Phase: phase, Notes: []string{"the PersistentVolume is static: PaV neither creates nor deletes its storage"}}, nil)
 		}
 	}
 	if !r.wanted(validation, true) {

@@ -32,10 +32,10 @@ func Command(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
 		Use:   "retry pvc/NAME | pv/NAME | pavvolume/NAME | pavstage/NAME",
-		Short: "Make the next attempt now at what has failed",
-		Long: `After a failure PaV waits longer and longer, up to five minutes, before the next attempt. This command
-makes it take the next one now: at the creation or deletion of a volume, and at unstaging it or staging
-it again on its nodes. It has no other effect; pods that run go on.
+		Short: "Retry now what has failed",
+		Long: `After a failure, PaV waits longer and longer, up to five minutes, before the next attempt. This command
+starts the next attempt now: to create or delete a volume, to unstage it, or to stage it again on its nodes.
+It has no other effect: pods that run continue.
 
 Kubelet's own pauses between attempts to stage a volume for a pod cannot be skipped: delete the pod.`,
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
@@ -169,7 +169,7 @@ func ofVolume(ctx context.Context, objects client.Client, ref status.Ref, name s
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: PaV has nothing on record about it; see kubectl pav describe %s", ref, ref)
+		return nil, fmt.Errorf("%s: PaV has no record of it; see kubectl pav describe %s", ref, ref)
 	}
 	return found, nil
 }
@@ -222,13 +222,13 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 	status := &volume.Status
 	switch {
 	case status.Pod != nil:
-		return nil, fmt.Sprintf("pod %s/%s is at work, or about to be", status.Pod.Namespace, status.Pod.Name)
+		return nil, fmt.Sprintf("pod %s/%s runs or is about to run", status.Pod.Namespace, status.Pod.Name)
 	case status.DeletionFailure != nil && status.Step == pavv1.StepReverting:
-		return status.DeletionFailure, fmt.Sprintf("attempt %d at undoing the failed creation", status.DeletionAttempt+1)
+		return status.DeletionFailure, fmt.Sprintf("attempt %d to revert the failed creation", status.DeletionAttempt+1)
 	case status.DeletionFailure != nil:
-		return status.DeletionFailure, fmt.Sprintf("attempt %d at deleting the volume", status.DeletionAttempt+1)
+		return status.DeletionFailure, fmt.Sprintf("attempt %d to delete the volume", status.DeletionAttempt+1)
 	case status.Failure != nil:
-		return status.Failure, fmt.Sprintf("attempt %d at provisioning the volume", status.Attempt+1)
+		return status.Failure, fmt.Sprintf("attempt %d to provision the volume", status.Attempt+1)
 	}
 	return nil, "no attempt has failed; the volume is " + string(status.Phase)
 }
@@ -239,13 +239,13 @@ func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	degraded := degradedSince(stage)
 	switch {
 	case status.Phase == pavv1.StageFailed:
-		return nil, fmt.Sprintf("staging failed on node %s and was reverted; kubelet tries again by itself as long as a pod wants the volume", node)
+		return nil, fmt.Sprintf("staging failed on node %s and was reverted; kubelet retries as long as a pod needs the volume", node)
 	case status.UnstagingFailure != nil && isUnstaging(stage):
-		return nil, fmt.Sprintf("pod %s/%s is at work on node %s, or about to be", status.UnstagingPod.Namespace, status.UnstagingPod.Name, node)
+		return nil, fmt.Sprintf("pod %s/%s runs or is about to run on node %s", status.UnstagingPod.Namespace, status.UnstagingPod.Name, node)
 	case status.UnstagingFailure != nil:
-		return status.UnstagingFailure, fmt.Sprintf("attempt %d at unstaging on node %s", status.UnstagingAttempt, node)
+		return status.UnstagingFailure, fmt.Sprintf("attempt %d to unstage the volume on node %s", status.UnstagingAttempt, node)
 	case status.Restaging && status.StagingFailure != nil:
-		return status.StagingFailure, fmt.Sprintf("attempt %d at staging the volume again on node %s", status.Attempt, node)
+		return status.StagingFailure, fmt.Sprintf("attempt %d to stage the volume again on node %s", status.Attempt, node)
 	case status.Phase == pavv1.StageStaged && degraded != nil:
 		return degraded, "staging the volume again on node " + node + ", if it is dead"
 	}

@@ -54,10 +54,10 @@ func TestOfPavStage_WhereUnstagingHasFailed_SaysWhetherTheNextAttemptHasBegun(t 
 		waits            bool
 		what             string
 	}{
-		"the pod that failed is on record still":     {recorded: pod("1"), failed: pod("1"), waits: true, what: "attempt 2 at unstaging on node n"},
-		"the next one runs":                          {recorded: pod("2"), failed: pod("1"), what: "pod pods/" + pod("2") + " is at work on node n, or about to be"},
-		"no pod could be made after one that failed": {recorded: pod("1"), waits: true, what: "attempt 2 at unstaging on node n"},
-		"no pod could ever be made":                  {waits: true, what: "attempt 2 at unstaging on node n"},
+		"the pod that failed is on record still":     {recorded: pod("1"), failed: pod("1"), waits: true, what: "attempt 2 to unstage the volume on node n"},
+		"the next one runs":                          {recorded: pod("2"), failed: pod("1"), what: "pod pods/" + pod("2") + " runs or is about to run on node n"},
+		"no pod could be made after one that failed": {recorded: pod("1"), waits: true, what: "attempt 2 to unstage the volume on node n"},
+		"no pod could ever be made":                  {waits: true, what: "attempt 2 to unstage the volume on node n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -21,11 +21,11 @@ func (r *run) cleanUp(ctx context.Context) {
 		return
 	}
 	if r.options.Keep {
-		r.progress.heading("Kept. To remove it all: " + r.removal())
+		r.progress.heading("Kept. To remove everything: " + r.removal())
 		return
 	}
 	if ctx.Err() != nil {
-		r.progress.heading("Interrupted: cleaning up. Once more, and it is left as it is: " + r.removal())
+		r.progress.heading("Interrupted: cleaning up. Interrupt again to leave the rest as it is: " + r.removal())
 	}
 	r.ending(context.WithoutCancel(ctx), nil, "clean up", func(ctx context.Context) (outcome, error) {
 		if r.hasCopy() {

@@ -42,7 +42,7 @@ func Command(env *cli.Env) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:     "test FILE...",
-		Short:   "Try a provisioner out on a cluster",
+		Short:   "Test a provisioner on a cluster",
 		Long:    long,
 		Example: example,
 		Args:    cobra.MinimumNArgs(1),

@@ -92,7 +92,7 @@ func (r *run) adopt(ctx context.Context, object client.Object, why error) error 
 		return failed
 	case err != nil:
 		command := strings.Replace(r.deletion(object), "delete", "get", 1) + " -o yaml   # if it is the test's: " + r.deletion(object)
-		r.left(object, "it is not known whether it was created: "+err.Error(), command)
+		r.left(object, "it may have been created: "+err.Error(), command)
 		return failed
 	case !r.mine(found):
 		return failed

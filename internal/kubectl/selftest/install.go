@@ -43,7 +43,7 @@ func (r *run) install(ctx context.Context) (outcome, error) {
 	}
 	found, err := passed("%s, on %s", r.name, plural(nodes, "node"))
 	if n := len(r.input.others); n > 0 && !r.options.WithObjects {
-		found.message += fmt.Sprintf("; %s of the files not created (--with-objects)", plural(n, "other object"))
+		found.message += fmt.Sprintf("; %s of the files not created; see --with-objects", plural(n, "other object"))
 	}
 	return found, err
 }
@@ -86,7 +86,7 @@ func (r *run) ready(ctx context.Context) error {
 		return false, errors.New("the PavProvisioner was deleted")
 	}, only("", r.name)...)
 	if errors.Is(err, errTimeout) && last == "" {
-		last = "the controller agent says nothing about it: is it running? kubectl -n pav get pods"
+		last = "the controller agent has not reported on it: is it running? kubectl -n pav get pods"
 	}
 	if errors.Is(err, errTimeout) {
 		return fmt.Errorf("the PavProvisioner is not ready: %s: %w", last, err)
@@ -116,7 +116,7 @@ func (r *run) registered(ctx context.Context) (nodes int, err error) {
 		return missing == "" && nodes > 0, nil
 	})
 	if errors.Is(err, errTimeout) && missing == "" {
-		return 0, fmt.Errorf("no node that takes pods has PaV's driver: are the node agents running? kubectl -n pav get pods: %w", err)
+		return 0, fmt.Errorf("no node that accepts pods has PaV's driver: are the node agents running? kubectl -n pav get pods: %w", err)
 	}
 	if errors.Is(err, errTimeout) {
 		return 0, fmt.Errorf("node %s has not registered the provisioner: %w", missing, err)
@@ -159,7 +159,7 @@ func (r *run) otherNode(ctx context.Context, than string, pv *corev1.PersistentV
 	for i := range csi.Items {
 		served[csi.Items[i].Name] = hasDriver(&csi.Items[i], r.name)
 	}
-	why = "the cluster has no other node that takes pods"
+	why = "the cluster has no other node that accepts pods"
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		if node.Name == than || !served[node.Name] || !takesPods(node) {

@@ -43,7 +43,7 @@ func (r *run) leftVolumes(ctx context.Context) {
 	}
 	r.report.Left = append(r.report.Left, Left{
 		Kind: strings.Join(kinds, ", ") + " of", Name: r.name,
-		Why:      "they are kept, as what is left may need them; when it has gone, remove them",
+		Why:      "they are kept, as the objects above may need them; remove them when those are gone",
 		Commands: []string{r.removal()},
 	})
 }
@@ -89,7 +89,7 @@ func (w podMessages) with(f *pavv1.WorkflowFailure) string {
 
 // edit is the command to fix a definition.
 func (r *run) edit(field string) string {
-	return fmt.Sprintf("kubectl edit pavprovisioner %s   # fix its spec.%s; what failed is repeated then, or now:", r.name, field)
+	return fmt.Sprintf("kubectl edit pavprovisioner %s   # fix its spec.%s; PaV then retries, or retry now:", r.name, field)
 }
 
 func (r *run) leftStage(s *pavv1.PavStage, words podMessages) {
@@ -113,9 +113,9 @@ func (r *run) leftVolume(v *pavv1.PavVolume, hasPV bool, words podMessages) {
 	}
 	commands := []string{r.edit("volumeDeletion"), "kubectl pav retry pavvolume/" + v.Name}
 	if hasPV {
-		commands = append(commands, fmt.Sprintf(`kubectl patch pv %[1]s -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}' && kubectl delete pv/%[1]s pavvolume/%[1]s   # or give its storage up`, v.Name))
+		commands = append(commands, fmt.Sprintf(`kubectl patch pv %[1]s -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}' && kubectl delete pv/%[1]s pavvolume/%[1]s   # or abandon its storage`, v.Name))
 	} else {
-		commands = append(commands, fmt.Sprintf(`kubectl patch pavvolume %[1]s --type=merge -p '{"spec":{"reclaimPolicy":"Retain"}}' && kubectl delete pavvolume/%[1]s   # or give its storage up`, v.Name))
+		commands = append(commands, fmt.Sprintf(`kubectl patch pavvolume %[1]s --type=merge -p '{"spec":{"reclaimPolicy":"Retain"}}' && kubectl delete pavvolume/%[1]s   # or abandon its storage`, v.Name))
 	}
 	r.left(v, "its deletion fails: "+words.with(v.Status.DeletionFailure), commands...)
 }

@@ -42,18 +42,18 @@ type options struct {
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Provisioner, "provisioner", "", "which PavProvisioner of the files to test, where there are several")
+	flags.StringVar(&o.Provisioner, "provisioner", "", "name of the PavProvisioner to test, if the files have several")
 	flags.StringVar(&o.Name, "name", "", "name of the copy, its StorageClass and its namespace (default: made up)")
 	flags.StringToStringVar(&o.Parameters, "param", nil, "parameter of the StorageClass, key=value; may be repeated")
 	flags.BoolVar(&o.WithObjects, "with-objects", false, "create the other objects of the files too, such as Secrets; those that exist are used as they are")
 	flags.BoolVar(&o.OpenNamespace, "open-namespace", false, "let templates place their pods in the namespace of the test, where its claims are")
 	flags.StringVar(&o.VolumeMode, "volume-mode", "", "test Filesystem or Block only (default: all that the definition supports)")
 	flags.StringVar(&o.AccessMode, "access-mode", "", "access mode of the volumes (default: the first that the definition supports of ReadWriteMany, ReadWriteOnce, ReadOnlyMany)")
-	flags.StringVar(&o.Size, "size", "64Mi", "what claims request, unless a claim in the files says so")
+	flags.StringVar(&o.Size, "size", "64Mi", "capacity that claims request, unless a claim in the files sets it")
 	flags.StringVar(&o.Handle, "handle", "", "handle of a volume that exists, to test static provisioning with; a file is written to it and removed, a device is only read")
-	flags.BoolVar(&o.RequirePersistence, "require-persistence", false, "fail if what was written is not there on another node")
+	flags.BoolVar(&o.RequirePersistence, "require-persistence", false, "fail if the data is missing on another node")
 	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long a step may take; those that wait for pods to end may take two minutes more, as kubelet does")
-	flags.BoolVar(&o.Keep, "keep", false, "leave everything as it is at the end")
+	flags.BoolVar(&o.Keep, "keep", false, "do not clean up at the end")
 	flags.StringVar(&o.Image, "image", defaultImage, "image of the pods that use the volumes; it needs sh, head, dd, sha256sum and yes")
 	flags.Int64Var(&o.User, "user", 0, "user that these pods run as; others than root pass the restricted Pod Security profile")
 	flags.Int64Var(&o.FSGroup, "fs-group", -1, "fsGroup of these pods (default: none)")
@@ -64,14 +64,14 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 func (o *options) complete(provisioner string, sizeGiven bool) error {
 	size, err := resource.ParseQuantity(o.Size)
 	if err != nil || size.Sign() <= 0 {
-		return fmt.Errorf("--size: %q is no capacity", o.Size)
+		return fmt.Errorf("--size: %q is not a capacity", o.Size)
 	}
 	o.size, o.sizeGiven = size, sizeGiven
 	if o.VolumeMode != "" && !slices.Contains(VolumeModes(), o.VolumeMode) {
-		return fmt.Errorf("--volume-mode: %q is none of %v", o.VolumeMode, VolumeModes())
+		return fmt.Errorf("--volume-mode: %q is not one of %v", o.VolumeMode, VolumeModes())
 	}
 	if o.AccessMode != "" && !slices.Contains(AccessModes(), o.AccessMode) {
-		return fmt.Errorf("--access-mode: %q is none of %v", o.AccessMode, AccessModes())
+		return fmt.Errorf("--access-mode: %q is not one of %v", o.AccessMode, AccessModes())
 	}
 	if o.Timeout <= 0 {
 		return fmt.Errorf("--timeout: must be above 0")

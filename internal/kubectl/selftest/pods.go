@@ -38,11 +38,11 @@ const (
 	writeFile = `cd "$VOLUME"
 why=$( { pattern > "$FILE"; } 2>&1 ) || say 1 "writing a file of $BYTES bytes failed: $why"
 sync "$FILE" 2>/dev/null || sync
-[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "a file that was just written holds something else"
+[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "a file has other content than was just written"
 `
 	checkFile = `cd "$VOLUME"
-[ -e "$FILE" ] || say 3 "the file that was written is not there"
-[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "the file holds something else than what was written"
+[ -e "$FILE" ] || say 3 "the file that was written is missing"
+[ "$(pattern | sum)" = "$(sum < "$FILE")" ] || say 4 "the file has other content than was written"
 `
 	listDirectory = `ls -A "$VOLUME" > /dev/null || say 1 "the directory cannot be read"
 `
@@ -55,11 +55,11 @@ case $why in *[Rr]ead-only*) ;; *) say 5 "writing failed, but not because the vo
 	writeDevice = `[ -b "$VOLUME" ] || say 1 "the volume is not a block device"
 why=$(pattern | dd of="$VOLUME" bs=4096 conv=notrunc 2>&1) || say 1 "writing $BYTES bytes failed: $why"
 sync
-[ "$(pattern | sum)" = "$(head -c "$BYTES" "$VOLUME" | sum)" ] || say 4 "the device holds something else than what was just written"
+[ "$(pattern | sum)" = "$(head -c "$BYTES" "$VOLUME" | sum)" ] || say 4 "the device has other content than was just written"
 `
 	readDevice = `[ "$(pattern | sum)" != "$(head -c "$BYTES" "$VOLUME" | sum)" ] || exit 0
-[ "$(head -c "${#TOKEN}" "$VOLUME" | tr -d '\0')" != "$TOKEN" ] || say 4 "the device holds something else than what was written"
-say 3 "what was written to the device is not there"
+[ "$(head -c "${#TOKEN}" "$VOLUME" | tr -d '\0')" != "$TOKEN" ] || say 4 "the device has other content than was written"
+say 3 "the data that was written to the device is missing"
 `
 	sizeOfDevice = `head -c 512 "$VOLUME" > /dev/null || say 1 "the device cannot be read"
 `
@@ -208,7 +208,7 @@ func (r *run) awaitPod(ctx context.Context, name string) (node string, err error
 		}, only(r.name, name)...)
 	})
 	if errors.Is(err, errTimeout) {
-		err = errors.Join(fmt.Errorf("pod %s has not done its work: %w", name, err), r.lastEvent(ctx, "Pod", name))
+		err = errors.Join(fmt.Errorf("pod %s has not succeeded: %w", name, err), r.lastEvent(ctx, "Pod", name))
 	}
 	return node, err
 }

@@ -189,7 +189,7 @@ func (s *scenario) readBeside(ctx context.Context) (outcome, error) {
 	c.node = s.node
 	_, err := s.runPod(ctx, c)
 	if missed(err) && s.perPod() {
-		return s.lost("what one pod writes, another one on the same node does not see")
+		return s.lost("a pod does not see what another pod on the same node wrote")
 	}
 	if err != nil {
 		return outcome{}, err
@@ -216,7 +216,7 @@ func (s *scenario) readOnly(ctx context.Context) (outcome, error) {
 	script := refuseFile
 	switch {
 	case s.volume.block() && s.volume.static != "":
-		return skipped("what the device holds is not the test's")
+		return skipped("the data on the device is not the test's")
 	case s.volume.block():
 		script = refuseDevice
 	}
@@ -237,7 +237,7 @@ func (s *scenario) readElsewhere(ctx context.Context) (outcome, error) {
 	c.not = s.node
 	node, err := s.runPod(ctx, c)
 	if missed(err) {
-		return s.lost(fmt.Sprintf("what is written on %s is not seen on %s", s.node, node))
+		return s.lost(fmt.Sprintf("a pod on %[2]s does not see what was written on %[1]s", s.node, node))
 	}
 	if err != nil {
 		return outcome{}, err
@@ -257,7 +257,7 @@ func (s *scenario) move(ctx context.Context) (outcome, error) {
 	}
 	node, err := s.runPod(ctx, c)
 	if missed(err) {
-		return s.lost("what was written is not kept after the volume left the node")
+		return s.lost("the data was lost when the volume left the node")
 	}
 	if err != nil {
 		return outcome{}, err

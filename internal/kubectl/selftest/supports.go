@@ -85,7 +85,7 @@ func (r *run) volumes(ctx context.Context) ([]volume, error) {
 		}
 	}
 	if len(volumes) == 0 {
-		return nil, errors.Join(append([]error{errors.New("the definition supports none of the volumes that could be tried")}, refusals...)...)
+		return nil, errors.Join(append([]error{errors.New("the definition supports none of the volumes that could be tested")}, refusals...)...)
 	}
 	return volumes, nil
 }

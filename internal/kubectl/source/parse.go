@@ -129,13 +129,13 @@ func (f *file) syntax(c chunk, err error) {
 		number, _ := strconv.Atoi(match[1])
 		line, text = c.line-1+number, text[len(match[0]):]
 	}
-	f.wrongf(line, 1, "this is no YAML: %s", strings.TrimPrefix(text, "yaml: "))
+	f.wrongf(line, 1, "this is not valid YAML: %s", strings.TrimPrefix(text, "yaml: "))
 }
 
 // hint returns a common reason for an error.
 func hint(message string) string {
 	if strings.HasPrefix(message, "':' cannot stand here") {
-		return "; the line may be indented too far, or a text with ':' in it not be quoted"
+		return "; the line may be indented too far, or a text that contains ':' may need quotes"
 	}
 	return ""
 }

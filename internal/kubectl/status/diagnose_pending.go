@@ -112,7 +112,7 @@ func diagnosePod(f *Facts, condition string) Finding {
 func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 	switch {
 	case f.hides(hiddenPods):
-		found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is at work, or about to be", what)}
+		found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod runs or is about to run", what)}
 		if c != nil && c.Reason == "PodNotStarted" {
 			found.Code, found.State, found.Summary, found.Reason = c.Reason, Failing, fmt.Sprintf("the %s pod cannot start", what), c.Message
 		}

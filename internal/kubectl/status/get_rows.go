@@ -29,7 +29,7 @@ type VolumeRow struct {
 
 	Capacity string `json:"capacity,omitempty"`
 
-	// Attempts is the number of failed attempts to create or delete the volume, whichever is in progress.
+	// Failures is the number of failed attempts to create or delete the volume, whichever is in progress.
 	Failures int32 `json:"failures,omitempty"`
 
 	// Failure is the reason for which the last attempt failed, until one succeeds.
