@@ -169,7 +169,7 @@ simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 
 # Those that have most goroutines at work are run with the race detector, which makes them several times dearer.
 RACED := ^Test(LeaderStalls|ManyClaims|Node_(APIServerOutage|LifeOfAVolume|ManyIdleVolumes)|Uninstallation|WaitForFirstConsumer)
 # What the simulation holds at every write, too, is left to test-long.
-SIMULATED := ^Test(AgentStoppedAfterEachWrite|CacheBehind|UnreliableLine)
+SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 
 .PHONY: test-integration
 test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and etcd
@@ -182,21 +182,21 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these
 # are left to the other cluster, where they run before the rest, so that both take the same time.
-ALONE := ^Test(APIServerAway|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Rebooted|Restarted|TakenAway)|Uninstall|VolumeInUse)
+ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Rebooted|Restarted)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
-DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsGoOn$$
+DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
 LENGTHY := ^Test(Example_(LocalPath|ObjectStore)|Load_ClaimsWithPods)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(ALONE)|$(CRASHED)|$(LENGTHY)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(ALONE)|$(CRASHED)|$(LENGTHY)'
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestVersionsApart|$(CRASHED)|$(DISTURBED)|$(LENGTHY)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestAgentsOfDifferentVersions|$(CRASHED)|$(DISTURBED)|$(LENGTHY)'
 
 # The driver whose volumes are shared by all nodes; test-long has the other two.
 .PHONY: test-conformance
@@ -250,7 +250,7 @@ long-loaded: $(E2E) ## Make 500 claims at once, roll out the node agents ten tim
 	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(LOADED)'
 
 long-e2e: $(E2E) ## Run the other end-to-end tests with all of their repeats
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestVersionsApart|$(SOAK)|$(DISTURBED)|$(CRASHED)|$(LOADED)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(DISTURBED)|$(CRASHED)|$(LOADED)'
 
 long-soak: $(E2E) ## Let volumes come and go for an hour while requests fail, agents die and a node is rebooted
 	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(SOAK)'

@@ -95,7 +95,7 @@ func TestControllerAgent_RunsUnderTheRestrictedProfile(t *testing.T) {
 	}
 }
 
-func TestNodeAgent_HasNothingBesidesItsPrivileges(t *testing.T) {
+func TestNodeAgent_HasOnlyItsPrivileges(t *testing.T) {
 	pod := podSpecs(t)["node-agent"]
 	if pod.HostNetwork || pod.HostIPC || !pod.HostPID {
 		t.Errorf("it has the namespaces %t %t %t of its node", pod.HostNetwork, pod.HostIPC, pod.HostPID)

@@ -91,7 +91,7 @@ func TestCompile_RefusesTooManyNames(t *testing.T) {
 	}
 }
 
-func TestSurvey_TellsOfWhatARenderMayNeverMeet(t *testing.T) {
+func TestSurvey_ReportsErrorsThatARenderMayNotReach(t *testing.T) {
 	env, source := New(Options{Limits: testLimits}), "{% if x %}{{ 1 | nope }}{% endif %}\n{% if x %}{% include 'a' %}{% endif %}{{ 'ok' if not x else 1 is nope }}"
 	template, err := env.Compile(source)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestSurvey_TellsOfWhatARenderMayNeverMeet(t *testing.T) {
 	}
 }
 
-func TestSurvey_TellsOfNamesThatATemplateDoesNotSetItself(t *testing.T) {
+func TestSurvey_ReportsNamesThatATemplateDoesNotSet(t *testing.T) {
 	source := "{% set a = b %}{{ a }}{% for c in d %}{{ c }}{{ e }}{% endfor %}\n{% macro m(f) %}{{ f }}{{ g }}{{ range(h) }}{% endmacro %}"
 	want := []Unknown{
 		{Pos: syntax.Pos{Line: 1, Column: 12}, Name: "b", Harmless: true},

@@ -84,7 +84,7 @@ func limitedServer(t *testing.T, all, each int) string {
 }
 
 // Clients that keep as many connections as they may do not keep out one that has one.
-func TestServer_WithAllPlacesTaken_ServesANewAddress(t *testing.T) {
+func TestServer_AtItsConnectionLimit_ServesANewAddress(t *testing.T) {
 	const all, each = 12, 4
 	to := limitedServer(t, all, each)
 	flood := func(from string, must bool) {

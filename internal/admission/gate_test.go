@@ -105,7 +105,7 @@ func TestGate_LargeRequestsAreAnsweredOneByOne_AndDelayNoSmallOne(t *testing.T) 
 }
 
 // A client that sends its body slowly loses its turn, and holds up neither the next large request nor the next small one.
-func TestGate_ASlowClientHoldsUpNobody(t *testing.T) {
+func TestGate_ASlowClientDelaysNoOther(t *testing.T) {
 	server := httptest.NewServer(newGate(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })))
 	t.Cleanup(server.Close)
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(server.URL, "http://"))

@@ -43,7 +43,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // Where API servers show certificates, nobody else gets as far as a request.
-func TestServer_WithAnAuthorityOfClients_ServesNobodyElse(t *testing.T) {
+func TestServer_WithAClientCA_ServesOnlyItsClients(t *testing.T) {
 	certificate, authority := certified(t, x509.ExtKeyUsageClientAuth)
 	stranger, _ := certified(t, x509.ExtKeyUsageClientAuth)
 	address := freeAddress(t)

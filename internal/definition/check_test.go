@@ -72,7 +72,7 @@ func files(t *testing.T, pattern string, atLeast int) []string {
 
 func show(f Finding) string { return fmt.Sprintf("%s %s", f.Severity, f) }
 
-func TestCheck_TellsOfEachMistake_AndOfNothingElse(t *testing.T) {
+func TestCheck_ReportsEachMistake_AndNothingElse(t *testing.T) {
 	checker := NewChecker(template.DefaultLimits())
 	for _, file := range files(t, "testdata/mistakes/*.yaml", 60) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {

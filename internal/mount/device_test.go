@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDeviceTellsSizeAndWhetherItIsReadOnly(t *testing.T) {
+func TestDevice_HasSizeAndReadOnlyFlag(t *testing.T) {
 	for name, test := range map[string]struct {
 		flags    uint32
 		readOnly bool
@@ -29,7 +29,7 @@ func TestDeviceTellsSizeAndWhetherItIsReadOnly(t *testing.T) {
 	}
 }
 
-func TestDeviceOfWhatIsNone(t *testing.T) {
+func TestDevice_OfAFileThatIsNotADevice(t *testing.T) {
 	dir := workDir(t)
 	makeDir(t, dir, "volume")
 	volume := openVolume(t, dir)

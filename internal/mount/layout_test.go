@@ -75,7 +75,7 @@ func TestWhatIsBelowAHiddenDirectoryIsNoMountPoint(t *testing.T) {
 	must(t, Unmount(t.Context(), path))
 }
 
-func TestPlacesTellCopiesFromOtherMounts(t *testing.T) {
+func TestPlaces_DistinguishCopiesFromOtherMounts(t *testing.T) {
 	dir := workDir(t)
 	below, path, other := makeDir(t, dir, "below"), makeDir(t, dir, "below/path"), makeDir(t, dir, "other")
 	elsewhere := t.TempDir()

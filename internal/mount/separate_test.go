@@ -134,7 +134,7 @@ func TestSeparateAndBindSharedRefuse(t *testing.T) {
 	unmountAllOf(t, source, target)
 }
 
-func TestGroupsCanBeToldFromTheTable(t *testing.T) {
+func TestGroups_FollowFromTheTable(t *testing.T) {
 	s := newStage(t)
 	second := makeDir(t, s.dir, "second")
 	must(t, Bind(s.source, second, BindOptions{}))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestUnmountTakesAwayWhatIsStackedAndHidden(t *testing.T) {
+func TestUnmount_RemovesStackedAndHiddenMounts(t *testing.T) {
 	for name, places := range map[string][]string{
 		"nothing":                {},
 		"one":                    {""},
@@ -273,7 +273,7 @@ func TestGivenUpUnmountDoesNoMore(t *testing.T) {
 	must(t, Unmount(t.Context(), target))
 }
 
-func TestMountsTellsTheOptionsApart(t *testing.T) {
+func TestMounts_DistinguishesOptions(t *testing.T) {
 	dir := workDir(t)
 	must(t, mountTmpfs(dir+"/a"))
 	must(t, mountTmpfs(dir+"/ab"))

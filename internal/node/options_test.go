@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestOptions_SayAllThatIsWrong(t *testing.T) {
+func TestOptions_ReportAllMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		args  []string
 		words []string // that the error has; none for no error

@@ -146,7 +146,7 @@ func TestEvaluate_Errors(t *testing.T) {
 	}
 }
 
-func TestEvaluate_TellsOfAllMistakesAtOnce(t *testing.T) {
+func TestEvaluate_ReportsAllMistakesAtOnce(t *testing.T) {
 	_, err := evaluate(t, map[string]any{"b": []any{"{{ 1 + }}", "{{ nope }}"}, "a": "{% if %}"}, nil, noPVC)
 	if err == nil {
 		t.Fatal("no error")

@@ -20,7 +20,7 @@ func TestHash_StaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestHash_TellsListsOfPartsApart(t *testing.T) {
+func TestHash_DistinguishesListsOfParts(t *testing.T) {
 	seen := map[string][]string{}
 	for _, parts := range [][]string{nil, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"b", "a"}, {"a", "b", ""}, {"", "a", "b"}, {"a\x00b"}, {"a/b"}} {
 		hash := Hash(parts...)

@@ -207,7 +207,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-func TestWaiting_KeepsBothEndsOfLongWords_AndTheyAreValid(t *testing.T) {
+func TestWaiting_KeepsBothEndsOfALongMessage_AndItIsValid(t *testing.T) {
 	long := "beginning " + strings.Repeat("€", 4000) + " end"
 	for name, status := range map[string]corev1.PodStatus{
 		"a container's":   {ContainerStatuses: waiting("ErrImagePull", long)},

@@ -54,7 +54,7 @@ func newRunner(t *testing.T, existing *corev1.Pod) *Runner {
 	return &Runner{Client: c}
 }
 
-func TestCreate_TellsThePodsUID(t *testing.T) {
+func TestCreate_ReturnsTheUIDOfThePod(t *testing.T) {
 	pod := mustBuild(t, least, placed())
 	if err := newRunner(t, nil).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)

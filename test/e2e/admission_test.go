@@ -39,7 +39,7 @@ func TestAdmission_WrongDefinition_IsRefusedWithAllItsMistakes(t *testing.T) {
 }
 
 // A definition that is legal and dangerous is taken, with warnings.
-func TestAdmission_DangerousDefinition_IsTakenWithWarnings(t *testing.T) {
+func TestAdmission_DangerousDefinition_IsAcceptedWithWarnings(t *testing.T) {
 	t.Parallel()
 	dangerous := provisioner("dangerous", "mkdir /pav/volume; echo {{ pvc.metadata.annotations.text }}", "true")
 	dangerous = strings.Replace(dangerous, "podTemplate:\n      spec:", "podTemplate:\n      metadata: {namespace: e2e-not-there}\n      spec:", 1)

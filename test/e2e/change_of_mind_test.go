@@ -10,7 +10,7 @@ import (
 )
 
 // A claim is deleted while a pod is held up that makes its volume.
-func TestClaimDeletedInTheMaking(t *testing.T) {
+func TestClaimDeletedDuringCreation(t *testing.T) {
 	t.Parallel()
 	for kind, step := range map[string]pavv1.VolumeStep{pavv1.WorkflowValidation: pavv1.StepValidating, pavv1.WorkflowCreation: pavv1.StepCreating} {
 		t.Run(string(step), func(t *testing.T) {

@@ -42,7 +42,7 @@ spec:
 
 // What is confidential goes through all workflows here, also those that fail. What is told of it is searched after the
 // last test.
-func TestSecrets_AreNotTold(t *testing.T) {
+func TestSecrets_AreNotExposed(t *testing.T) {
 	t.Parallel()
 	newSecret(t, "confidential")
 	l := newLedger(t, "confidential", confidential)

@@ -15,7 +15,7 @@ import (
 )
 
 // Only the agent of its node can read what a creation pod left; whichever agent comes next does.
-func TestNodeAgentsAwayWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
+func TestNodeAgentsDownWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 	l := newLedger(t, "untold", replacing("securityContext: {privileged: false}", "securityContext: {privileged: true}"))
 	l.hook(t, "create", "mkdir /pav/left; mount -t tmpfs left /pav/left; while test -e /storage/hooks/create; do sleep 0.1; done")
 	claim := l.claim(t, "data")

@@ -158,7 +158,7 @@ func TestCreationPodOutOfMemory(t *testing.T) {
 }
 
 // What was created, or may have been, is deleted before anything else is done, however long that takes.
-func TestRevertingFails_NothingElseIsDoneBeforeItSucceeds(t *testing.T) {
+func TestRevertingFails_NothingElseRunsBeforeItSucceeds(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "irreversible")
 	l.hook(t, "create", "echo 'half of it' > /pav/error; exit 3")

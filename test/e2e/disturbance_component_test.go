@@ -32,7 +32,7 @@ func stopComponent(t *testing.T, component, node string) func() {
 }
 
 // A kubelet is away, then is killed, then is away again while a pod is deleted: it takes up its work each time.
-func TestKubeletStoppedAndKilled_ClientsGoOn(t *testing.T) {
+func TestKubeletStoppedAndKilled_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, "node2")
 	apply(t, namespace, documents(provisioner(churning, stageCompleting, "umount /pav/volume"), storageClass(churning), claim("own", churning, "ReadWriteOnce")))
@@ -66,7 +66,7 @@ func TestKubeletStoppedAndKilled_ClientsGoOn(t *testing.T) {
 
 // The API server is away for ten seconds, in which a pod begins that waits for its volume, and another
 // one ends. Its clients, here the agents, may not end whoever uses a volume.
-func TestAPIServerAway_ClientsGoOn(t *testing.T) {
+func TestAPIServerDown_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, nodes...)
 	apply(t, namespace, documents(provisioner(churning, stageCompleting, "umount /pav/volume"), storageClass(churning),

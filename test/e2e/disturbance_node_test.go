@@ -169,7 +169,7 @@ func removeMarks(t *testing.T, node, directory string) {
 }
 
 // A node is taken away for good, as far as anybody can tell: its volumes are let go. Then it comes back.
-func TestNodeTakenAway_VolumeCanBeDeleted_AndNodeComesBack(t *testing.T) {
+func TestNodeLost_VolumeCanBeDeleted_AndNodeReturns(t *testing.T) {
 	namespace := start(t)
 	apply(t, namespace, documents(
 		provisioner(completing, stageCompleting, unstageBoth), storageClass(completing), claim(completing, completing, "ReadWriteOnce"),

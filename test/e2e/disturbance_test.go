@@ -25,7 +25,7 @@ func disturbances() int {
 // While volumes are in use, and others come and go, agents end at any moment: nobody who uses a volume
 // notices, all who wait get theirs, and all cleans up. It goes on until enough agents were killed, and enough
 // pods came and went, however long a slow machine takes for these.
-func TestAgentsKilledAtAnyMoment_ClientsGoOn(t *testing.T) {
+func TestAgentsKilledAtAnyMoment_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	chosen := seed.Of(t)
 	random := seed.Stream(chosen, 0)

@@ -90,7 +90,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 }
 
 // A definition's mistake, once fixed, heals without anybody touching the pod.
-func TestTemplateThatDoesNotRender_PodNamesTheField_AndHeals(t *testing.T) {
+func TestTemplateThatDoesNotRender_EventNamesTheField_AndRecovery(t *testing.T) {
 	namespace := beside(t)
 	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")
 	apply(t, namespace, documents(broken, storageClass("broken")))

@@ -143,7 +143,7 @@ func measured(name, create, stage string) string {
 		"    podTemplate:"+container(create)+"\n  volumeDeletion:\n    podTemplate:"+container("true")+"\n  volumeStaging:", 1)
 }
 
-func TestMetrics_TellTheLifeOfAVolume_AndWhatFails(t *testing.T) {
+func TestMetrics_CoverTheLifeOfAVolume_AndFailures(t *testing.T) {
 	const bad, secret = "measured-failing", canary + "-metrics"
 	namespace := beside(t)
 	apply(t, namespace, documents(

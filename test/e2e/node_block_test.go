@@ -91,7 +91,7 @@ func (l *ledger) wantReversals(claim *corev1.PersistentVolumeClaim) error {
 }
 
 // What the staging pod leaves at /pav/volume is not what is wanted: that is said, and reverted.
-func TestBlockVolume_WrongVolumeIsRefused_AndHeals(t *testing.T) {
+func TestBlockVolume_WrongVolumeIsRefused_AndRecovers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		medium medium

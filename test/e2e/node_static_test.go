@@ -100,7 +100,7 @@ func TestStaticVolume_IsValidated(t *testing.T) {
 }
 
 // A validation pod says what is wrong with a volume, before any staging pod, and is asked again.
-func TestStaticVolume_ValidationPodFails_IsToldAndHeals(t *testing.T) {
+func TestStaticVolume_ValidationPodFails_IsReported_AndRecovers(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
 	validation := func(text string) string {

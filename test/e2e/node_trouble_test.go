@@ -16,7 +16,7 @@ import (
 
 // A staging pod that cannot start is told within seconds, on the claim and on the client's pod, while
 // PaV goes on waiting, and all goes on as soon as the cause is fixed.
-func TestStagingPodCannotStart_IsToldAndHeals(t *testing.T) {
+func TestStagingPodCannotStart_IsReported_AndRecovers(t *testing.T) {
 	t.Parallel()
 	const image, missing = toolsImage, "localhost/not-there:1"
 	for name, test := range map[string]struct {

@@ -87,7 +87,7 @@ func (l *ledger) wantMadeOn(t *testing.T, claim *corev1.PersistentVolumeClaim, n
 
 // The scheduler has chosen a node on which the volume cannot be made. It chooses again, and would
 // choose the same one, were it not for a pod that came meanwhile.
-func TestSelectedNodeWithoutRoom_IsGivenBack(t *testing.T) {
+func TestSelectedNodeWithoutRoom_IsReleased(t *testing.T) {
 	t.Parallel()
 	const room = "e2e-given-back"
 	l := newLedger(t, "given-back", local(room+": 'yes'")...)

@@ -56,7 +56,7 @@ func TestControllerAgentToken_CreatesPodsOfItsWorkflows_InOpenNamespacesOnly(t *
 	try(t, agent, attempts)
 }
 
-func TestControllerAgentToken_LetsGoOfWorkflowPods_AndEndsItsOwn(t *testing.T) {
+func TestControllerAgentToken_ReleasesWorkflowPods_AndDeletesItsOwn(t *testing.T) {
 	s := setScene(t)
 	own := controllersPod(t, s.namespace, pavv1.WorkflowCreation, "node1", map[string]string{pavv1.AttemptAnnotation: "1"})
 	staging := s.pods["node2"]

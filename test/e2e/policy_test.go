@@ -362,8 +362,8 @@ func TestPodThatAsksForPav_IsRefused(t *testing.T) {
 //go:embed testdata/rights.golden
 var rights string
 
-// TestRightsOfTheAgents_AreThoseOnRecord is about what the roles allow, which the policies narrow further.
-func TestRightsOfTheAgents_AreThoseOnRecord(t *testing.T) {
+// TestRightsOfTheAgents_AreAsDocumented is about what the roles allow, which the policies narrow further.
+func TestRightsOfTheAgents_AreAsDocumented(t *testing.T) {
 	var got strings.Builder
 	for _, account := range []string{"controller-agent", "node-agent"} {
 		out, err := kubectl(t.Context(), "", "auth", "can-i", "--list", "--no-headers", "-n", "pav", "--as=system:serviceaccount:pav:"+account)

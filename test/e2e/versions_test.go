@@ -23,7 +23,7 @@ var caught = []string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.Wo
 
 // Agents of two versions work side by side on the same volumes, in the middle of each workflow: the pod
 // that runs stays the only one, and nothing is refused.
-func TestVersionsApart_EachWorkflowGoesOn(t *testing.T) {
+func TestAgentsOfDifferentVersions_EachWorkflowContinues(t *testing.T) {
 	if former == "" {
 		t.Fatal("PAV_FORMER is not set: run 'make test-versions'")
 	}

@@ -145,7 +145,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 }
 
 // A FUSE-like staging pod says that it is ready and goes on running.
-func TestStagingPodThatIsReadyAndRunsOn(t *testing.T) {
+func TestStagingPodThatIsReadyAndKeepsRunning(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("running",
 		"mkdir /pav/volume; mount -t tmpfs pav-e2e /pav/volume; touch /pav/ready; trap 'umount /pav/volume; exit 0' TERM; sleep infinity & wait",

@@ -54,7 +54,7 @@ func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
 	removeClaim(t, claim)
 }
 
-func TestCreationPodWithoutImage_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationPodWithoutImage_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	const image, missing = "docker.io/library/busybox:1.37.0", "docker.io/library/not-there:1.0"
 	l := newLedger(t, "no-image", with("create spec", "nodeSelector: {kubernetes.io/hostname: node2}"),
@@ -73,7 +73,7 @@ func TestCreationPodWithoutImage_ClaimIsTold_AndHeals(t *testing.T) {
 	}, "create-", "not-there:1.0")
 }
 
-func TestCreationPodFitsNoNode_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationPodFitsNoNode_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-node", with("create spec", "nodeSelector: {e2e-no-node: 'yes'}"))
 	waits(t, l, func() { label(t, "node", "node1", "e2e-no-node", "yes") }, "create-", "not scheduled", "didn't match")
@@ -103,7 +103,7 @@ func elsewhere(t *testing.T, name string, labels map[string]string) (*ledger, *c
 	return newLedger(t, name, with("create template", "metadata: {namespace: "+namespace.Name+"}")), namespace
 }
 
-func TestCreationPodAgainstAQuota_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationPodOverQuota_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l, namespace := elsewhere(t, "quota", map[string]string{pavv1.AllowPodsLabel: "true"})
 	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta(namespace.Name, "none")}
@@ -119,21 +119,21 @@ func TestCreationPodAgainstAQuota_ClaimIsTold_AndHeals(t *testing.T) {
 	isRefused(t, l, func() { remove(t, quota) }, "create-", "exceeded quota")
 }
 
-func TestCreationPodInANamespaceThatIsNotOpen_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationPodInANamespaceThatIsNotOpen_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l, namespace := elsewhere(t, "not-open", nil)
 	isRefused(t, l, func() { label(t, "namespace", namespace.Name, pavv1.AllowPodsLabel, "true") },
 		"kubectl label namespace "+namespace.Name+" "+pavv1.AllowPodsLabel+"=true")
 }
 
-func TestCreationPodAgainstPodSecurity_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationPodAgainstPodSecurity_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	const enforce = "pod-security.kubernetes.io/enforce"
 	l, namespace := elsewhere(t, "secure", map[string]string{pavv1.AllowPodsLabel: "true", enforce: "restricted"})
 	isRefused(t, l, func() { label(t, "namespace", namespace.Name, enforce, "privileged") }, "create-", "violates PodSecurity")
 }
 
-func TestDeletionPodFitsNoNode_VolumeIsTold_AndHeals(t *testing.T) {
+func TestDeletionPodFitsNoNode_EventOnVolume_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-node-to-delete", with("delete spec", "nodeSelector: {e2e-no-node-to-delete: 'yes'}"))
 	claim := l.claim(t, "data")
@@ -146,7 +146,7 @@ func TestDeletionPodFitsNoNode_VolumeIsTold_AndHeals(t *testing.T) {
 }
 
 // A template that evaluates to no pod is told, and heals with the definition.
-func TestCreationTemplateThatDoesNotRender_ClaimIsTold_AndHeals(t *testing.T) {
+func TestCreationTemplateThatDoesNotRender_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-pod", with("create spec", `nodeName: "{{ params.no_such_parameter.at_all }}"`))
 	claim := l.claim(t, "data")

@@ -62,7 +62,7 @@ func TestWebhook_CertificateIsRenewedUnderRequests(t *testing.T) {
 
 // In a rolling update from a version without the webhook, the leader knows nothing of it, and stays until
 // another replica is ready.
-func TestWebhook_IsReady_WhoeverLeads(t *testing.T) {
+func TestWebhook_IsReady_WithOrWithoutTheLease(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pav-controller"}}
@@ -126,7 +126,7 @@ func TestWebhook_FailsClosed_AndOnlyForDefinitions(t *testing.T) {
 	checkNothingLeft(t, c)
 }
 
-func TestWebhook_TellsAllMistakesAtOnce(t *testing.T) {
+func TestWebhook_ReportsAllMistakesAtOnce(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	w.launch(t, admission.DefaultLifetimes())

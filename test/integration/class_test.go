@@ -80,7 +80,7 @@ func TestStorageClassDeleted_WhileItsClaimFails_IsRemembered(t *testing.T) {
 	}
 }
 
-func TestClassThatAllowsExpansion_ClaimIsToldThatVolumesDoNotGrow(t *testing.T) {
+func TestClassThatAllowsExpansion_EventSaysThatVolumesCannotBeExpanded(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "growing", func(_ *pavv1.PavProvisioner, s *storagev1.StorageClass) { s.AllowVolumeExpansion = new(true) })

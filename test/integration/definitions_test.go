@@ -74,7 +74,7 @@ func newJudge(t *testing.T) judge {
 	}
 }
 
-func TestAdmission_TellsOfEachMistake(t *testing.T) {
+func TestAdmission_ReportsEachMistake(t *testing.T) {
 	ask := newJudge(t)
 	for _, file := range definitionFiles(t, definitions+"/mistakes/*.yaml", 60) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {

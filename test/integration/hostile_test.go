@@ -27,7 +27,7 @@ var hostile = map[string]string{
 }
 
 // On a running agent, hostile definitions fail, each for its own claims, and others are served meanwhile.
-func TestHostileDefinitions_HurtNobodyElse(t *testing.T) {
+func TestHostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "peaceful")

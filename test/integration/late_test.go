@@ -47,7 +47,7 @@ func comeAndGo(t *testing.T, c *cluster, name string, many int) {
 
 // The cache is behind, each of its kinds at a time by more than a pass takes: nothing is done twice, or
 // on the word of what is past, and limits are kept.
-func TestCacheBehind_EveryPodRunsOnce(t *testing.T) {
+func TestStaleCache_EveryPodRunsOnce(t *testing.T) {
 	c := start(t)
 	for _, resource := range []string{"pods", "pavvolumes", "persistentvolumes", "persistentvolumeclaims", "pavprovisioners", "pavstages"} {
 		t.Run(resource, func(t *testing.T) {

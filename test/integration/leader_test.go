@@ -58,7 +58,7 @@ func happens(t *testing.T, what string, done <-chan struct{}) bool {
 
 // A leader stalls before one of its writes, for longer than its lease, and goes on with that write while another
 // one acts: no pod runs twice, or not at all.
-func TestLeaderStalls_AndGoesOnWhileTheOtherActs(t *testing.T) {
+func TestLeaderStalls_AndContinuesWhileTheOtherActs(t *testing.T) {
 	const writes = 14 // of the least that there are in a life with all pods
 	c := start(t)
 	times, held := 3, 0
@@ -116,7 +116,7 @@ const recovery = time.Minute
 
 // The API server is away for longer than the leader's lease: the agent ends, as does every one in its place,
 // until the API server is back. What was asked for meanwhile is done soon.
-func TestAPIServerAwayForLongerThanTheLease(t *testing.T) {
+func TestAPIServerDown_ForLongerThanTheLease(t *testing.T) {
 	const name = "outage"
 	c := start(t)
 	line, config := newRelay(t, c.agent)

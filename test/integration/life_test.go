@@ -50,7 +50,7 @@ func isKept(t *testing.T, c *cluster, object client.Object) {
 	}
 }
 
-func TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded(t *testing.T) {
+func TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "lasting", withDeletionPod, inPool)
@@ -82,7 +82,7 @@ func TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded(t *testing.T) 
 }
 
 // A node that is slow to tell a failed pod's last words loses none: they follow the failure.
-func TestLastWordsThatComeLate_AreRecordedAndTold(t *testing.T) {
+func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "slow", withPods)
@@ -289,7 +289,7 @@ func TestPersistentVolumeOfTheName_IsInTheWay(t *testing.T) {
 }
 
 // The number of attempts, and so the delay between them, outlasts the agent.
-func TestAttempts_GoOnWhereTheyWereAfterARestart(t *testing.T) {
+func TestAttempts_ContinueAfterARestart(t *testing.T) {
 	c := start(t)
 	current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
 	t.Cleanup(func() { current.Stop(t); checkNothingLeft(t, c) })

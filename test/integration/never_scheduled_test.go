@@ -273,7 +273,7 @@ func TestPods_AreAtMostSoManyOfOneProvisioner(t *testing.T) {
 }
 
 // A volume whose next pod is in line stays where it is when the last words of an earlier one come.
-func TestWordsThatComeLate_CostNoTurn(t *testing.T) {
+func TestPodMessageThatArrivesLate_CostsNoTurn(t *testing.T) {
 	c := start(t)
 	limited(t, c, 100, 1)
 	driver(t, c, "in-line", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {

@@ -25,7 +25,7 @@ const inTime = 2 * time.Minute
 
 // The claim is deleted after the agent has looked at it, and before its PavStage is written: whoever deletes the
 // volume does not see the PavStage. Then the volume must not be staged.
-func TestNode_ClaimGoesBeforeThePavStageIsWritten(t *testing.T) {
+func TestNode_ClaimIsDeletedBeforeThePavStageIsWritten(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))
 	about, written := make(chan struct{}), make(chan struct{})
 	struck := atomic.Int32{}
@@ -216,7 +216,7 @@ func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 }
 
 // Kubelet's call ends before the unstaging pod does, and no other comes: the volume is unstaged all the same.
-func TestNode_UnstagingGoesOnBetweenCalls(t *testing.T) {
+func TestNode_UnstagingContinuesBetweenCalls(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
 	n := newNode(t, func(ctx context.Context, pod *kubelet.Pod) int32 {
 		if pod.Workflow() == pavv1.WorkflowUnstaging {
@@ -246,7 +246,7 @@ func TestNode_UnstagingGoesOnBetweenCalls(t *testing.T) {
 }
 
 // Staging has failed. While the unstaging pod runs, no answer is final: kubelet would forget the volume.
-func TestNode_FailedStaging_NoFinalAnswerBeforeItIsReverted(t *testing.T) {
+func TestNode_FailedStaging_NoFinalErrorBeforeItIsReverted(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
 	n := newNode(t, func(_ context.Context, pod *kubelet.Pod) int32 {
 		if pod.Workflow() == pavv1.WorkflowStaging {

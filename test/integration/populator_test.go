@@ -62,7 +62,7 @@ func handOver(t *testing.T, c *cluster, from, to *corev1.PersistentVolumeClaim) 
 
 // The agent stops between writing the PersistentVolume and recording it, and a volume populator gives the
 // volume to another claim meanwhile: it has that claim's data, and is deleted with that claim alone.
-func TestVolumeHandedOver_BeforeItIsRecorded(t *testing.T) {
+func TestVolumeRebound_BeforeItIsRecorded(t *testing.T) {
 	const creationPod, none = true, false
 	tests := map[string]struct{ creationPod, firstGone bool }{
 		"the first claim is there":                        {creationPod: creationPod},

@@ -40,7 +40,7 @@ var promises = []promise{
 			"test/integration TestRefusals",
 			"test/e2e TestValidationPodFails",
 			"test/e2e TestCreationPodFails_IsRevertedAndTriedAgain",
-			"test/e2e TestCreationPodWithoutImage_ClaimIsTold_AndHeals",
+			"test/e2e TestCreationPodWithoutImage_EventOnClaim_AndRecovery",
 			"test/e2e TestUnusableResults",
 		},
 	},
@@ -90,7 +90,7 @@ var promises = []promise{
 		sentence: "If not found, it SHOULD report an error (by sending an event to the claim) and it SHOULD retry periodically with step i.",
 		instead:  "spec.storageClassName names the class now; the beta annotation still counts; an attempt that began with a class goes on with what that was",
 		tests: []string{
-			"test/integration TestMissingStorageClassIsReportedAndHeals",
+			"test/integration TestMissingStorageClass_IsReported_AndClaimRecovers",
 			"test/integration TestOlderAnnotation_NamesTheStorageClass",
 			"test/integration TestStorageClassDeleted_WhileItsClaimFails_IsRemembered",
 			"internal/controller/claim TestDecide/a missing StorageClass is named",
@@ -117,17 +117,17 @@ var promises = []promise{
 			"test/integration TestRefusals/attributes",
 			"test/integration TestRefusals/topologies",
 			"test/e2e TestValidationPodFails",
-			"test/e2e TestCreationTemplateThatDoesNotRender_ClaimIsTold_AndHeals",
+			"test/e2e TestCreationTemplateThatDoesNotRender_EventOnClaim_AndRecovery",
 		},
 	},
 	{
 		sentence: "All errors found during parsing or provisioning SHOULD be send as events on the claim and the provisioner SHOULD retry periodically with step i.",
 		tests: []string{
 			"test/integration TestRefusals/template",
-			"test/integration TestAttempts_GoOnWhereTheyWereAfterARestart",
+			"test/integration TestAttempts_ContinueAfterARestart",
 			"internal/controller/volume TestDecideAfterFailures/delay over: begin",
 			"test/e2e TestCreationPodFails_IsRevertedAndTriedAgain",
-			"test/e2e TestRevertingFails_NothingElseIsDoneBeforeItSucceeds",
+			"test/e2e TestRevertingFails_NothingElseRunsBeforeItSucceeds",
 		},
 	},
 	{
@@ -160,7 +160,7 @@ var promises = []promise{
 			"test/integration TestPersistentVolumeThatCannotBeWritten/is reverted when nobody wants it",
 			"internal/controller/volume TestDecideAfterFailures/created, claim gone: revert",
 			"test/integration TestCreationPodIsNotScheduled_AndNotWantedAnyMore/claim deleted",
-			"test/e2e TestClaimDeletedInTheMaking",
+			"test/e2e TestClaimDeletedDuringCreation",
 			"test/e2e TestCreationPodFails_IsRevertedAndTriedAgain",
 		},
 	},
@@ -169,7 +169,7 @@ var promises = []promise{
 		tests: []string{
 			"test/integration TestPersistentVolumeThatCannotBeWritten",
 			"test/integration TestPersistentVolumeOfTheName_IsInTheWay",
-			"test/e2e TestRevertingFails_NothingElseIsDoneBeforeItSucceeds",
+			"test/e2e TestRevertingFails_NothingElseRunsBeforeItSucceeds",
 		},
 	},
 	{
@@ -206,7 +206,7 @@ var promises = []promise{
 		sentence: "It SHOULD save any information that is needed to delete the storage asset there, as appropriate StorageClass instance may not exist when the volume will be deleted.",
 		instead:  "it is in the PavVolume, which is written before the storage is, outlives the PV, and is no tenant's to change",
 		tests: []string{
-			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
+			"test/integration TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded",
 			"test/integration TestRetainedRecord_IsDeletedWhenTheAdministratorSaysSo",
 			"test/e2e TestDeletion_NeedsNoStorageClass",
 		},
@@ -294,7 +294,7 @@ var promises = []promise{
 	{
 		sentence: "It MUST delete the storage asset.",
 		tests: []string{
-			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
+			"test/integration TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded",
 			"internal/controller/volume TestDecide/released, definition has a deletion pod: record it",
 			"test/e2e TestDynamicVolume_AllFivePodsRun",
 			"test/e2e TestDeletion_WaitsForTheLastStage",
@@ -303,7 +303,7 @@ var promises = []promise{
 	{
 		sentence: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes.",
 		tests: []string{
-			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
+			"test/integration TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded",
 			"test/integration TestPersistentVolumeDeletedByHandIsProtected",
 			"internal/controller/volume TestDecideAfterFailures/storage deleted: delete the PersistentVolume",
 			"test/e2e TestDeletionPodFails_IsTriedUntilItSucceeds",
@@ -312,16 +312,16 @@ var promises = []promise{
 	{
 		sentence: "Any error SHOULD be sent as an event on the PV being deleted and the deleter SHOULD retry to delete the volume periodically.",
 		tests: []string{
-			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
+			"test/integration TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded",
 			"internal/controller/volume TestDecideAfterFailures/deletion failed, delay over: record a deletion pod",
 			"test/e2e TestDeletionPodFails_IsTriedUntilItSucceeds",
-			"test/e2e TestDeletionPodFitsNoNode_VolumeIsTold_AndHeals",
+			"test/e2e TestDeletionPodFitsNoNode_EventOnVolume_AndRecovery",
 		},
 	},
 	{
 		sentence: "The deleter SHOULD NOT use any information from StorageClass instance referenced by the PV.",
 		tests: []string{
-			"test/integration TestPersistentVolume_GoesOnlyAfterItsDeletionPodHasSucceeded",
+			"test/integration TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded",
 			"test/integration TestDynamicClaimIsBound",
 			"test/e2e TestDeletion_NeedsNoStorageClass",
 		},

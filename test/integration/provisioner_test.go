@@ -159,7 +159,7 @@ func TestForeignCSIDriverIsNotTouched(t *testing.T) {
 	exists(t, c, foreign, "is untouched", func(d *storagev1.CSIDriver) bool { return d.ResourceVersion == version })
 }
 
-func TestProvisionerDeletionTakesUnfinishedVolumesAway(t *testing.T) {
+func TestProvisionerDeletion_DeletesUnfinishedVolumes(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	provisioner := driver(t, c, "hopeless", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation = nil })

@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestMissingStorageClassIsReportedAndHeals(t *testing.T) {
+func TestMissingStorageClass_IsReported_AndClaimRecovers(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	provisioner := driver(t, c, "classless")

@@ -42,7 +42,7 @@ func wipe(t *testing.T, c *cluster, object client.Object) {
 
 // Records are written back from a backup of objects, which has no status: PersistentVolumes that nobody is bound to
 // any more look as if their storage were to be deleted.
-func TestRestoredBackup_DeletesNothingByItself(t *testing.T) {
+func TestRestoredBackup_DeletesNothing(t *testing.T) {
 	tests := map[string]struct {
 		withPV bool
 		goOn   func(*testing.T, *cluster, *agent.Agent, *corev1.PersistentVolumeClaim, *pavv1.PavVolume)

@@ -53,7 +53,7 @@ func stagingPodOf(stage *pavv1.PavStage) *corev1.Pod {
 	}
 }
 
-func TestStagesOfGoneNodesAreLetGo(t *testing.T) {
+func TestStagesOfGoneNodesAreReleased(t *testing.T) {
 	leave := map[string]func(*testing.T, *cluster, *corev1.Node){
 		"deleted": func(t *testing.T, c *cluster, node *corev1.Node) {
 			t.Helper()

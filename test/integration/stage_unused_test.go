@@ -14,7 +14,7 @@ import (
 // With the token of a node's agent, somebody claims volumes for that node by their PavStages, so that no other
 // node gets them and they cannot be deleted. What has no staging pod is let go, unless a pod of that node uses the
 // claim; what says that it is staged is not.
-func TestStagesThatNobodyUsesAreLetGo(t *testing.T) {
+func TestStagesWithoutUsersAreReleased(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "taken")

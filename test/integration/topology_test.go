@@ -66,7 +66,7 @@ func TestAccessibleTopology_IsTheNodeAffinityOfTheVolume(t *testing.T) {
 	}
 }
 
-func TestSelectedNodeThatIsNoGood_IsGivenBack(t *testing.T) {
+func TestSelectedNodeThatCannotBeUsed_IsReleased(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "picky", func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {

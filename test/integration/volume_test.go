@@ -199,7 +199,7 @@ func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 }
 
 // It is a copy that was made by hand: its storage is another one's, whom nobody must be told to delete.
-func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotTakenForLeft(t *testing.T) {
+func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotReportedAsLeft(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "copied")
@@ -252,7 +252,7 @@ func TestClaimDeletedBeforeItIsProvisioned(t *testing.T) {
 	gone(t, c, volume)
 }
 
-func TestEditedProvisionerHealsItsClaims(t *testing.T) {
+func TestEditedProvisioner_ClaimsRecover(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	provisioner := driver(t, c, "healing", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation = nil })

@@ -165,7 +165,7 @@ func checkMetrics(t *testing.T, c *cluster, address string) {
 
 // Anybody in most clusters can call the webhook. What they send may neither end the agent nor keep definitions from
 // being judged.
-func TestWebhook_IsNotFloodedByWhoeverCallsIt(t *testing.T) {
+func TestWebhook_IsNotFloodedByItsCallers(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	agent, r := w.launchProcess(t)

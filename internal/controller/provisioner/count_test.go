@@ -78,7 +78,7 @@ func TestIsFailing(t *testing.T) {
 	}
 }
 
-func TestDecide_TellsOfMistakes_AndServes(t *testing.T) {
+func TestDecide_ReportsMistakes_AndServes(t *testing.T) {
 	o := registered()
 	o.mistakes = "spec.a: no"
 	d := decide(o)

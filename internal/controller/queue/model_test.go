@@ -303,7 +303,7 @@ func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
 }
 
 // Each volume is a goroutine, as impatient and as forgetful as reconcilers are.
-func TestQueue_Concurrently_LosesNobody(t *testing.T) {
+func TestQueue_Concurrently_LosesNoWaiter(t *testing.T) {
 	const overall, perProvisioner, provisioners, volumes, pods = 6, 3, 4, 60, 50
 	var wakers sync.Map
 	q := New(Limits{Overall: overall, PerProvisioner: perProvisioner}, func(volume string) {

@@ -34,7 +34,7 @@ func (r *recorder) wakes(t *testing.T, want ...string) {
 	r.woken = nil
 }
 
-func TestTake_GivesPlacesUpToTheLimits_AndAgainToWhoeverHasOne(t *testing.T) {
+func TestTake_GivesSlotsUpToTheLimits_AndAgainToAHolder(t *testing.T) {
 	r := newRecorder(3, 2)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", true)

@@ -226,7 +226,7 @@ func restoredBefore(d time.Duration, s *state) *state {
 // statusLost is a record that was written back without its status, while its claim was bound.
 func statusLost(o *snapshot) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
 
-func TestBesides(t *testing.T) {
+func TestOtherHolders(t *testing.T) {
 	own := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
 	mine := []reconcile.Holder{{Kind: reconcile.KindPV, Name: "pvc-u1"}, {Kind: reconcile.KindVolume, Name: "pvc-u1"}}
 	if got := own.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 0 {
@@ -245,7 +245,7 @@ func TestBesides(t *testing.T) {
 }
 
 // With a node agent's token anybody can write a stage of any handle. What no node can have staged is not held by it.
-func TestBesides_PavStagesOfAPendingVolume(t *testing.T) {
+func TestOtherHolders_PavStagesOfAPendingVolume(t *testing.T) {
 	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
 	pv := reconcile.Holder{Kind: reconcile.KindPV, Name: "other"}
 	for name, test := range map[string]struct {

@@ -91,7 +91,7 @@ var (
 	over    = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "c1"}}
 )
 
-func TestTail_GoesOnWhereAStreamEndedBeforeTheContainer(t *testing.T) {
+func TestTail_ContinuesAfterAStreamThatEndedBeforeTheContainer(t *testing.T) {
 	s := &server{
 		logs: []func(http.ResponseWriter, *http.Request){
 			says("01Z one", "02.5Z two"), breaks("02.5Z two", "02.6Z three"), says("02.5Z two", "02.6Z three", "03Z four"),
@@ -136,7 +136,7 @@ func TestRead_HoldsNoMoreThanAPartOfALine(t *testing.T) {
 	}
 }
 
-func TestRunOf_TellsARestartedContainerFromItsLastRun(t *testing.T) {
+func TestRunOf_DistinguishesARestartedContainerFromItsLastRun(t *testing.T) {
 	last := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "c1"}}
 	status := func(restarts int32, id string, state, last corev1.ContainerState) string {
 		return runOf(&corev1.ContainerStatus{RestartCount: restarts, ContainerID: id, State: state, LastTerminationState: last})
@@ -151,7 +151,7 @@ func TestRunOf_TellsARestartedContainerFromItsLastRun(t *testing.T) {
 	}
 }
 
-func TestTell_IsBounded(t *testing.T) {
+func TestReport_IsBounded(t *testing.T) {
 	errOut := &bytes.Buffer{}
 	s := &session{errOut: errOut}
 	for i := range 100 {

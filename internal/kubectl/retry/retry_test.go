@@ -14,7 +14,7 @@ import (
 )
 
 // What the API server returned must not be able to steer a terminal.
-func TestWrite_TellsOfEachObject_InPlainText(t *testing.T) {
+func TestWrite_DescribesEachObject_InPlainText(t *testing.T) {
 	tests := map[string]struct {
 		results []Result
 		want    string

@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestTroubles_EachFailureIsToldOnce(t *testing.T) {
+func TestTroubles_EachFailureIsReportedOnce(t *testing.T) {
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	first := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, PodName: "delete-1", Message: "no"}
 	words := first.DeepCopy()

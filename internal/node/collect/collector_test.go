@@ -26,7 +26,7 @@ func unreadableAs(file, why string) workflow.Result {
 	return workflow.Result{Unreadable: map[string]string{file: why}}
 }
 
-func TestUnpublish_TellsWhatThePodLeft(t *testing.T) {
+func TestUnpublish_ReportsTheFilesOfThePod(t *testing.T) {
 	const (
 		link      = "it is a symbolic link, or something is mounted over it"
 		irregular = "it is not a regular file"
@@ -141,7 +141,7 @@ func wantFound(t *testing.T, n *node, want bool) {
 	}
 }
 
-func TestUnpublish_TellsNobodyWhereNobodyIsToBeTold(t *testing.T) {
+func TestUnpublish_ReportsNothingWithoutARecord(t *testing.T) {
 	for name, change := range map[string]func(*node){
 		"the pod is gone":                    func(n *node) { n.pod = nil },
 		"the pod is another one by now":      func(n *node) { n.pod.UID = "other" },
@@ -171,7 +171,7 @@ func (n *node) goAt(call, at int) {
 }
 
 // Whatever happens at whichever call, nothing is lost and nothing is told twice.
-func TestUnpublish_IsRepeatedUntilItIsTold(t *testing.T) {
+func TestUnpublish_IsRepeatedUntilTheResultIsReported(t *testing.T) {
 	away := errors.New("connection refused")
 	for name, fail := range map[string]func(call int) (bool, error){
 		"the API server is away for a while": func(call int) (bool, error) {
@@ -224,7 +224,7 @@ func TestUnpublish_IsRepeatedUntilItIsTold(t *testing.T) {
 }
 
 // Kubelet's next call, or its first to the next agent, finds the target unmounted and the directory still there.
-func TestUnpublish_TellsAfterTheTargetWasUnmounted(t *testing.T) {
+func TestUnpublish_ReportsAfterTheTargetWasUnmounted(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
 	write(t, n.target+"/handle", "h")
@@ -292,7 +292,7 @@ func TestUnpublish_DoesNothingForACallThatHasEnded(t *testing.T) {
 	wantFound(t, n, true)
 }
 
-func TestVolumesOfNoSuchPod_AreSomebodyElses(t *testing.T) {
+func TestVolumesWithoutSuchAPod_AreForeign(t *testing.T) {
 	n := newNode(t)
 	for _, id := range []string{volume, "../x", "csi-x", "..", "../../../etc", "a volume"} {
 		if found, err := n.Unpublish(t.Context(), id, n.target); err != nil || found {
@@ -310,7 +310,7 @@ func TestVolumesOfNoSuchPod_AreSomebodyElses(t *testing.T) {
 }
 
 // A container that was killed but is not dead yet may go on writing.
-func TestFilesThatChangeWhileTheyAreRead_DoNoHarm(t *testing.T) {
+func TestFilesThatChangeWhileTheyAreRead_AreReadSafely(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
 	host := filepath.Join(t.TempDir(), "file")
@@ -348,7 +348,7 @@ func TestFilesThatChangeWhileTheyAreRead_DoNoHarm(t *testing.T) {
 	wantFound(t, n, true)
 }
 
-func TestTwoCallsForOneVolumeDoNotMeet(t *testing.T) {
+func TestTwoCallsForOneVolume_RunOneAfterTheOther(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
 	n.fail = func(int) (bool, error) {

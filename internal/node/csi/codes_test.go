@@ -75,7 +75,7 @@ var wanted = []struct {
 var errOfNoRow = errors.New("connection refused")
 
 // Every RPC of both services is given every error of the domain, alone, wrapped and joined to another one.
-func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsWords(t *testing.T) {
+func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsMessage(t *testing.T) {
 	for call, answer := range answers(t.Context()) {
 		for _, row := range wanted {
 			for _, err := range []error{row.err, fmt.Errorf("volume %q: %w", "v", row.err), errors.Join(errOfNoRow, row.err)} {
@@ -208,7 +208,7 @@ func kubeletGoesOn(code codes.Code) bool {
 	}
 }
 
-func TestOnlyWhatLeftNothingBehindIsFinal(t *testing.T) {
+func TestOnlyAnErrorThatLeavesNothingIsFinal(t *testing.T) {
 	final := map[string]bool{}
 	for _, row := range wanted {
 		if !kubeletGoesOn(status.Code(toStatus(row.err))) {
@@ -232,7 +232,7 @@ func TestOnlyWhatLeftNothingBehindIsFinal(t *testing.T) {
 }
 
 // An error that says both "it failed" and "it may still be going on" must not be final.
-func TestWhatMayStillBeGoingOnOutweighsAFinalError(t *testing.T) {
+func TestAnErrorThatMayLeaveWorkOutweighsAFinalError(t *testing.T) {
 	for _, open := range ofWork {
 		for _, final := range ofWork {
 			if !kubeletGoesOn(open.code) || kubeletGoesOn(final.code) {
@@ -248,7 +248,7 @@ func TestWhatMayStillBeGoingOnOutweighsAFinalError(t *testing.T) {
 }
 
 // What a mount has to say is the reason of a failure that is reverted, and does not make it an open one.
-func TestAReasonDoesNotOutweighWhatItIsTheReasonOf(t *testing.T) {
+func TestACauseDoesNotOutweighTheErrorThatWrapsIt(t *testing.T) {
 	for _, reason := range ofEffects {
 		if kubeletGoesOn(status.Code(toStatus(fmt.Errorf("%w: %w", stage.ErrFailed, reason.err)))) {
 			t.Errorf("a failure because of %q is not final", reason.err)

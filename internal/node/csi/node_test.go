@@ -182,7 +182,7 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 	}
 }
 
-func TestWithMargin_EndsTheWorkBeforeTheCallersPatience(t *testing.T) {
+func TestWithMargin_EndsTheWorkBeforeTheCallersDeadline(t *testing.T) {
 	for name, test := range map[string]struct {
 		patience, want time.Duration
 	}{
@@ -227,7 +227,7 @@ func TestEveryCallThatReachesTheDomainHasAMargin(t *testing.T) {
 	}
 }
 
-func TestWhatTheServicesSayOfThemselves(t *testing.T) {
+func TestServices_IdentityAndCapabilities(t *testing.T) {
 	s := &node{driver: "driver", nodeID: "node1"}
 	info, err := s.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil || info.GetNodeId() != "node1" || info.GetMaxVolumesPerNode() != 0 || info.GetAccessibleTopology() != nil {

@@ -29,7 +29,7 @@ func (r *countingReader) Get(ctx context.Context, key client.ObjectKey, into cli
 
 // A pod of a tenant's can have a thousand volumes that it will never get. Kubelet asks for all of them at once, and
 // again and again: the API server is asked about each pod once.
-func TestAFloodOfForeignVolumesCostsOneLookUpAPod(t *testing.T) {
+func TestManyForeignVolumes_CostOneLookUpPerPod(t *testing.T) {
 	const pods, volumes, rounds = 10, 100, 3
 	w := newWorld()
 	w.pod.OwnerReferences = nil
@@ -65,7 +65,7 @@ func TestAFloodOfForeignVolumesCostsOneLookUpAPod(t *testing.T) {
 }
 
 // What may change is not remembered: an API server that did not answer, and a pod that a record does not have yet.
-func TestARefusalThatMayChangeIsNotRemembered(t *testing.T) {
+func TestARefusalThatMayChangeIsNotCached(t *testing.T) {
 	w := newWorld()
 	node := w.node()
 	publish := func() error {

@@ -236,7 +236,7 @@ func TestPavIsPublishedByOneCallAtATime(t *testing.T) {
 	}
 }
 
-func TestPavIsGivenBack_AndWakesWhoWaitsForThat(t *testing.T) {
+func TestPavIsUnpublished_AndWakesWaiters(t *testing.T) {
 	for name, test := range map[string]struct {
 		parted string
 		err    error

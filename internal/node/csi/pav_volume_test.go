@@ -122,7 +122,7 @@ func TestAnyOtherPodIsRefusedADirectoryOfItsOwn(t *testing.T) {
 }
 
 // After a final error kubelet never unpublishes, so that there is one only where nothing is on the node.
-func TestAPodThatIsNoLongerPaVs_IsRefusedForGood_OnlyWhereNothingIsLeft(t *testing.T) {
+func TestAPodThatIsNoLongerPaVs_GetsAFinalError_OnlyIfNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		begun   bool
 		dirsErr error

@@ -67,7 +67,7 @@ func TestReadiness_WaitsForTheCachesAndTheFirstProvisioners(t *testing.T) {
 	must(t, c.Check(request))
 }
 
-func TestMetrics_TellWhatKubeletSaidOfEachDriver(t *testing.T) {
+func TestMetrics_HaveKubeletsRegistrationStatusOfEachDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	for _, name := range []string{pavv1.Driver, "awaited", "registered", "refused"} {

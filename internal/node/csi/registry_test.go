@@ -219,7 +219,7 @@ func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
 	wantFiles(t, r, paths...)
 }
 
-func TestAnAgentThatWasKilledWhileItRegistered_IsNoObstacle(t *testing.T) {
+func TestAnAgentKilledDuringRegistration_DoesNotBlockTheNext(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	for _, path := range []string{temporaryPath(r.socket("driver")), temporaryPath(r.registration("driver")), r.socket("driver")} {
@@ -281,7 +281,7 @@ func TestAKubeletDirectoryThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingRunsOnAfterClose(t *testing.T) {
+func TestNothingRunsAfterClose(t *testing.T) {
 	kubelet(t)
 	before := runtime.NumGoroutine()
 	r := newRegistry(t)

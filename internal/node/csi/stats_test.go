@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-func TestNodeGetVolumeStats_TellsWhatIsKnown(t *testing.T) {
+func TestNodeGetVolumeStats_ReturnsWhatIsKnown(t *testing.T) {
 	var directory, blockDevice stage.Stats
 	directory.Usage.Bytes.Total, directory.Usage.Bytes.Available, directory.Usage.Bytes.Used = 100, 60, 40
 	directory.Usage.Inodes.Total, directory.Usage.Inodes.Available, directory.Usage.Inodes.Used = 10, 7, 3
@@ -60,7 +60,7 @@ func TestNodeGetVolumeStats_TellsWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestNodeGetVolumeStats_FindsNothingWhereNothingCanBe(t *testing.T) {
+func TestNodeGetVolumeStats_FindsNoVolumeOutsideKubeletsDirectory(t *testing.T) {
 	for _, path := range []string{"some/path", "target", "./target", "/a/../target", "/target/"} {
 		r := &recorder{}
 		s := &node{driver: "driver", stager: r}

@@ -40,7 +40,7 @@ func (r *nodeReader) List(context.Context, client.ObjectList, ...client.ListOpti
 	return errors.New("nothing is listed")
 }
 
-func TestNodeGetInfo_TellsTheLabelsThatTheDefinitionNames(t *testing.T) {
+func TestNodeGetInfo_ReturnsTheLabelsThatTheDefinitionNames(t *testing.T) {
 	labels := map[string]string{"zone": "z1", "rack": "r1", "empty": "", "other": "x"}
 	for name, test := range map[string]struct {
 		keys []string

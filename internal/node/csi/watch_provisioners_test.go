@@ -217,7 +217,7 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 }
 
 // A call that goes on when a driver is served again is canceled, and kubelet repeats it.
-func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
+func TestRenewing_EndsRunningCalls(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	called := make(chan struct{})
@@ -237,7 +237,7 @@ func TestRenewing_EndsCallsThatGoOn(t *testing.T) {
 	wantVersion(t, r.socket("driver"), "driver 2")
 }
 
-func TestUnregistering_LetsCallsEnd(t *testing.T) {
+func TestUnregistering_WaitsForRunningCalls(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	called, release := make(chan struct{}), make(chan struct{})

@@ -24,7 +24,7 @@ func (a *asked) Probe(context.Context, string) (mount.Usage, error) {
 	return mount.Usage{}, <-answer
 }
 
-func TestLook_OneAtATime_AndNoneFromBefore(t *testing.T) {
+func TestProbe_OneAtATime_AndNoOldResult(t *testing.T) {
 	prober := &asked{questions: make(chan chan error)}
 	v := NewTracker(prober, func(string) { t.Error("nobody has given up") }, time.Now)
 	v.Timeout = time.Minute

@@ -107,8 +107,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecide_NeverBesideAVolumeThatMayBeWrittenTo goes through all combinations.
-func TestDecide_NeverBesideAVolumeThatMayBeWrittenTo(t *testing.T) {
+// TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten goes through all combinations.
+func TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten(t *testing.T) {
 	for o := range combinations() {
 		v := decide(o)
 		wrong := func(what string) { t.Errorf("%s: %+v: %+v", what, o, v) }

@@ -62,7 +62,7 @@ func wantTold(t *testing.T, events []string, reason string, words ...string) {
 	}
 }
 
-func TestMonitor_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAgain(t *testing.T) {
+func TestMonitor_StagingPodDies_IsReportedOnce_AndTheVolumeIsStagedAgain(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)
@@ -91,7 +91,7 @@ func TestMonitor_StagingPodDies_IsToldOnce_AndTheVolumeIsStagedAgain(t *testing.
 	wantTold(t, n.look(t), "VolumeRestaged")
 }
 
-func TestMonitor_StagingPodDeleted_VolumeAnswers_IsTold_AndThePodGoes(t *testing.T) {
+func TestMonitor_StagingPodDeleted_VolumeResponds_IsReported_AndThePodIsReleased(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	n.Attach(t)
@@ -113,7 +113,7 @@ func TestMonitor_StagingPodDeleted_VolumeAnswers_IsTold_AndThePodGoes(t *testing
 	}
 }
 
-func TestMonitor_RecoveryForbidden_OnlyTells(t *testing.T) {
+func TestMonitor_RecoveryForbidden_OnlyReports(t *testing.T) {
 	n := newNode(t)
 	n.catalogue = nodetest.Provisioners{Recovery: pavv1.StagingRecoveryNone}
 	n.PutStage(t, func(*pavv1.PavStage) {})
@@ -127,7 +127,7 @@ func TestMonitor_RecoveryForbidden_OnlyTells(t *testing.T) {
 	}
 }
 
-func TestMonitor_BlockVolume_TellsToRestartClients(t *testing.T) {
+func TestMonitor_BlockVolume_EventSaysToRestartClients(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(stage *pavv1.PavStage) { stage.Spec.VolumeMode = corev1.PersistentVolumeBlock })
 	d := n.Attach(t)
@@ -137,7 +137,7 @@ func TestMonitor_BlockVolume_TellsToRestartClients(t *testing.T) {
 	wantTold(t, n.look(t), "VolumeDead", "pods that use the block device must be restarted")
 }
 
-func TestMonitor_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
+func TestMonitor_DeadVolumeOfARunningPod_IsRestagedLater(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)
@@ -153,7 +153,7 @@ func TestMonitor_DeadVolumeOfARunningPod_IsGivenTime(t *testing.T) {
 	}
 }
 
-func TestMonitor_DeadAgainAndAgain_IsGivenTime(t *testing.T) {
+func TestMonitor_DeadRepeatedly_RestagingBacksOff(t *testing.T) {
 	n := newNode(t)
 	began := time.Now()
 	n.now = func() time.Time { return began }
@@ -237,7 +237,7 @@ func TestMonitor_NodeGoesDown_NothingIsStagedAgain_UntilThatIsCalledOff(t *testi
 	}
 }
 
-func TestMonitor_HangingVolume_IsTold_AndHeals(t *testing.T) {
+func TestMonitor_HangingVolume_IsReported_AndRecovers(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)
@@ -255,7 +255,7 @@ func TestMonitor_HangingVolume_IsTold_AndHeals(t *testing.T) {
 	wantTold(t, n.look(t), "StagingPodEnded")
 }
 
-func TestMonitor_Start_FindsStages_HearsOfPods_AndLeavesNothingBehind(t *testing.T) {
+func TestMonitor_Start_FindsStages_WatchesPods_AndStopsCleanly(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)

@@ -109,7 +109,7 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 }
 
 // Between the decision and the act kubelet may have staged and published the volume for another pod.
-func TestMonitor_OrphanThatAPodHasMeanwhile_IsLeftAlone(t *testing.T) {
+func TestMonitor_OrphanThatAPodUsesAgain_IsKept(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	must(t, os.MkdirAll(n.Dirs.Volume("stage-a"), 0o755))

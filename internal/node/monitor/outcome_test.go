@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-func TestNeeds_ThePodsWhoseOutcomeIsNotOnRecord(t *testing.T) {
+func TestNeeds_ThePodsWhoseOutcomeIsNotRecorded(t *testing.T) {
 	ref := func(name string) *pavv1.PodReference { return &pavv1.PodReference{Namespace: "pav-pods", Name: name} }
 	status := &pavv1.PavStageStatus{ValidationPod: ref("validate-1"), StagingPod: ref("stage-2"), UnstagingPod: ref("unstage-3")}
 	tests := map[string]struct {

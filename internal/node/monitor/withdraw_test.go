@@ -19,7 +19,7 @@ import (
 )
 
 // A mount is served at once, and looked at again a few seconds later.
-func TestMonitor_MountThatIsExchangedAfterReady_IsWithdrawn(t *testing.T) {
+func TestMonitor_MountThatIsReplacedAfterReady_IsWithdrawn(t *testing.T) {
 	const early, due, late = recheckAfter - time.Millisecond, recheckAfter, recheckUntil + time.Second
 	tmpfs := func(t *testing.T, volume string) {
 		t.Helper()

@@ -26,7 +26,7 @@ func silentFUSE(t *testing.T, path string) (end func()) {
 }
 
 // A pod that mounts something over its /pav is told so, whether that answers, hangs, or is dead.
-func TestWhatIsMountedOverThePavOfAStage_IsNotLookedInto(t *testing.T) {
+func TestMountOverThePavOfAStage_IsNotRead(t *testing.T) {
 	for name, cover := range map[string]func(t *testing.T, target string) (end func()){
 		"a file system that answers": func(t *testing.T, target string) func() {
 			t.Helper()
@@ -79,7 +79,7 @@ func TestWhatIsMountedOverThePavOfAStage_IsNotLookedInto(t *testing.T) {
 }
 
 // A volume that hangs holds up nobody for longer than they wait, and does not keep the stage from going.
-func TestAVolumeThatHangs_HangsNoCallForGood(t *testing.T) {
+func TestAVolumeThatHangs_BlocksNoCallForever(t *testing.T) {
 	h := newHost(t)
 	must(t, h.Prepare(t.Context(), "s"))
 	must(t, os.Mkdir(h.pav("s")+"/volume", 0o755))

@@ -96,7 +96,7 @@ func TestAStage_WhereKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsMountedOverThePav_IsNoticed_WhereKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
+func TestMountOverPav_IsNoticed_IfKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
 	for name, arrange := range layouts() {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -117,7 +117,7 @@ func TestWhatIsMountedOverThePav_IsNoticed_WhereKubeletsDirectoryIsMountedMoreTh
 }
 
 // A directory is in use as long as a mount of it is anywhere, also one that can be seen elsewhere only.
-func TestUsers_NamesWhereADirectoryIs_AndNoCopiesOfTheStagesOwn(t *testing.T) {
+func TestUsers_NamesMountPoints_WithoutCopiesOfTheStagesOwn(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))

@@ -85,7 +85,7 @@ func TestUnpublish_OfOneOfTwoPodsTakesNothingFromTheOther(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 }
 
-func TestUnpublish_LeavesOtherStagesAlone_AndTellsThemApart(t *testing.T) {
+func TestUnpublish_DistinguishesStages_AndKeepsOthers(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	targets := map[string]string{"s1": h.target(t, "one"), "s2": h.target(t, "two")}
@@ -106,7 +106,7 @@ func TestUnpublish_LeavesOtherStagesAlone_AndTellsThemApart(t *testing.T) {
 }
 
 // After a reboot the directories are there, and no mount of them is.
-func TestPublish_MakesUpForAReboot(t *testing.T) {
+func TestPublish_RestoresMountsAfterAReboot(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))
@@ -137,7 +137,7 @@ func TestNothingIsMountedForACallThatHasEnded(t *testing.T) {
 	must(t, h.Remove(t.Context(), "s"))
 }
 
-func TestReady_IsSeenAtOnce_OrWakesWhoWaits(t *testing.T) {
+func TestReady_IsSeenAtOnce_OrWakesWaiters(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	mustSay(t, false)(h.Ready(ctx, "never-prepared"))

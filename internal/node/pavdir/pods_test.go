@@ -82,7 +82,7 @@ func TestPublishPod_GivesAPodANewDirectoryOfItsOwn_WhichStays(t *testing.T) {
 	}
 }
 
-func TestPublishPod_MakesUpForAnInterruption(t *testing.T) {
+func TestPublishPod_ResumesAfterAnInterruption(t *testing.T) {
 	for name, interrupt := range map[string]func(t *testing.T, of directory, target string){
 		"before anything was mounted": func(t *testing.T, of directory, target string) {
 			t.Helper()
@@ -129,7 +129,7 @@ func TestPublishPod_MountsNothingForACallThatHasEnded(t *testing.T) {
 	must(t, h.UnpublishPod(t.Context(), volume, target))
 }
 
-func TestPublishPod_RefusesTheDirectoryOfAnotherPod_AndARecordThatIsNone(t *testing.T) {
+func TestPublishPod_RefusesTheDirectoryOfAnotherPod_AndAnInvalidRecord(t *testing.T) {
 	h := newHost(t)
 	target := h.target(t, "pod")
 	must(t, h.PublishPod(t.Context(), volume, pod, target))
@@ -149,7 +149,7 @@ func TestPublishPod_RefusesTheDirectoryOfAnotherPod_AndARecordThatIsNone(t *test
 	must(t, h.UnpublishPod(t.Context(), volume, target))
 }
 
-func TestUnpublishPod_MakesUpForAnInterruption_AndMayBeRepeated(t *testing.T) {
+func TestUnpublishPod_ResumesAfterAnInterruption_AndIsIdempotent(t *testing.T) {
 	for name, interrupt := range map[string]func(t *testing.T, of directory, target string){
 		"that never came": func(*testing.T, directory, string) {},
 		"after the target was unmounted": func(t *testing.T, _ directory, target string) {
@@ -211,7 +211,7 @@ func TestUnpublishPod_UnmountsWhatThePodLeft_AndItsContentStaysIntact(t *testing
 	wantFile(t, precious+"/file", "precious")
 }
 
-func TestWhatIsMountedOverPavIsNotRead_AndGoesWithThePod(t *testing.T) {
+func TestMountOverPav_IsNotRead_AndIsRemovedWithThePod(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	target := h.target(t, "pod")
@@ -225,7 +225,7 @@ func TestWhatIsMountedOverPavIsNotRead_AndGoesWithThePod(t *testing.T) {
 	h.wantMounts(t, h.kubelet)
 }
 
-func TestRemovePod_RemovesWhatNobodyHas(t *testing.T) {
+func TestRemovePod_RemovesUnusedDirectories(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	target := h.target(t, "pod")

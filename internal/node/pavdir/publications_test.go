@@ -26,7 +26,7 @@ func (h *host) wantTargets(t *testing.T, stage string, want ...string) {
 	}
 }
 
-func TestPublications_AreOnRecordUntilForgotten(t *testing.T) {
+func TestPublications_AreRecordedUntilForgotten(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Record(ctx, "s", recorded))
@@ -67,7 +67,7 @@ func TestRecordPublication_MakesNoStage(t *testing.T) {
 }
 
 // Only when the machine stops are files torn, and then nothing is mounted any more.
-func TestPublications_ThatAreTornAreVoid(t *testing.T) {
+func TestPublications_ThatAreTornAreIgnored(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Record(ctx, "s", recorded))

@@ -173,7 +173,7 @@ func TestRecorded_NamesTheFileThatItCannotRead(t *testing.T) {
 	must(t, h.Remove(t.Context(), "s"))
 }
 
-func TestRecord_OfACallThatWasGivenUp_DoesNotMeetAnother(t *testing.T) {
+func TestRecord_OfAnAbandonedCall_DoesNotDisturbAnother(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	var calls sync.WaitGroup
@@ -192,7 +192,7 @@ func TestRecord_OfACallThatWasGivenUp_DoesNotMeetAnother(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 }
 
-func TestATemporaryFileIsNoRecord_AndGoes(t *testing.T) {
+func TestATemporaryFileIsNotARecord_AndIsRemoved(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))

@@ -328,7 +328,7 @@ func TestObservation_Due(t *testing.T) {
 	}
 }
 
-func TestOrTell_TellsOnlyBeforeWaiting(t *testing.T) {
+func TestOrReport_ReportsOnlyBeforeWaiting(t *testing.T) {
 	if got := orReport(observation{reportDue: true}, stepWait); got != stepReport {
 		t.Errorf("got step %d, want %d", got, stepReport)
 	}

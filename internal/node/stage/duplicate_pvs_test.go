@@ -66,7 +66,7 @@ func TestObserve_FindsAnotherPersistentVolumeInThePlaceOfTheStages(t *testing.T)
 
 func renew(a *volumesAPI, v Volume) { a.volumes["pv"] = persistentVolume(v, "pv", "another") }
 
-func TestRefuseTwin_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
+func TestRefuseDuplicate_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	a := n.withVolumes(v, "pv", "new")
@@ -80,7 +80,7 @@ func TestRefuseTwin_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
 }
 
 // The claims' budget of events is for what is new.
-func TestRefuseTwins_AgainAndAgain_IsToldOnce(t *testing.T) {
+func TestRefuseDuplicates_Repeatedly_IsReportedOnce(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	a := n.withVolumes(v, "pv", "new")
@@ -115,7 +115,7 @@ func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 }
 
 // A publication on record that was never mounted, or whose mount has gone, is nobody who has the volume.
-func TestStage_OfWhatIsLeft_CountsOnlyClientsThatHaveIt(t *testing.T) {
+func TestStage_OfALeftStage_CountsOnlyClientsThatUseIt(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	shared, _ := n.stager.names(v)

@@ -31,7 +31,7 @@ func losses() map[string]func(*testing.T, *testNode, string) {
 	}
 }
 
-func TestPublish_WithoutARecord_IsAskedAgain_AndTheMonitorRestoresIt(t *testing.T) {
+func TestPublish_WithoutARecord_IsRetried_AndTheMonitorRestoresIt(t *testing.T) {
 	for name, lose := range losses() {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -55,7 +55,7 @@ func TestPublish_WithoutARecord_IsAskedAgain_AndTheMonitorRestoresIt(t *testing.
 	}
 }
 
-func TestRestoreRecord_KeepsAwayFromCalls_AndFromWhatIsNotStaged(t *testing.T) {
+func TestRestoreRecord_ExcludesCalls_AndStagesThatAreNotStaged(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	stage, _ := n.stager.names(v)
@@ -91,7 +91,7 @@ func TestStage_WhereTheVolumeIsStaged_RestoresTheRecord(t *testing.T) {
 	}
 }
 
-func TestUnpublish_WithoutARecord_GoesOn(t *testing.T) {
+func TestUnpublish_WithoutARecord_Continues(t *testing.T) {
 	for name, lose := range losses() {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -149,7 +149,7 @@ func TestATornRecord_DoesNotStopWhatOtherVolumesNeed(t *testing.T) {
 	}
 }
 
-func TestMonitor_DirectoryWithATornRecord_Goes_UnlessSomebodyHasIt(t *testing.T) {
+func TestMonitor_DirectoryWithATornRecord_IsRemovedUnlessUsed(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	stage, _ := n.stager.names(v)

@@ -60,7 +60,7 @@ func TestWaitsForUsers(t *testing.T) {
 }
 
 // A client's volume that hangs costs one thread, however often kubelet calls.
-func TestBind_OfWhatHangs_IsNotBegunTwice(t *testing.T) {
+func TestBind_ThatHangs_IsNotStartedTwice(t *testing.T) {
 	n := newNode(t)
 	hanging := t.TempDir()
 	d := nodetest.ServeFUSE(t, hanging)

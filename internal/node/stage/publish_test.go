@@ -45,7 +45,7 @@ func (n *testNode) mustBeMounted(t *testing.T, target string, want bool) {
 	}
 }
 
-func TestPublish_IsRepeatable_AndSoIsUnpublish(t *testing.T) {
+func TestPublishAndUnpublish_AreIdempotent(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	p := n.publicationFor(t, "a")
@@ -105,7 +105,7 @@ func TestPublish_Refusals(t *testing.T) {
 	}
 }
 
-func TestPublish_BetweenAttempts_IsToBeAskedAgain(t *testing.T) {
+func TestPublish_BetweenAttempts_AsksKubeletToRetry(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	name, _ := n.stager.names(v)
@@ -149,7 +149,7 @@ func TestPublish_OfAReadOnlyStage_IsReadOnly(t *testing.T) {
 }
 
 // What a PavStage that was forced away has left is swept, but never under a client.
-func TestUnstage_OfWhatIsLeft_TakesItFromClientsFirst(t *testing.T) {
+func TestUnstage_OfALeftStage_UnpublishesFirst(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	p := n.publicationFor(t, "a")

@@ -59,7 +59,7 @@ func (n *testNode) wantPhase(t *testing.T, want pavv1.StagePhase, wantAttached b
 	}
 }
 
-func TestConfirm_OfWhatIsStillAtPavVolume(t *testing.T) {
+func TestConfirm_OfAnOldMountAtPavVolume(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
 	must(t, n.ofStage(t).attach(t.Context()))
@@ -92,7 +92,7 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 }
 
 // What is on record before the first client gets the new volume keeps it from being unstaged under that client.
-func TestCover_IsOnRecordBeforeClientsHaveIt(t *testing.T) {
+func TestCover_IsRecordedBeforeClientsGetIt(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
 	n.API.Stages["stage-a"].Status.Restaging = true
@@ -169,7 +169,7 @@ func TestHost_Fences(t *testing.T) {
 }
 
 // The node was given up, or somebody has forced the PavStage away, while the volume was being staged again.
-func TestRestage_OfAStageThatGoes_MakesNone(t *testing.T) {
+func TestRestage_OfADeletedStage_CreatesNoPod(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
 	v := Volume{Driver: "driver", Handle: "handle"}

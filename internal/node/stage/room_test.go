@@ -40,7 +40,7 @@ func TestRoom_TheLastSlotIsForOneStage(t *testing.T) {
 	}
 }
 
-func TestRoom_AnAPIServerThatIsAwayReservesNothing(t *testing.T) {
+func TestRoom_AnUnavailableAPIServerReservesNothing(t *testing.T) {
 	r, away := newRoom(), errors.New("away")
 	if _, err := r.reserve(t.Context(), "a", func(context.Context) (int, error) { return 9, away }); !errors.Is(err, away) {
 		t.Errorf("got %v, want %v", err, away)
@@ -50,7 +50,7 @@ func TestRoom_AnAPIServerThatIsAwayReservesNothing(t *testing.T) {
 	}
 }
 
-func TestRoom_OneLooksAtATime_AndNobodyWaitsLongerThanItsCall(t *testing.T) {
+func TestRoom_OneReadAtATime_AndNoWaitExceedsTheCall(t *testing.T) {
 	r := newRoom()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := r.reserve(t.Context(), "a", func(context.Context) (int, error) {
@@ -62,7 +62,7 @@ func TestRoom_OneLooksAtATime_AndNobodyWaitsLongerThanItsCall(t *testing.T) {
 	}
 }
 
-func TestFullNode_IsToldOnce_AndLookedAtAgain(t *testing.T) {
+func TestFullNode_IsReportedOnce_AndCheckedAgain(t *testing.T) {
 	now, trouble := time.Now(), &attemptProblems{}
 	const full = "node n is full"
 	if told, in := trouble.meets(noPod, full, now); told || in != reportDelay {

@@ -47,7 +47,7 @@ func TestInflight_StagingExcludesEverything_PublishingOnlyItsTarget(t *testing.T
 	}
 }
 
-func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
+func TestHub_WakesWaiters_AndRemembersOneWakeUp(t *testing.T) {
 	notifier := NewNotifier()
 	woken, end := notifier.subscribe("a", "b")
 	notifier.Wake("c")
@@ -72,7 +72,7 @@ func TestHub_WakesWhoeverWaits_AndRemembersOneWakeUp(t *testing.T) {
 	notifier.Wake("a")
 }
 
-func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
+func TestInflight_OfTargetsThatExcludeEachOther_TheFirstContinues(t *testing.T) {
 	f := newInflight()
 	endFirst, err := f.lockTarget("volume", "/a")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestInflight_OfTargetsThatExcludeEachOther_TheFirstGoesOn(t *testing.T) {
 	}
 }
 
-func TestInflight_WhatTheAgentDoesByItselfGivesWay(t *testing.T) {
+func TestInflight_WorkOfTheAgentGivesWayToCalls(t *testing.T) {
 	f := newInflight()
 	yielding, end := f.preemptible(t.Context(), "volume")
 	release, err := f.lockVolume("volume")
@@ -133,7 +133,7 @@ func TestVolumeNameIn(t *testing.T) {
 	}
 }
 
-func TestTrouble_IsToldOnceACause_AndNotAtOnce(t *testing.T) {
+func TestTrouble_IsReportedOncePerCause_AndNotAtOnce(t *testing.T) {
 	known, now := &attemptProblems{}, time.Now()
 	steps := []struct {
 		reason, pod, cause string

@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-func TestStats_TellOfTheVolumeAsItIs(t *testing.T) {
+func TestStats_AreThoseOfTheVolume(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	shared, _ := n.stager.names(Volume{Driver: "driver", Handle: "handle"})

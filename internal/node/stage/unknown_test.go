@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUnstageOrphan_AsksOnceMoreBeforeItActs(t *testing.T) {
+func TestUnstageOrphan_ReadsAgainBeforeItActs(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
 	name, _ := n.stager.names(v)

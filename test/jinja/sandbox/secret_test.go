@@ -8,7 +8,7 @@ import (
 )
 
 // Errors name types, attributes and arguments, but no value and no text of the source.
-func TestErrors_TellNoSecrets(t *testing.T) {
+func TestErrors_ContainNoSecrets(t *testing.T) {
 	context := variables(t)
 	for _, expression := range leaks {
 		t.Run(expression, func(t *testing.T) {

@@ -181,7 +181,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-func TestReady_WakesWhoWaits(t *testing.T) {
+func TestReady_WakesWaiters(t *testing.T) {
 	onBoth(t, func(s *side) {
 		wakes := func() { s.say("woken", text(s.woken()), nil) }
 		s.lookReady()

@@ -26,7 +26,7 @@ func (s *side) lookAt(path string) {
 	s.say("seen", s.sees(path), nil)
 }
 
-func TestAttach_TellsAPlainDirectoryFromAMount(t *testing.T) {
+func TestAttach_DistinguishesADirectoryFromAMount(t *testing.T) {
 	onBoth(t, func(s *side) {
 		s.attach(fileSystem)
 		s.must(s.Record(s.ctx, "s", pavdir.Stage{}))
@@ -176,7 +176,7 @@ func TestBind_OfWhatIsNotAttached(t *testing.T) {
 	})
 }
 
-func TestBind_WhereSomebodyElseHasMounted(t *testing.T) {
+func TestBind_OverAForeignMount(t *testing.T) {
 	onBoth(t, func(s *side) {
 		client := s.target("client")
 		s.must(s.Prepare(s.ctx, "s"))

@@ -17,7 +17,7 @@ func numbers(devices []Device) []int {
 	return numbers
 }
 
-func TestOwnedTellsDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
+func TestOwned_IdentifiesDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
 	directory, elsewhere := t.TempDir(), t.TempDir()
 	device := func(number int, path string) Device {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestVanishedFindsDeletedFilesWhoseMountWentAway(t *testing.T) {
+func TestVanished_FindsDeletedFilesWhoseMountIsGone(t *testing.T) {
 	before := []Device{
 		{Number: 0, Inode: 10, Path: "/var/lib/volume (deleted)"},
 		{Number: 1, Inode: 11, Path: "/var/lib/volume (deleted)"},
@@ -105,7 +105,7 @@ func TestFilesystems(t *testing.T) {
 	}
 }
 
-func TestMovedDevicesAreThoseWhoseMountWentAway(t *testing.T) {
+func TestMovedDevices_AreThoseWhoseMountIsGone(t *testing.T) {
 	before := []Device{
 		{Number: 0, Inode: 1, Path: "/var/lib/shared/a"},
 		{Number: 1, Inode: 2, Path: "/var/lib/shared/b"},

@@ -129,7 +129,7 @@ func TestLargeOutputArrivesInFull(t *testing.T) {
 	}
 }
 
-func TestCommandEndsThoughTheInputGoesOn(t *testing.T) {
+func TestCommandEndsEvenIfTheInputContinues(t *testing.T) {
 	_, session := session(t)
 	if _, err := session.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -326,7 +326,7 @@ Also declared:
 	}
 }
 
-func TestMarkdown_SaysNothingOfWhatThereIsNot(t *testing.T) {
+func TestMarkdown_LeavesOutEmptyParts(t *testing.T) {
 	want := `## shared
 
 | Passed | Failed | Skipped | Left out | Time taken | Sum of specs | Processes | Commit  | Date                 |
