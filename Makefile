@@ -139,6 +139,7 @@ verify: generate ## Check that generated files are up to date
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
 	@for module in $(GO_MODULES); do (cd $$module && go vet ./...); done
+	@test/words
 	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run -c $$root/.golangci.yml ./...); done
 
 bin/govulncheck: test/tools/govulncheck/go.mod

@@ -227,7 +227,7 @@ func documented(t *testing.T) []string {
 	return lines
 }
 
-// Whoever adds a right says what it is good for in the hands of a thief.
+// Anyone who adds a right says what it is good for in the hands of a thief.
 func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	have := rights(t)
 	if diff := cmp.Diff(documented(t), have); diff != "" {

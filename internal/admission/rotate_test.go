@@ -86,7 +86,7 @@ func TestRenewal(t *testing.T) {
 		t.Error("the authority was replaced, or the certificate was not")
 	}
 
-	w.bundle = nil // somebody has edited the configuration
+	w.bundle = nil // someone has edited the configuration
 	pass(start.Add(91*time.Hour), 89*time.Hour+time.Second, trustAuthority)
 
 	renewal := start.Add(990*time.Hour + time.Second)
@@ -101,7 +101,7 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("%d authorities are trusted in the end, want 1", n)
 	}
 
-	w.secret = keys{} // as somebody does whose key was stolen
+	w.secret = keys{} // as someone does whose key was stolen
 	pass(renewal.Add(time.Hour), linger, makeAuthority, trustAuthority, useAuthority)
 	pass(renewal.Add(time.Hour+linger), 90*time.Hour-linger, trustAuthority)
 	if n := len(blocks(w.bundle)); n != 1 {

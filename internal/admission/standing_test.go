@@ -32,7 +32,7 @@ func stageOf(t *testing.T, change func(*pavv1.PavStage)) *standing {
 	return &standing{stage: s, provisioner: &pavv1.PavProvisioner{}, record: podplan.RecordOf(s), kept: kept}
 }
 
-// What an administrator, or a former version, vouches for is a stage that agrees with its own copies.
+// An administrator, or a former version, accepts a stage that agrees with its own copies.
 func TestBasis_WhereTheStageContradictsItsCopies(t *testing.T) {
 	tests := map[string]struct {
 		change func(*pavv1.PavStage)

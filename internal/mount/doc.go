@@ -37,7 +37,7 @@
 //
 // # What may hang
 //
-// A mount whose server is silent hangs whoever asks it something. Probe, UsageOf
+// A mount whose server is silent hangs anyone who asks it something. Probe, UsageOf
 // and Volume.Device do ask, and so does whatever works below a directory that
 // something is mounted over: they are given up with the context of Do, and cost a
 // thread until the kernel lets go. Unmount gives up by itself. Opening, binding

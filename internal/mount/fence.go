@@ -34,7 +34,7 @@ func fence(path string) error {
 		return ErrNotMounted
 	}
 	if found.kind != unix.S_IFDIR {
-		return nil // A device is not served by whoever serves its name.
+		return nil // The file system that contains a device node does not serve the device.
 	}
 	mounted, err := mountByID(found.mountID)
 	if err != nil || !mounted.isFUSE() {

@@ -53,7 +53,7 @@ func serveFUSEFor(t *testing.T, path, users string) *deadServer {
 	return s
 }
 
-// close aborts the connection: whoever waits for an answer gets an error.
+// close aborts the connection: anyone who waits for an answer gets an error.
 func (s *deadServer) close() {
 	_ = s.device.Close()
 	<-s.ended

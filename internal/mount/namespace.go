@@ -49,7 +49,7 @@ func (n *Namespace) Close() error {
 //
 // If ctx ends first, Do returns its error. A system call cannot be taken back,
 // so f goes on and its result is lost: f must not write to what the caller reads
-// after an error, and whoever repeats the work must expect f to finish it late.
+// after an error, and anyone who repeats the work must expect f to finish it late.
 // A panic of f is returned as ErrPanic.
 func (n *Namespace) Do(ctx context.Context, f func() error) error {
 	return n.do(ctx, f, func() {})

@@ -10,7 +10,7 @@ import (
 )
 
 // Probe asks what is mounted at path, a directory or a block device, for an
-// answer: nil if it gave one. The question goes to whoever serves it, past all
+// answer: nil if it gave one. The question goes to the server of the file system, past all
 // caches, and may keep the caller waiting forever: call it within Do.
 //
 // ErrDead says that it will never answer again, and that nothing which is written

@@ -77,7 +77,7 @@ func TestMetricsAreServedToThoseOnlyWhoMayReadThem(t *testing.T) {
 		t.Errorf("while the API server is away, who may read them gets %d", code)
 	}
 	if code := get("GET", "/metrics", "Bearer new"); code != http.StatusServiceUnavailable {
-		t.Errorf("while the API server is away, somebody gets %d", code)
+		t.Errorf("while the API server is away, someone gets %d", code)
 	}
 	api.down = false
 	if code := get("GET", "/metrics", "Bearer new"); code != http.StatusUnauthorized {

@@ -69,7 +69,7 @@ func variants(of reflect.Type, path string) []variant {
 }
 
 // Every text in a pod's spec either is a reference or is not, by these lists. A new version of Kubernetes' types that
-// has more of them fails here: then somebody has to say which of the two they are, and the conditions of the webhook
+// has more of them fails here: then someone has to say which of the two they are, and the conditions of the webhook
 // that judges pods may need them too.
 func TestReferences_KnowEveryTextOfAPodsSpec(t *testing.T) {
 	lists := map[bool][]string{}

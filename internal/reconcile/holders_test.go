@@ -116,7 +116,7 @@ func (s *slowLists) List(_ context.Context, list client.ObjectList, _ ...client.
 	return err
 }
 
-// waiter tells when somebody begins to wait for the end of a context, or of something else.
+// waiter tells when someone begins to wait for the end of a context, or of something else.
 type waiter struct {
 	context.Context //nolint:containedctx // it is one
 

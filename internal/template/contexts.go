@@ -65,7 +65,7 @@ func Context(section string) ([]Variable, bool) {
 
 const (
 	onlyClaims   = "only for claims"
-	onlyStatic   = "only for PersistentVolumes that somebody wrote"
+	onlyStatic   = "only for PersistentVolumes that an administrator wrote"
 	onlyDynamic  = "only for volumes that PaV made for a claim"
 	onlySelected = "only where the scheduler has chosen a node for the claim's first consumer"
 )

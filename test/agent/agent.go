@@ -24,7 +24,7 @@ type Agent struct {
 	Line *Line
 
 	cancel context.CancelFunc
-	done   chan error    // takes the agent's end, and is read and filled again by whoever waits for it
+	done   chan error    // takes the agent's end, and is read and filled again by anyone who waits for it
 	ended  chan struct{} // closed at the agent's end
 	log    *Buffer
 }

@@ -91,22 +91,22 @@ func TestStatus_CountsVolumesStagesAndNodes(t *testing.T) {
 	eventually(t, "the volume does not count any more", want(0, 0))
 }
 
-// A name is taken once and for all: the definition is refused while somebody else's driver has it.
+// A name is taken once and for all: the definition is refused while someone else's driver has it.
 func TestAdmission_NameOfAnothersDriver_IsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := kubectl(t.Context(), `{"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "somebodys"}, "spec": {}}`, "create", "-f", "-")
+	_, err := kubectl(t.Context(), `{"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "someones"}, "spec": {}}`, "create", "-f", "-")
 	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := cleanupContext(t)
 		defer cancel()
-		if _, err := kubectl(ctx, "", "delete", "csidriver", "somebodys"); err != nil {
+		if _, err := kubectl(ctx, "", "delete", "csidriver", "someones"); err != nil {
 			t.Error(err)
 		}
 	})
 	// Where the webhook cannot look in time, it warns instead.
 	eventually(t, "the name is refused", func(ctx context.Context) error {
-		out, err := kubectl(ctx, provisioner("somebodys", "mkdir /pav/volume", ""), "create", "--dry-run=server", "-f", "-")
-		if err == nil || !strings.Contains(err.Error(), `metadata.name: CSIDriver "somebodys" exists and is not PaV's`) {
+		out, err := kubectl(ctx, provisioner("someones", "mkdir /pav/volume", ""), "create", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(err.Error(), `metadata.name: CSIDriver "someones" exists and is not PaV's`) {
 			return fmt.Errorf("got %s (%w)", out, err)
 		}
 		return nil

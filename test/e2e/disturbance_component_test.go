@@ -65,7 +65,7 @@ func TestKubeletStoppedAndKilled_ClientsContinue(t *testing.T) {
 }
 
 // The API server is away for ten seconds, in which a pod begins that waits for its volume, and another
-// one ends. Its clients, here the agents, may not end whoever uses a volume.
+// one ends. Its clients, here the agents, may not end anyone who uses a volume.
 func TestAPIServerDown_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, nodes...)

@@ -63,12 +63,12 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	}
 
 	// No other claim is kept in the same volume at the same time.
-	twin := func(name string) string {
+	duplicate := func(name string) string {
 		return edited(claim(name, e.name, "ReadWriteOnce"), replacing("metadata:\n", "metadata:\n  annotations: {encrypted-files/backing-claim: ciphertext}\n"))
 	}
-	e.create(t, twin("twin"))
-	told(t, e.claim(t, "twin"), "ProvisioningFailed", e.namespace+"/ciphertext")
-	remove(t, e.claim(t, "twin"))
+	e.create(t, duplicate("duplicate"))
+	told(t, e.claim(t, "duplicate"), "ProvisioningFailed", e.namespace+"/ciphertext")
+	remove(t, e.claim(t, "duplicate"))
 
 	// A wrong password fails, says so, and damages nothing.
 	password, err := kubectl(t.Context(), "", "-n", e.namespace, "get", "secret", e.name, "-o", "go-template={{.data.password | base64decode}}")
@@ -89,7 +89,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	plaintext := e.claim(t, "plaintext")
 	remove(t, plaintext)
 	awaitNoVolume(t, plaintext)
-	e.create(t, twin("later"))
+	e.create(t, duplicate("later"))
 	e.run(t, clientPod("later", "later", node))
 	if got := e.sh(t, "later", "cat /data/orders.txt"); got != "attack at dawn\n" {
 		t.Errorf("through another claim, a pod reads %q", got)

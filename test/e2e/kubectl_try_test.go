@@ -77,8 +77,13 @@ func TestKubectlTest_StagingFails_DescribesTheVolume_AndCleansUp(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, provisioner("stuck-staging", "mkdir /pav/volume; echo 'the backend is on fire' | tee /pav/error; exit 4", ""))
 	s := pav(t, "test", slowly, "--name", "try-fire", file)
-	s.wants(t, 1, "failed   write, and read back", "exit code 4: the backend is on fire", "Timeline", "staging pod failed", "passed   clean up", "stuck-staging failed: ")
+	s.wants(t, 1, "failed   write, and read back", "exit code 4: the backend is on fire", "Timeline", "passed   clean up", "stuck-staging failed: ")
 	s.lacks(t, "This is left")
+	// The failed pod is in the timeline until it is removed, and the failure's event from when it arrives.
+	_, timeline, _ := strings.Cut(s.out, "Timeline")
+	if timeline, _, _ = strings.Cut(timeline, "Next:"); !strings.Contains(timeline, "failed") {
+		t.Errorf("the timeline does not have the failure:\n%s", timeline)
+	}
 	wantNothingOf(t, "try-fire")
 }
 

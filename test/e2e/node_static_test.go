@@ -152,10 +152,10 @@ func TestStaticVolume_OfAProvisionerOfDynamicOnes_IsRefused(t *testing.T) {
 // pod has it, the other would break. Who has the volume keeps it.
 func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	t.Parallel()
-	l := newStorage(t, "twins", directories)
+	l := newStorage(t, "duplicates", directories)
 	same := func(text string) string {
 		for _, name := range []string{"first", "second"} {
-			text = strings.ReplaceAll(text, "volumeHandle: twins-"+name+"-handle", "volumeHandle: shared-handle")
+			text = strings.ReplaceAll(text, "volumeHandle: duplicates-"+name+"-handle", "volumeHandle: shared-handle")
 		}
 		return text
 	}
@@ -165,7 +165,7 @@ func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	l.pending(t, clientPod("two", "second", "node1"))
 	for _, claim := range []string{"first", "second"} {
 		eventually(t, "claim "+claim+" is told of both volumes", func(ctx context.Context) error {
-			return wantEvent(ctx, l.namespace, claim, "", "twins-first", "twins-second")
+			return wantEvent(ctx, l.namespace, claim, "", "duplicates-first", "duplicates-second")
 		})
 	}
 	l.sh(t, "one", "echo hello > /data/file")
@@ -178,7 +178,7 @@ func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	// Without the second volume, all is well again.
 	l.end(t, "two")
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(l.namespace, "second")})
-	remove(t, &corev1.PersistentVolume{ObjectMeta: objectMeta("", "twins-second")})
+	remove(t, &corev1.PersistentVolume{ObjectMeta: objectMeta("", "duplicates-second")})
 	l.end(t, "one")
 	l.run(t, clientPod("three", "first", "node1"))
 	if got := l.sh(t, "three", "cat /data/file"); got != "hello\n" {

@@ -15,7 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Whoever drains a node evicts its pods: a staging pod outlives its clients.
+// Anyone who drains a node evicts its pods: a staging pod outlives its clients.
 func TestEvictionOfAStagingPod_IsRefusedWhereverItRuns(t *testing.T) {
 	namespace := beside(t)
 	_, err := kubectl(t.Context(), "", "label", "namespace", namespace, pavv1.AllowPodsLabel+"=true")

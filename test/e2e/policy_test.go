@@ -34,7 +34,7 @@ const (
 	notInTheRole = "cannot "
 )
 
-// attempt is something that somebody tries, as a dry run.
+// attempt is something that a user tries, as a dry run.
 type attempt struct {
 	name   string
 	do     func(ctx context.Context, c client.Client) error

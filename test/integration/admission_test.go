@@ -99,7 +99,7 @@ func TestWebhook_FailsClosed_AndOnlyForDefinitions(t *testing.T) {
 		t.Errorf("the other replica does not serve: %v", err)
 	}
 	exists(t, c, provisioner, "is there", func(*pavv1.PavProvisioner) bool { return true })
-	// A foreign object of the name is refused by whoever leads or not.
+	// A foreign object of the name is refused by both the leader and the others.
 	mustCreate(t, c, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), csiDriver("taken")) })
 	if err := w.try(t.Context(), provisionerOf("taken")); err == nil || !strings.Contains(err.Error(), "choose another name") {

@@ -166,7 +166,7 @@ func TestNamespaceThatIsNotOpen_IsRefusedUntilItIs(t *testing.T) {
 	}
 }
 
-// Whoever may create pods in a namespace that is open can give them any owner, and guess any name;
+// Anyone who may create pods in a namespace that is open can give them any owner, and guess any name;
 // the labels of PaV are what they cannot have.
 func TestForgedPods_AreNeitherBelievedNorTouched(t *testing.T) {
 	c := start(t)

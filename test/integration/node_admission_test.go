@@ -42,7 +42,7 @@ func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) {
 	if err := nodeAgent(t, c, node).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	pod.Status.Phase = corev1.PodSucceeded // so that whoever takes it for its own takes its work for done
+	pod.Status.Phase = corev1.PodSucceeded // so that anyone who takes it for its own takes its work for done
 	if err := c.admin.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func newDevice(t *testing.T, backing string, access int) int {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	for range 20 { // Somebody else may be faster.
+	for range 20 { // Someone else may be faster.
 		free, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
 			t.Fatal("looking for a free loop device:", err)

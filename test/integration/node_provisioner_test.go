@@ -15,7 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A PavProvisioner goes although volumes of it are staged, as where somebody has removed its finalizer. Pods keep
+// A PavProvisioner goes although volumes of it are staged, as where someone has removed its finalizer. Pods keep
 // and lose their volumes as before, also when the agent is restarted; they are unstaged when it is there again.
 func TestNode_ProvisionerRemovedByForce(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))

@@ -23,7 +23,7 @@ import (
 // inTime is as long as a call of kubelet's may take.
 const inTime = 2 * time.Minute
 
-// The claim is deleted after the agent has looked at it, and before its PavStage is written: whoever deletes the
+// The claim is deleted after the agent has looked at it, and before its PavStage is written: anyone who deletes the
 // volume does not see the PavStage. Then the volume must not be staged.
 func TestNode_ClaimIsDeletedBeforeThePavStageIsWritten(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))

@@ -74,7 +74,7 @@ func TestNodePods_OfStagesThatNeededNoJudgement(t *testing.T) {
 			wantForbidden(t, h.token, unstaging, "volumes.secret.secretName=of-others")
 		})
 	}
-	t.Run("an administrator vouches for the stage", func(t *testing.T) {
+	t.Run("an administrator accepts the stage", func(t *testing.T) {
 		h := hold(t, c, without)
 		stage, o := h.stage(t)
 		unstaging := leave(t, h, stage, o)

@@ -79,9 +79,9 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	end(t, c, next, workflow.Result{Error: "again"}, 4)
 	told(t, c, pv, "Warning", "VolumeFailedDelete", "deletion attempt 31 failed")
 	if volume.Annotations[pavv1.RetryAnnotation] == "" {
-		t.Error("the agent has removed the wish")
+		t.Error("the agent has removed the request")
 	}
-	// One wish is one attempt.
+	// One request is one attempt.
 	exists(t, c, volume, "waits", func(v *pavv1.PavVolume) bool {
 		return v.Status.DeletionAttempt == 31 && v.Status.Pod == nil && v.Status.DeletionFailure != nil
 	})
@@ -97,10 +97,10 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 
 // Kubelet may not call again for minutes, so that the agent goes on by itself.
 func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
-	var mended atomic.Bool
+	var fixed atomic.Bool
 	works := workers(t, nil)
 	n := newNode(t, func(ctx context.Context, pod *kubelet.Pod) int32 {
-		if pod.Workflow() == pavv1.WorkflowUnstaging && !mended.Load() {
+		if pod.Workflow() == pavv1.WorkflowUnstaging && !fixed.Load() {
 			return 1
 		}
 		return works(ctx, pod)
@@ -139,7 +139,7 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 		err := n.c.admin.Status().Update(ctx, stage)
 		return err == nil, ""
 	})
-	mended.Store(true)
+	fixed.Store(true)
 	began := time.Now()
 	if asked := mustRetry(t, n.c, status.Ref{Kind: status.Stage, Name: stage.Name}); asked != 1 {
 		t.Error("the PavStage was not annotated")

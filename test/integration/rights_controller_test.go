@@ -22,7 +22,7 @@ const (
 	finalized = `{"metadata": {"finalizers": ["example.org/mine"]}}`
 )
 
-// What follows is tried with a token of the controller agent, by somebody who is not it.
+// What follows is tried with a token of the controller agent, by someone who is not it.
 
 func TestControllerToken_ChangesTheAuthorityOfItsWebhooksOnly(t *testing.T) {
 	c := start(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-// With the token of a node's agent, somebody claims volumes for that node by their PavStages, so that no other
+// With the token of a node's agent, someone claims volumes for that node by their PavStages, so that no other
 // node gets them and they cannot be deleted. What has no staging pod is let go, unless a pod of that node uses the
 // claim; what says that it is staged is not.
 func TestStagesWithoutUsersAreReleased(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attempt is something that somebody tries, as a dry run.
+// attempt is something that a user tries, as a dry run.
 type attempt struct {
 	name   string
 	do     func(ctx context.Context, c client.Client) error
@@ -76,7 +76,7 @@ func patching(object client.Object, patch string, subresource ...string) func(co
 	}
 }
 
-// tokenFor returns the configuration of somebody with a token of a service account.
+// tokenFor returns the configuration of someone with a token of a service account.
 func tokenFor(t *testing.T, c *cluster, account client.ObjectKey) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}

@@ -182,7 +182,7 @@ func TestPersistentVolumeDeletedByHandIsProtected(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// Somebody has taken its record away by force: PaV cannot delete the storage, and must not keep the object forever.
+// Someone has taken its record away by force: PaV cannot delete the storage, and must not keep the object forever.
 func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -299,14 +299,14 @@ func TestDeletionWaitsForTheLastStage(t *testing.T) {
 func TestHandleInUse(t *testing.T) {
 	c := start(t)
 	run(t, c)
-	driver(t, c, "twins", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+	driver(t, c, "duplicates", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.VolumeCreation.Handle = field(`"the only one"`)
 	})
-	first := mustCreate(t, c, claimOf("twins", "first"))
+	first := mustCreate(t, c, claimOf("duplicates", "first"))
 	pv, _ := bound(t, c, first)
-	second := mustCreate(t, c, claimOf("twins", "second"))
+	second := mustCreate(t, c, claimOf("duplicates", "second"))
 	told(t, c, second, "Warning", "ProvisioningFailed",
-		`PavProvisioner "twins": spec.volumeCreation.handle: the handle "the only one" is already in use by PersistentVolume "`+pv.Name+`"`)
+		`PavProvisioner "duplicates": spec.volumeCreation.handle: the handle "the only one" is already in use by PersistentVolume "`+pv.Name+`"`)
 	mustDelete(t, c, first)
 	bound(t, c, second) // with backoff, as soon as the handle is free
 }
@@ -315,11 +315,11 @@ func TestHandleInUse(t *testing.T) {
 func TestHandleInUse_WhileItsPodRuns(t *testing.T) {
 	c := start(t)
 	run(t, c)
-	driver(t, c, "slow-twins", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+	driver(t, c, "slow-duplicates", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.VolumeCreation.Handle = field(`"the only one"`)
 	})
-	first := mustCreate(t, c, claimOf("slow-twins", "first"))
+	first := mustCreate(t, c, claimOf("slow-duplicates", "first"))
 	podOf(t, c, first, pavv1.WorkflowCreation)
-	second := mustCreate(t, c, claimOf("slow-twins", "second"))
+	second := mustCreate(t, c, claimOf("slow-duplicates", "second"))
 	told(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is already in use by PavVolume "`+volumeOf(first).Name+`"`)
 }

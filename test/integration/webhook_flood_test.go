@@ -133,7 +133,7 @@ func (p *process) peak(t *testing.T) int64 {
 	return 0
 }
 
-// checkMetrics asks for metrics with tokens of somebody who may not read them, and then may.
+// checkMetrics asks for metrics with tokens of someone who may not read them, and then may.
 func checkMetrics(t *testing.T, c *cluster, address string) {
 	t.Helper()
 	const in = "policed-metrics"

@@ -157,7 +157,7 @@ func (r *replica) certificate(ctx context.Context, bundle []byte) (*x509.Certifi
 	return nil, errors.New("the connection is not secure")
 }
 
-// forward plays kube-proxy: it connects whoever calls to a replica that listens.
+// forward plays kube-proxy: it connects anyone who calls to a replica that listens.
 func (w *webhook) forward(ctx context.Context, listener net.Listener) {
 	for {
 		caller, err := listener.Accept()

@@ -20,7 +20,7 @@ ping:
 pong:
 	@touch pong; for i in $$(seq 600); do test -e ping && exit; sleep 0.1; done; exit 1
 bad:
-	@test -e mended
+	@test -e fixed
 `
 
 // checkout returns a repository with the script and the Makefile above.
@@ -31,7 +31,7 @@ func checkout(t *testing.T) string {
 		t.Fatal(err)
 	}
 	top := t.TempDir()
-	for name, text := range map[string]string{"test/parts/run": string(script), "Makefile": makefile, ".gitignore": "/bin/\n/p?ng\n/mended\n"} {
+	for name, text := range map[string]string{"test/parts/run": string(script), "Makefile": makefile, ".gitignore": "/bin/\n/p?ng\n/fixed\n"} {
 		path := filepath.Join(top, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil { //nolint:gosec // The script is run.
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestPartsOfALongRun_AreNotRepeated(t *testing.T) {
 		want       []string
 	}{
 		{name: "the first run", want: []string{"good passed", "bad FAILED"}},
-		{name: "what failed is repeated", change: "mended", want: []string{"good passed before", "bad passed"}},
+		{name: "what failed is repeated", change: "fixed", want: []string{"good passed before", "bad passed"}},
 		{name: "a seed is asked for", seed: "7", want: []string{"good passed", "bad passed"}},
 		{name: "nothing is left to do", want: []string{"good passed before", "bad passed before"}},
 		{name: "a file has changed", change: "added", want: []string{"good passed", "bad passed"}},

@@ -26,7 +26,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// pause returns how long somebody rests between two deeds in a run: from a hundredth of a time to all of it.
+// pause returns how long someone rests between two deeds in a run: from a hundredth of a time to all of it.
 func pause(w *world.World, most time.Duration) time.Duration {
 	return time.Duration(float64(most) * math.Pow(0.01, w.Rand.Float64()))
 }
@@ -236,7 +236,7 @@ func (w *simulated) live() error {
 	if err := w.rest(10 * time.Minute); err != nil {
 		return err
 	}
-	w.admins.Vouch()
+	w.admins.Accept()
 	if err := w.rest(20 * time.Minute); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type Counts struct {
 func (q *Queue) Of(provisioner string) Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lines[provisioner]
+	l := q.queues[provisioner]
 	if l == nil {
 		return Counts{}
 	}
@@ -36,7 +36,7 @@ func (q *Queue) Of(provisioner string) Counts {
 }
 
 func (l *provisionerQueue) counts() Counts {
-	return Counts{Running: l.running, Suspended: l.lent, Waiting: l.waiting}
+	return Counts{Running: l.running, Suspended: l.suspended, Waiting: l.waiting}
 }
 
 // Contended reports whether volumes wait because pods cannot start, and some of these pods are the provisioner's. The
@@ -44,13 +44,13 @@ func (l *provisionerQueue) counts() Counts {
 func (q *Queue) Contended(provisioner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	own := q.lines[provisioner]
-	if own == nil || own.lent == 0 {
+	own := q.queues[provisioner]
+	if own == nil || own.suspended == 0 {
 		return false
 	}
-	crowded := !below(q.running+q.lent, 2*q.limits.Overall)
-	for lines := q.turns.Front(); lines != nil; lines = lines.Next() {
-		if l := lines.Value.(*provisionerQueue); (crowded || l == own) && q.isHindered(l) {
+	crowded := !below(q.running+q.suspended, 2*q.limits.Overall)
+	for element := q.roundRobin.Front(); element != nil; element = element.Next() {
+		if l := element.Value.(*provisionerQueue); (crowded || l == own) && q.isHindered(l) {
 			return true
 		}
 	}
@@ -59,7 +59,7 @@ func (q *Queue) Contended(provisioner string) bool {
 
 // isHindered reports whether volumes of a provisioner wait because of pods that cannot start.
 func (q *Queue) isHindered(l *provisionerQueue) bool {
-	for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
+	for tenants := l.roundRobin.Front(); tenants != nil; tenants = tenants.Next() {
 		if !q.mayGrow(l, tenants.Value.(*tenant)) {
 			return true
 		}
@@ -71,8 +71,8 @@ func (q *Queue) isHindered(l *provisionerQueue) bool {
 func (q *Queue) All() map[string]Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := make(map[string]Counts, len(q.lines))
-	for name, l := range q.lines {
+	all := make(map[string]Counts, len(q.queues))
+	for name, l := range q.queues {
 		all[name] = l.counts()
 	}
 	return all

@@ -20,9 +20,9 @@ type modelled struct {
 }
 
 // tally counts the volumes of all, of a provisioner, or of one of its namespaces.
-type tally struct{ running, lent, waiting int }
+type tally struct{ running, suspended, waiting int }
 
-func (c tally) pods() int { return c.running + c.lent }
+func (c tally) pods() int { return c.running + c.suspended }
 
 // model is what the outside knows of a queue. It does not say who is next, but whether the volume that the
 // queue chose may be.
@@ -34,7 +34,7 @@ type model struct {
 	volumes map[string]*modelled
 	order   map[[2]string][]string // by provisioner and namespace, those that wait
 
-	// passed counts, by somebody who could use a turn and another one, how many the other had meanwhile:
+	// passed counts, by someone who could use a turn and another one, how many the other had meanwhile:
 	// provisioners among all, and namespaces among those of a provisioner.
 	passed map[[2]string]int
 	woken  int
@@ -63,8 +63,8 @@ func (m *model) tally(of func(*modelled) bool) (c tally) {
 		switch v.state {
 		case runs:
 			c.running++
-		case lent:
-			c.lent++
+		case suspended:
+			c.suspended++
 		case waits:
 			c.waiting++
 		}
@@ -99,7 +99,7 @@ func (m *model) eligible(provisioner, namespace string) bool {
 func (m *model) mayGrow(provisioner, namespace string) bool {
 	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
 	return line.pods() == 0 || tenant.pods() == 0 && all.pods() < 3*m.limits.Overall ||
-		all.pods() < 2*m.limits.Overall && line.lent < m.limits.PerProvisioner
+		all.pods() < 2*m.limits.Overall && line.suspended < m.limits.PerProvisioner
 }
 
 // granted checks that a volume that waits may have a place now.
@@ -167,14 +167,14 @@ func (m *model) check() {
 	all := m.all()
 	for provisioner := range provisioners {
 		of := m.of(provisioner)
-		if diff := cmp.Diff(Counts{Running: of.running, Suspended: of.lent, Waiting: of.waiting}, m.queue.Of(provisioner)); diff != "" {
+		if diff := cmp.Diff(Counts{Running: of.running, Suspended: of.suspended, Waiting: of.waiting}, m.queue.Of(provisioner)); diff != "" {
 			m.t.Fatalf("counts of %s (-want +got):\n%s", provisioner, diff)
 		}
 		want := hindered[provisioner]
 		for other := range provisioners {
 			want = want || hindered[other] && all.pods() >= 2*m.limits.Overall
 		}
-		if got := m.queue.Contended(provisioner); got != (want && of.lent > 0) {
+		if got := m.queue.Contended(provisioner); got != (want && of.suspended > 0) {
 			m.t.Fatalf("%s is contended: got %t", provisioner, got)
 		}
 	}
@@ -183,11 +183,11 @@ func (m *model) check() {
 		m.t.Fatalf("%d run and %d wait, want %+v", m.queue.Running(), m.queue.Waiting(), all)
 	}
 	known := 0
-	for _, l := range m.queue.lines {
+	for _, l := range m.queue.queues {
 		known += len(l.tenants)
 	}
-	if len(m.queue.volumes) != len(m.volumes) || len(m.queue.lines) != len(provisioners) || known != len(tenants) {
-		m.t.Fatalf("%d volumes, %d lines, %d tenants, want %d, %d and %d", len(m.queue.volumes), len(m.queue.lines), known, len(m.volumes), len(provisioners), len(tenants))
+	if len(m.queue.volumes) != len(m.volumes) || len(m.queue.queues) != len(provisioners) || known != len(tenants) {
+		m.t.Fatalf("%d volumes, %d lines, %d tenants, want %d, %d and %d", len(m.queue.volumes), len(m.queue.queues), known, len(m.volumes), len(provisioners), len(tenants))
 	}
 }
 
@@ -221,7 +221,7 @@ func (m *model) take(volume, provisioner, namespace string) {
 	before := m.woken
 	took := m.queue.Acquire(volume, provisioner, namespace)
 	if m.woken != before {
-		m.t.Fatalf("taking %s woke somebody", volume)
+		m.t.Fatalf("taking %s woke someone", volume)
 	}
 	if took && v.state == waits {
 		m.granted(volume)
@@ -250,13 +250,13 @@ func (m *model) adopt(volume, provisioner, namespace string) {
 
 func (m *model) lend(volume string) {
 	if v := m.volumes[volume]; v != nil && v.state == runs {
-		v.state = lent
+		v.state = suspended
 	}
 	m.queue.Suspend(volume)
 }
 
 func (m *model) reclaim(volume string) {
-	if v := m.volumes[volume]; v != nil && v.state == lent {
+	if v := m.volumes[volume]; v != nil && v.state == suspended {
 		v.state = runs
 	}
 	m.queue.Resume(volume)
@@ -295,7 +295,7 @@ func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
 				m.give(fmt.Sprint("v", number))
 				m.check()
 			}
-			if len(m.queue.volumes)+len(m.queue.lines)+m.queue.turns.Len() > 0 {
+			if len(m.queue.volumes)+len(m.queue.queues)+m.queue.roundRobin.Len() > 0 {
 				t.Error("an empty queue keeps something")
 			}
 		})
@@ -356,7 +356,7 @@ func TestQueue_Concurrently_LosesNoWaiter(t *testing.T) {
 		all.Go(func() { runVolume(number) })
 	}
 	all.Wait()
-	if q.Running()+q.Waiting()+len(q.volumes)+len(q.lines) > 0 {
+	if q.Running()+q.Waiting()+len(q.volumes)+len(q.queues) > 0 {
 		t.Errorf("%d run and %d wait after the end", q.Running(), q.Waiting())
 	}
 }

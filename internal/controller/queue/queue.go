@@ -31,12 +31,12 @@ type Queue struct {
 
 	mu      sync.Mutex
 	volumes map[string]*entry
-	lines   map[string]*provisionerQueue
+	queues  map[string]*provisionerQueue
 
-	// turns are the provisioners with waiting volumes; the first is the next.
-	turns *list.List
+	// roundRobin are the provisioners with waiting volumes; the first is the next.
+	roundRobin *list.List
 
-	running, lent, waiting int
+	running, suspended, waiting int
 }
 
 // state is the state of a volume in the queue.
@@ -45,41 +45,41 @@ type state int
 const (
 	waits state = iota
 	runs
-	lent
+	suspended
 )
 
 // entry is a volume.
 type entry struct {
-	volume string
-	line   *provisionerQueue
-	tenant *tenant
-	state  state
-	inLine *list.Element // its place in the list of waiting volumes
+	volume  string
+	queue   *provisionerQueue
+	tenant  *tenant
+	state   state
+	inQueue *list.Element // its place in the list of waiting volumes
 }
 
 // provisionerQueue has the volumes of a provisioner. It exists as long as there are any.
 type provisionerQueue struct {
-	provisioner            string
-	running, lent, waiting int
+	provisioner                 string
+	running, suspended, waiting int
 
-	tenants map[string]*tenant
-	turns   *list.List    // the tenants with waiting volumes; the first is the next
-	turn    *list.Element // in Queue.turns, or nil
+	tenants    map[string]*tenant
+	roundRobin *list.List    // the tenants with waiting volumes; the first is the next
+	turn       *list.Element // in Queue.roundRobin, or nil
 }
 
 // tenant has the volumes of a provisioner in a namespace. It exists as long as there are any.
 type tenant struct {
-	namespace     string
-	running, lent int
-	waiting       *list.List    // of *entry, in the order of requests
-	turn          *list.Element // in line.turns, or nil
+	namespace          string
+	running, suspended int
+	waiting            *list.List    // of *entry, in the order of requests
+	turn               *list.Element // in provisionerQueue.roundRobin, or nil
 }
 
 // New returns an empty queue. Wake is called with each volume that waited and has a slot now; its next Acquire
 // returns true. Wake is called by the goroutine that freed the slot, before its call returns, and must not block. It
 // may be called late: for a volume that has already released its slot.
 func New(limits Limits, wake func(volume string)) *Queue {
-	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, lines: map[string]*provisionerQueue{}, turns: list.New()}
+	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, queues: map[string]*provisionerQueue{}, roundRobin: list.New()}
 }
 
 // Acquire reports whether the volume has a slot for its pod, and gives it one if that is possible. Otherwise the
@@ -116,10 +116,10 @@ func (q *Queue) Restore(volume, provisioner, namespace string) {
 }
 
 // Suspend suspends the slot of a volume whose pod cannot start.
-func (q *Queue) Suspend(volume string) { q.swap(volume, runs, lent) }
+func (q *Queue) Suspend(volume string) { q.swap(volume, runs, suspended) }
 
 // Resume ends the suspension, as the pod has started: its slot counts again, even above the limit.
-func (q *Queue) Resume(volume string) { q.swap(volume, lent, runs) }
+func (q *Queue) Resume(volume string) { q.swap(volume, suspended, runs) }
 
 func (q *Queue) swap(volume string, from, to state) {
 	q.change(func() {
@@ -163,8 +163,8 @@ func (q *Queue) change(apply func()) {
 func (q *Queue) grant() (woken []string) {
 	for e := q.next(); e != nil; e = q.next() {
 		// One slot each: it is the last in turn then.
-		e.line.turns.MoveToBack(e.tenant.turn)
-		q.turns.MoveToBack(e.line.turn)
+		e.queue.roundRobin.MoveToBack(e.tenant.turn)
+		q.roundRobin.MoveToBack(e.queue.turn)
 		q.dequeue(e)
 		q.count(e, runs, 1)
 		woken = append(woken, e.volume)
@@ -177,9 +177,9 @@ func (q *Queue) next() *entry {
 	if !below(q.running, q.limits.Overall) {
 		return nil
 	}
-	for lines := q.turns.Front(); lines != nil; lines = lines.Next() {
-		l := lines.Value.(*provisionerQueue)
-		for tenants := l.turns.Front(); tenants != nil; tenants = tenants.Next() {
+	for element := q.roundRobin.Front(); element != nil; element = element.Next() {
+		l := element.Value.(*provisionerQueue)
+		for tenants := l.roundRobin.Front(); tenants != nil; tenants = tenants.Next() {
 			if t := tenants.Value.(*tenant); q.hasRoom(l, t) && q.mayGrow(l, t) {
 				return t.waiting.Front().Value.(*entry)
 			}
@@ -205,70 +205,70 @@ func kept(limit int) int { return limit / 10 }
 
 // mayGrow reports whether the limits on pods that cannot start allow another pod of a tenant.
 func (q *Queue) mayGrow(l *provisionerQueue, t *tenant) bool {
-	pods := q.running + q.lent
+	pods := q.running + q.suspended
 	switch {
-	case l.running+l.lent == 0:
+	case l.running+l.suspended == 0:
 		return true
-	case t.running+t.lent == 0:
+	case t.running+t.suspended == 0:
 		return below(pods, 3*q.limits.Overall)
 	default:
-		return below(pods, 2*q.limits.Overall) && below(l.lent, q.limits.PerProvisioner)
+		return below(pods, 2*q.limits.Overall) && below(l.suspended, q.limits.PerProvisioner)
 	}
 }
 
 func (q *Queue) add(volume, provisioner, namespace string) *entry {
-	l := q.lines[provisioner]
+	l := q.queues[provisioner]
 	if l == nil {
-		l = &provisionerQueue{provisioner: provisioner, tenants: map[string]*tenant{}, turns: list.New()}
-		q.lines[provisioner] = l
+		l = &provisionerQueue{provisioner: provisioner, tenants: map[string]*tenant{}, roundRobin: list.New()}
+		q.queues[provisioner] = l
 	}
 	t := l.tenants[namespace]
 	if t == nil {
 		t = &tenant{namespace: namespace, waiting: list.New()}
 		l.tenants[namespace] = t
 	}
-	e := &entry{volume: volume, line: l, tenant: t}
+	e := &entry{volume: volume, queue: l, tenant: t}
 	q.volumes[volume] = e
 	return e
 }
 
 // forget removes the tenant and the provisioner of a volume that is gone, if they have no other volumes.
 func (q *Queue) forget(e *entry) {
-	l, t := e.line, e.tenant
-	if t.running+t.lent+t.waiting.Len() == 0 {
+	l, t := e.queue, e.tenant
+	if t.running+t.suspended+t.waiting.Len() == 0 {
 		delete(l.tenants, t.namespace)
 	}
 	if len(l.tenants) == 0 {
-		delete(q.lines, l.provisioner)
+		delete(q.queues, l.provisioner)
 	}
 }
 
 func (q *Queue) enqueue(e *entry) {
-	l, t := e.line, e.tenant
+	l, t := e.queue, e.tenant
 	e.state = waits
-	e.inLine = t.waiting.PushBack(e)
+	e.inQueue = t.waiting.PushBack(e)
 	q.waiting++
 	l.waiting++
 	if t.turn == nil {
-		t.turn = l.turns.PushBack(t)
+		t.turn = l.roundRobin.PushBack(t)
 	}
 	if l.turn == nil {
-		l.turn = q.turns.PushBack(l)
+		l.turn = q.roundRobin.PushBack(l)
 	}
 }
 
 func (q *Queue) dequeue(e *entry) {
-	l, t := e.line, e.tenant
-	t.waiting.Remove(e.inLine)
-	e.inLine = nil
+	l, t := e.queue, e.tenant
+	t.waiting.Remove(e.inQueue)
+	e.inQueue = nil
 	q.waiting--
 	l.waiting--
 	if t.waiting.Len() == 0 {
-		l.turns.Remove(t.turn)
+		l.roundRobin.Remove(t.turn)
 		t.turn = nil
 	}
 	if l.waiting == 0 {
-		q.turns.Remove(l.turn)
+		q.roundRobin.Remove(l.turn)
 		l.turn = nil
 	}
 }
@@ -276,14 +276,14 @@ func (q *Queue) dequeue(e *entry) {
 // count adds a number to the counts of a state, and sets the state of the volume.
 func (q *Queue) count(e *entry, s state, number int) {
 	e.state = s
-	if s == lent {
-		q.lent += number
-		e.line.lent += number
-		e.tenant.lent += number
+	if s == suspended {
+		q.suspended += number
+		e.queue.suspended += number
+		e.tenant.suspended += number
 		return
 	}
 	q.running += number
-	e.line.running += number
+	e.queue.running += number
 	e.tenant.running += number
 }
 

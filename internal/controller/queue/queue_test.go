@@ -291,7 +291,7 @@ func TestContended_OnlyWhereThePodsThatCannotStartAreTheReason(t *testing.T) {
 	r.Suspend("e1")
 	r.take(t, "f1", "f", true)
 	r.take(t, "d2", "d", false)
-	expect("a provisioner without lent places is no reason", "d", false)
+	expect("a provisioner without suspended places is no reason", "d", false)
 }
 
 // Where all provisioners together are the reason, each of them is.

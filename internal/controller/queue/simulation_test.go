@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The times that reconcilers keep: how long a pod may take to start before its place is lent, and before it
+// The times that reconcilers keep: how long a pod may take to start before its place is suspended, and before it
 // is given up. A pod that works takes at most longestRun.
 const (
 	lendAfter   = 30 * time.Second
@@ -36,7 +36,7 @@ type simulatedClaim struct {
 	attempt int           // tells events of an earlier pod from those of the present one
 	asked   time.Duration // when it first asked for a place
 	created time.Duration // when its present pod was created
-	lost    bool          // its pod is on a node that is gone, which somebody has to delete
+	lost    bool          // its pod is on a node that is gone, which someone has to delete
 	watched bool          // it is healthy, and one of few of its namespace
 	lucky   bool          // its next pod avoids broken nodes
 	done    bool
@@ -166,10 +166,10 @@ func (s *simulation) check() {
 	if q.running > overall {
 		s.t.Fatalf("%d pods run, of at most %d", q.running, overall)
 	}
-	if pods := q.running + q.lent; pods > 3*overall+s.provisioners {
+	if pods := q.running + q.suspended; pods > 3*overall+s.provisioners {
 		s.t.Fatalf("there are %d pods, of at most three times %d and %d", pods, overall, s.provisioners)
 	}
-	for name, l := range q.lines {
+	for name, l := range q.queues {
 		if own := s.limits.PerProvisioner; l.running > own {
 			s.t.Fatalf("%d pods of %s run, of at most %d", l.running, name, own)
 		}

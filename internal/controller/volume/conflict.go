@@ -154,7 +154,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	if pod == nil {
 		return r.checkVanished(ctx, o)
 	}
-	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told {
+	if _, reported := pod.Annotations[pavv1.ResultAnnotation]; reported {
 		return nil // and has no valid handle
 	}
 	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})

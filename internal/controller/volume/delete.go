@@ -70,7 +70,7 @@ func (r *Reconciler) patchVolume(ctx context.Context, before, after *pavv1.PavVo
 	return nil
 }
 
-// patch writes what changed of an object, unless somebody else wrote it meanwhile.
+// patch writes what changed of an object, unless someone else wrote it meanwhile.
 func (r *Reconciler) patch(ctx context.Context, before, after client.Object) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {

@@ -105,9 +105,9 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 	}
 	var err error
 	all = slices.DeleteFunc(all, func(m reconcile.Making) bool {
-		told, problem := r.told(ctx, m)
+		known, problem := r.handleKnown(ctx, m)
 		err = errors.Join(err, problem)
-		return told && problem == nil
+		return known && problem == nil
 	})
 	r.finders.set(o.volume, all)
 	for _, making := range all {
@@ -117,9 +117,9 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
 	return err
 }
 
-// told reports whether the handle of a creation pod is known, or its volume is gone. The cache may be behind: for a volume
+// handleKnown reports whether the handle of a creation pod is known, or its volume is gone. The cache may be behind: for a volume
 // that it does not have, the API server is asked.
-func (r *Reconciler) told(ctx context.Context, m reconcile.Making) (bool, error) {
+func (r *Reconciler) handleKnown(ctx context.Context, m reconcile.Making) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		v, err := optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
 		switch {

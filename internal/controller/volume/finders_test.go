@@ -85,7 +85,7 @@ func TestFinders_HandleIsKnown(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Client: clusterOf(t, test.cached), Live: clusterOf(t, test.live)}
-			got, err := r.told(t.Context(), reconcile.Making{Name: "b", UID: "u", Pods: 2})
+			got, err := r.handleKnown(t.Context(), reconcile.Making{Name: "b", UID: "u", Pods: 2})
 			if err != nil || got != test.want {
 				t.Errorf("got %v, %v, want %v", got, err, test.want)
 			}

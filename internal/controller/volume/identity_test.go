@@ -234,7 +234,7 @@ func TestOtherHolders(t *testing.T) {
 	}
 	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *snapshot) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
 	if got := stranger.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 1 || got[0].Kind != reconcile.KindPV {
-		t.Errorf("a PersistentVolume of its name that is somebody else's: got %v", got)
+		t.Errorf("a PersistentVolume of its name that is someone else's: got %v", got)
 	}
 	if got := own.o.besides("h", stagedOn("n1")); len(got) != 1 {
 		t.Errorf("stages hold their volume's storage: got %v", got)

@@ -69,10 +69,10 @@ type session struct {
 	wg   sync.WaitGroup
 	errs []error
 
-	pause    time.Duration // before a stream that has ended is opened again
-	errOut   io.Writer
-	told     int // number of errors
-	toldLast string
+	pause        time.Duration // before a stream that has ended is opened again
+	errOut       io.Writer
+	reported     int // number of errors
+	lastReported string
 
 	cancel context.CancelFunc // stops following
 }

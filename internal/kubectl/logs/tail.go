@@ -142,17 +142,17 @@ func (t *tail) begin(text []byte, resumed time.Time) []byte {
 // isFinal reports whether trying again cannot help: the user has no permission, or is no longer authenticated.
 func isFinal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// maxTold is the maximum number of reported errors that do not end the command.
-const maxTold = 20
+// maxReported is the maximum number of reported errors that do not end the command.
+const maxReported = 20
 
 // tell reports an error after which the command tries again. The same error is not reported twice in a row.
 func (s *session) tell(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil || err.Error() == s.toldLast || s.told >= maxTold {
+	if err == nil || err.Error() == s.lastReported || s.reported >= maxReported {
 		return
 	}
-	s.toldLast = err.Error()
-	s.told++
-	_, _ = fmt.Fprintf(s.errOut, "%s; trying again\n", cli.Plain(s.toldLast))
+	s.lastReported = err.Error()
+	s.reported++
+	_, _ = fmt.Fprintf(s.errOut, "%s; trying again\n", cli.Plain(s.lastReported))
 }

@@ -106,8 +106,8 @@ func TestTail_ContinuesAfterAStreamThatEndedBeforeTheContainer(t *testing.T) {
 	if diff := cmp.Diff("one\ntwo\nthree\nfour\n", out.String()) + cmp.Diff([]string{"", "2026-03-01T12:00:02Z", "2026-03-01T12:00:02Z"}, s.asked); diff != "" {
 		t.Error(diff)
 	}
-	if told := errOut.String(); strings.Count(told, "trying again") != 1 {
-		t.Errorf("told %q, want the break, once", told)
+	if text := errOut.String(); strings.Count(text, "trying again") != 1 {
+		t.Errorf("got %q, want the break, once", text)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestReport_IsBounded(t *testing.T) {
 		s.tell(io.ErrUnexpectedEOF)
 		s.tell(fmt.Errorf("%d: %w", i, errors.ErrUnsupported))
 	}
-	if n := strings.Count(errOut.String(), "\n"); n != maxTold {
-		t.Errorf("told %d errors, want %d", n, maxTold)
+	if n := strings.Count(errOut.String(), "\n"); n != maxReported {
+		t.Errorf("reported %d errors, want %d", n, maxReported)
 	}
 }

@@ -145,7 +145,7 @@ func madeUpClass(provisioner string, waits bool) map[string]any {
 
 // madeUpClaim returns a claim that the definition supports, as far as that is known without evaluating templates.
 func madeUpClaim(p *pavv1.PavProvisioner, class string) map[string]any {
-	w := wish(p)
+	w := requestedOf(p)
 	return map[string]any{
 		"apiVersion": "v1", "kind": "PersistentVolumeClaim",
 		"metadata": map[string]any{"name": "claim", "namespace": "default"},
@@ -177,7 +177,7 @@ func madeUpVolume(p *pavv1.PavProvisioner, claim map[string]any, handle string) 
 // requestedVolume is what a made-up claim asks for.
 type requestedVolume struct{ volumeMode, accessMode, capacity string }
 
-func wish(p *pavv1.PavProvisioner) requestedVolume {
+func requestedOf(p *pavv1.PavProvisioner) requestedVolume {
 	w := requestedVolume{string(corev1.PersistentVolumeFilesystem), string(corev1.ReadWriteOnce), "1Gi"}
 	v := p.Spec.VolumeValidation
 	if v == nil {

@@ -22,7 +22,7 @@ What is tested is a copy of the PavProvisioner under a name of its own, so that 
 installed is not disturbed. A StorageClass of the provisioner in the files, and a claim of that class, are the
 patterns for those of the test. Other objects in the files, such as Secrets, are created only with
 --with-objects: in the namespace of the test, where they name none. All of it is removed at the end, also after
-a failure and after an interruption; what cannot be removed is told, with the commands that help.
+a failure and after an interruption; objects that cannot be removed are listed, with commands that help.
 
 For each volume mode that the definition supports there is a volume. Data that is not there on another node is
 a warning, as some volumes are not meant to keep it, unless --require-persistence is given. The first failed
@@ -83,7 +83,7 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 		name:      o.Name,
 		client:    cluster.Objects,
 		templates: template.NewEvaluator(template.DefaultLimits()),
-		troubles:  &troubles{client: cluster.Objects, provisioner: o.Name, told: map[string]bool{}},
+		troubles:  &troubles{client: cluster.Objects, provisioner: o.Name, reported: map[string]bool{}},
 		progress:  &progress{out: env.Out, style: env.Style(), live: env.Terminal()},
 		report:    &Report{Provisioner: in.provisioner(), Name: o.Name},
 	}

@@ -59,7 +59,7 @@ func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) pod
 	words := podMessages{}
 	// An error only means that messages are missing, so the rest is reported.
 	_ = await(ctx, r.client, &corev1.PodList{}, func(seen objects) (bool, error) {
-		told := true
+		complete := true
 		for key, object := range seen {
 			pod, ok := object.(*corev1.Pod)
 			if !ok || pod.Status.Phase != corev1.PodFailed {
@@ -68,12 +68,12 @@ func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) pod
 			switch result, err := workflow.ResultOf(pod); {
 			case err != nil:
 			case result == nil:
-				told = false
+				complete = false
 			default:
 				words[key] = strings.TrimSpace(result.Error)
 			}
 		}
-		return told, nil
+		return complete, nil
 	}, selected)
 	return words
 }

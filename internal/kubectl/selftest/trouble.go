@@ -30,8 +30,8 @@ type troubles struct {
 	client      client.WithWatch
 	provisioner string
 
-	mu   sync.Mutex
-	told map[string]bool
+	mu       sync.Mutex
+	reported map[string]bool
 }
 
 // newly returns whether a failure was not reported before. Ledgers keep their last failure.
@@ -42,10 +42,10 @@ func (t *troubles) newly(f *failure) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told[key] {
+	if t.reported[key] {
 		return false
 	}
-	t.told[key] = true
+	t.reported[key] = true
 	return true
 }
 

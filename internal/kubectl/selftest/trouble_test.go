@@ -18,7 +18,7 @@ func TestTroubles_EachFailureIsReportedOnce(t *testing.T) {
 	words.Message = "no: it is needed"
 	second := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, PodName: "delete-2", Message: "no"}
 	creation := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, PodName: "create-1", Message: "no"}
-	troubles := &troubles{told: map[string]bool{}}
+	troubles := &troubles{reported: map[string]bool{}}
 	for i, step := range []struct {
 		what      *pavv1.WorkflowFailure
 		workflows []string

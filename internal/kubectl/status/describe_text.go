@@ -157,14 +157,14 @@ func (p *printer) log(log *Log) {
 
 // next writes the steps to take, those of the worst finding first, and each command once.
 func (p *printer) next(findings []Finding) {
-	told := map[Step]bool{}
+	seen := map[Step]bool{}
 	head := false
 	for i := range findings {
 		for _, step := range findings[i].Next {
-			if told[step] {
+			if seen[step] {
 				continue
 			}
-			told[step] = true
+			seen[step] = true
 			if !head {
 				head = true
 				p.line("")

@@ -171,7 +171,7 @@ func reason(failure *pavv1.WorkflowFailure) string {
 func specialCause(message string) (code string, next []Step) {
 	switch {
 	case strings.Contains(message, "is not open to workflow pods"):
-		step := Step{Text: "if pods of PaV's may run there, open the namespace; whoever may edit it can reach what they reach"}
+		step := Step{Text: "if pods of PaV's may run there, open the namespace; anyone who may edit it can reach what they reach"}
 		if i := strings.Index(message, "kubectl label namespace"); i >= 0 {
 			step.Command, _, _ = strings.Cut(message[i:], ";")
 		}

@@ -235,21 +235,21 @@ func heldElsewhere(f *Facts, node string) *Finding {
 
 // waitsForVolume is the finding about a pod of which only one thing is known: kubelet waits for its volumes.
 func waitsForVolume(f *Facts, pod *corev1.Pod, see Step) []Finding {
-	var told *corev1.Event
+	var warning *corev1.Event
 	for i := range f.Events {
 		e := &f.Events[i]
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == pod.UID && (told == nil || lastTime(e).After(lastTime(told))) {
-			told = e
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == pod.UID && (warning == nil || lastTime(e).After(lastTime(warning))) {
+			warning = e
 		}
 	}
 	age := f.Now.Sub(pod.CreationTimestamp.Time)
 	found := Finding{Code: "ClientWaits", State: Working, Summary: fmt.Sprintf("pod %s is about to start", pod.Name)}
-	if told == nil && age < clientPatience {
+	if warning == nil && age < clientPatience {
 		return []Finding{found}
 	}
 	found.State, found.Summary, found.Next = Failing, fmt.Sprintf("pod %s has not started on node %s, since %s", pod.Name, pod.Spec.NodeName, cli.Duration(age)), []Step{see}
-	if told != nil {
-		found.Reason = told.Reason + ": " + brief(told.Message)
+	if warning != nil {
+		found.Reason = warning.Reason + ": " + brief(warning.Message)
 	}
 	return []Finding{found}
 }

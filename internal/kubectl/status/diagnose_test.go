@@ -64,7 +64,7 @@ func TestDiagnose(t *testing.T) {
 			facts: pendingClaim().with(waitsForConsumer).client("web", "").with(unschedulable),
 			want:  w{"WaitsForConsumer", Failing, "pod web", "kubectl describe pod -n apps web", ""}},
 		"the claim is refused": {
-			facts: pendingClaim().told("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: dynamic provisioning cannot honour a selector; remove it"),
+			facts: pendingClaim().event("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: dynamic provisioning cannot honour a selector; remove it"),
 			want:  w{"ClaimRefused", Failing, "the claim is refused", "write a claim", ""}},
 		"PaV is about to begin": {
 			facts: pendingClaim(), want: w{"NotBegun", Working, "about to begin", "", ""}},
@@ -72,7 +72,7 @@ func TestDiagnose(t *testing.T) {
 			facts: pendingClaim().with(func(f *Facts) { f.Claim.CreationTimestamp = *at(-time.Minute) }),
 			want:  w{"ControllerSilent", Failing, "controller agent may not be running", "get deployment controller-agent", ""}},
 		"a tenant sees events only": {
-			facts: pendingClaim().with(tenant).told("PersistentVolumeClaim", "ProvisioningFailed", "creation: pod pav-pods/create-1 failed; see kubectl logs -n pav-pods create-1"),
+			facts: pendingClaim().with(tenant).event("PersistentVolumeClaim", "ProvisioningFailed", "creation: pod pav-pods/create-1 failed; see kubectl logs -n pav-pods create-1"),
 			want:  w{"ProvisioningFailed", Failing, "no volume could be made", "ask who looks after", ""}},
 		"a tenant sees that his claim waits": {
 			facts: pendingClaim().with(tenant), want: w{"Working", Working, "as far as you may see", "", ""}},
@@ -179,7 +179,7 @@ func TestDiagnose(t *testing.T) {
 			facts: bound().stage("n1", nil).client("web", "n1").with(func(f *Facts) { waits("ImagePullBackOff")(&f.Clients[0]) }),
 			want:  w{"ClientNotStarted", Failing, "for a reason of its own", "kubectl describe pod -n apps web", ""}},
 		"kubelet has trouble": {
-			facts: bound().client("web", "n1").told("Pod", "FailedMount", "MountVolume.SetUp failed"),
+			facts: bound().client("web", "n1").event("Pod", "FailedMount", "MountVolume.SetUp failed"),
 			want:  w{"ClientWaits", Failing, "pod web has not started on node n1", "kubectl describe pod -n apps web", ""}},
 		"the client is on its way": {
 			facts: bound().client("web", "n1"), want: w{"ClientWaits", Working, "about to start", "", ""}},
@@ -235,7 +235,7 @@ func TestDiagnose_OfADefinitionWithMistakes_SaysFirstWhatIsTheMatter(t *testing.
 		f.Provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Reason: pavv1.ProvisionerInvalid, Message: "spec.a: no"}}
 	}
 	for first, facts := range map[string]*world{
-		"ClaimRefused":     pendingClaim().told("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: remove it"),
+		"ClaimRefused":     pendingClaim().event("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: remove it"),
 		"WaitsForConsumer": pendingClaim().with(waitsForConsumer),
 		"NotBegun":         pendingClaim(),
 	} {

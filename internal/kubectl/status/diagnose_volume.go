@@ -180,15 +180,15 @@ func checkConsumer(f *Facts) *Finding {
 
 // notBegun returns why PaV has not begun with a claim that has everything it needs, as far as the objects show.
 func notBegun(f *Facts) Finding {
-	if told := lastWarning(f, "PersistentVolumeClaim"); told != nil {
-		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(told.Message, "(combined from similar events): ")),
+	if warning := lastWarning(f, "PersistentVolumeClaim"); warning != nil {
+		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(warning.Message, "(combined from similar events): ")),
 			Next: []Step{{Text: "write a claim that asks for something else, or have the definition changed"}}}
 		if f.hides(hiddenVolumes) {
 			// It may also be a later failure, of which the user sees only the event.
 			found.Code, found.Summary = "ProvisioningFailed", "no volume could be made until now"
 			found.Next = []Step{{Text: "ask who looks after PavProvisioner " + f.provisionerName()}}
 		}
-		if code, next := specialCause(told.Message); code != "" {
+		if code, next := specialCause(warning.Message); code != "" {
 			found.Code, found.Next = code, next
 		}
 		return found

@@ -63,7 +63,7 @@ func TestEntries_WholeLife(t *testing.T) {
 func TestEventEntries_EachCauseOnce(t *testing.T) {
 	w := bound().client("web", "n1")
 	repeat := func(kind, reason, message string, first, last time.Duration, count int32) {
-		w.told(kind, reason, message)
+		w.event(kind, reason, message)
 		e := &w.f.Events[len(w.f.Events)-1]
 		e.FirstTimestamp, e.LastTimestamp, e.Count = *at(first), *at(last), count
 	}

@@ -146,8 +146,8 @@ func (w *world) failure(kind, pod, message string) *world {
 	return w
 }
 
-// told adds a warning about the claim, or about the first client.
-func (w *world) told(kind, reason, message string) *world {
+// event adds a warning about the claim, or about the first client.
+func (w *world) event(kind, reason, message string) *world {
 	e := corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: 1, FirstTimestamp: *at(-time.Second), LastTimestamp: *at(-time.Second),
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "apps", Name: "data", UID: "u1"}}
 	if kind == "Pod" {
@@ -173,7 +173,7 @@ func clientsRun(f *Facts) {
 	}
 }
 
-// tenant is somebody who may read his own namespace only.
+// tenant is someone who may read his own namespace only.
 func tenant(f *Facts) {
 	f.Class, f.Provisioner, f.Volume, f.PV = nil, nil, nil, nil
 	f.Hidden = []string{hiddenClasses, hiddenProvisioners, hiddenVolumes, hiddenPVs, hiddenPods, hiddenStages}

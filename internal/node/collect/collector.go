@@ -129,7 +129,7 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	if err != nil || pod == nil {
 		return err
 	}
-	if _, told := pod.Annotations[pavv1.ResultAnnotation]; told {
+	if _, reported := pod.Annotations[pavv1.ResultAnnotation]; reported {
 		return nil
 	}
 	result := lost

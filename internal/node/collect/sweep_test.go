@@ -33,7 +33,7 @@ func TestSweep_RemovesWhatIsLeftOfPodsThatAreGone_AndNothingElse(t *testing.T) {
 			unmount(t, n)
 			n.pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"}
 		}, stays: true},
-		"somebody still has it": {change: func(_ *testing.T, n *node) { n.pod = nil }, stays: true},
+		"someone still has it": {change: func(_ *testing.T, n *node) { n.pod = nil }, stays: true},
 		"the API server does not answer": {change: func(t *testing.T, n *node) {
 			t.Helper()
 			unmount(t, n)

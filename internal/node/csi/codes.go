@@ -30,14 +30,14 @@ type codeRow struct {
 // ofWork are the errors that say how far the work is.
 var ofWork = []codeRow{
 	{stage.ErrBusy, codes.Aborted},                     // CSI: "an operation is pending on the volume"
-	{collect.ErrBusy, codes.Aborted},                   // likewise
+	{collect.ErrBusy, codes.Aborted},                   // the same
 	{errGoesOn, codes.Aborted},                         // kubelet calls again
 	{errBegun, codes.Aborted},                          // kubelet is to unpublish what an earlier call has begun to publish
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
 	{stage.ErrFull, codes.ResourceExhausted},           // a pod has to end first; the stage is on record
 	{stage.ErrPending, codes.DeadlineExceeded},         // a workflow pod may still run
-	{context.DeadlineExceeded, codes.DeadlineExceeded}, // likewise
-	{context.Canceled, codes.Canceled},                 // likewise
+	{context.DeadlineExceeded, codes.DeadlineExceeded}, // the same
+	{context.Canceled, codes.Canceled},                 // the same
 	{stage.ErrFailed, codes.Internal},                  // final: the unstaging pod has succeeded
 	{stage.ErrRefused, codes.FailedPrecondition},       // final: no pod was created
 	{stage.ErrUnknownVolume, codes.NotFound},           // final, CSI: "Volume does not exist"
@@ -57,22 +57,22 @@ var ofEffects = []codeRow{
 	{pavdir.ErrLost, codes.Unavailable},            // what the pod left is recorded as lost
 	{mount.ErrHangs, codes.Aborted},                // CSI: "an operation is pending on the volume"
 	{mount.ErrDead, codes.Unavailable},             // the stage is made again, or is unstaged
-	{mount.ErrOccupied, codes.Unavailable},         // somebody else's mount is in the way; it can be taken away
+	{mount.ErrOccupied, codes.Unavailable},         // another mount is in the way, and can be removed
 	{mount.ErrMismatch, codes.Unavailable},         // a target of the other kind is in the way
 	{mount.ErrBusyMount, codes.Unavailable},        // a mount is in the way
 	{mount.ErrStillMounted, codes.Unavailable},     // the unmount may yet come to pass
-	{mount.ErrStacked, codes.Unavailable},          // likewise
+	{mount.ErrStacked, codes.Unavailable},          // the same
 	{mount.ErrNotMounted, codes.Unavailable},       // it was unmounted by hand
-	{mount.ErrNotShared, codes.Unavailable},        // somebody has changed the mount's propagation
+	{mount.ErrNotShared, codes.Unavailable},        // someone has changed the mount's propagation
 	{mount.ErrNotVolume, codes.Unavailable},        // a pod changes /pav meanwhile
-	{mount.ErrEscapes, codes.Unavailable},          // likewise
-	{mount.ErrNotRegular, codes.Unavailable},       // likewise
-	{mount.ErrTooLarge, codes.Unavailable},         // likewise
-	{mount.ErrNotUTF8, codes.Unavailable},          // likewise
-	{mount.ErrControlCharacter, codes.Unavailable}, // likewise
+	{mount.ErrEscapes, codes.Unavailable},          // the same
+	{mount.ErrNotRegular, codes.Unavailable},       // the same
+	{mount.ErrTooLarge, codes.Unavailable},         // the same
+	{mount.ErrNotUTF8, codes.Unavailable},          // the same
+	{mount.ErrControlCharacter, codes.Unavailable}, // the same
 	{mount.ErrInvalidName, codes.Unavailable},      // PaV's own names are valid; a defect, but one that mounted something, maybe
 	{mount.ErrUnsupported, codes.Unavailable},      // the agent checks the kernel when it starts
-	{mount.ErrNotNamespace, codes.Unavailable},     // likewise
+	{mount.ErrNotNamespace, codes.Unavailable},     // the same
 	{mount.ErrPanic, codes.Unavailable},            // a defect, which may have struck between two effects
 }
 

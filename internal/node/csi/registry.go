@@ -40,7 +40,7 @@ type driver struct {
 	// earlier agent.
 	registered bool
 	served     sync.WaitGroup
-	told       atomic.Int32 // the last registration status from kubelet
+	kubelet    atomic.Int32 // the last registration status from kubelet
 }
 
 // NewRegistry returns a Registry without drivers, for the kubelet with the directory kubeletDir.
@@ -308,10 +308,10 @@ func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 // NotifyRegistrationStatus implements registerapi.RegistrationServer.
 func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !r.GetPluginRegistered() {
-		s.driver.told.Store(kubeletRefused)
+		s.driver.kubelet.Store(kubeletRefused)
 		s.log.Info("kubelet refused the driver", observability.Provisioner, s.name, "reason", r.GetError())
 		return &registerapi.RegistrationStatusResponse{}, nil
 	}
-	s.driver.told.Store(kubeletRegistered)
+	s.driver.kubelet.Store(kubeletRegistered)
 	return &registerapi.RegistrationStatusResponse{}, nil
 }

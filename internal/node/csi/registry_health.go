@@ -110,7 +110,7 @@ const (
 
 // state returns the registration status of the driver, as a value of the metric's label.
 func (d *driver) state() string {
-	switch d.told.Load() {
+	switch d.kubelet.Load() {
 	case kubeletRegistered:
 		return metrics.DriverRegistered
 	case kubeletRefused:

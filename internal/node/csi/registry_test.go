@@ -259,7 +259,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 	}
 	for _, name := range []string{
 		"other.example.org-reg.sock", ".hidden.sock", "pav.txt", "pav-notes",
-		// The registration socket of somebody else's driver, as node-driver-registrar names it, and one like it.
+		// The registration socket of someone else's driver, as node-driver-registrar names it, and one like it.
 		"pav-nfs-reg.sock", "pav-nfs.sock",
 	} {
 		stay = append(stay, filepath.Join(r.registryDir, name))

@@ -73,7 +73,7 @@ func publicationOf(r *csi.NodePublishVolumeRequest) (stage.Publication, error) {
 }
 
 // bindOptions returns what the client's view is restricted to: what the pod asks for, and those of the
-// volume's mount options that a bind can carry. Whoever writes to a volume, on whichever node, is not to make
+// volume's mount options that a bind can carry. Anyone who writes to a volume, on whichever node, is not to make
 // programs or device files there that gain rights on this one, unless the volume's mount options say suid or
 // dev; of opposites the last one counts, as with mount(8). The access mode plays no part: kubelet tells but the first
 // of a volume's, and if there is none but ReadOnlyMany, the stage is read-only. A device is given no

@@ -45,14 +45,14 @@ func checkLooking(volumeID, volumePath string) error {
 
 // usageOf leaves out unknown values: a device has no inodes, and of a hung volume not even the size is known.
 func usageOf(usage mount.Usage) []*csi.VolumeUsage {
-	var told []*csi.VolumeUsage
+	var volumeUsage []*csi.VolumeUsage
 	if bytes := usage.Bytes; bytes.Total > 0 {
-		told = append(told, &csi.VolumeUsage{Unit: csi.VolumeUsage_BYTES, Total: bytes.Total, Available: bytes.Available, Used: bytes.Used})
+		volumeUsage = append(volumeUsage, &csi.VolumeUsage{Unit: csi.VolumeUsage_BYTES, Total: bytes.Total, Available: bytes.Available, Used: bytes.Used})
 	}
 	if inodes := usage.Inodes; inodes.Total > 0 {
-		told = append(told, &csi.VolumeUsage{Unit: csi.VolumeUsage_INODES, Total: inodes.Total, Available: inodes.Available, Used: inodes.Used})
+		volumeUsage = append(volumeUsage, &csi.VolumeUsage{Unit: csi.VolumeUsage_INODES, Total: inodes.Total, Available: inodes.Available, Used: inodes.Used})
 	}
-	return told
+	return volumeUsage
 }
 
 // condition returns the message of a volume condition, in which CSI requires one.

@@ -102,7 +102,7 @@ func describeLoss(stage *pavv1.PavStage, is snapshot, found loss, pod *corev1.Po
 	case lossEnded:
 		return what + "has lost its staging pod, but still answers, and goes on being served as it is; " + whenGone + "; " + why
 	case lossSilent:
-		return what + "does not answer (" + is.told + "); PaV does nothing, as it may still write to its storage: fix that storage, or delete the pods on the node that use it; " + why
+		return what + "does not answer (" + is.probeError + "); PaV does nothing, as it may still write to its storage: fix that storage, or delete the pods on the node that use it; " + why
 	case lossDetached:
 		return what + "is not mounted for pods any more: it was unmounted by hand; " + whenGone + "; " + why
 	case lossDead:

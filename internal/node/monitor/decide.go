@@ -34,7 +34,7 @@ type snapshot struct {
 	restageable bool // the provisioner's recovery is Restage
 	degraded    loss // the recorded loss
 
-	told string // the text of the probe's error, only for the message
+	probeError string // the text of the probe's error, only for the message
 }
 
 // loss is what is wrong with a volume; the reason of the condition Degraded.

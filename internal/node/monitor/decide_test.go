@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 			o: staged(func(o *snapshot) { o.stagingPod, o.outcomeHeld = workflow.Absent, false }), want: decision{}},
 		"a pod that is being stopped is waited for": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Stopping }), want: decision{}},
-		"a pod that has failed under a volume that answers is told of, and nothing more": {
+		"a pod that has failed under a volume that responds is reported, and nothing more": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Failed }), want: decision{loss: lossEnded, release: true}},
 		"its end stays on record when it is gone": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.outcomeHeld, o.degraded = workflow.Absent, false, lossEnded }),
@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 		"nothing is staged again on a node that goes down": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.shutdown = workflow.Failed, dead, true }),
 			want: decision{loss: lossDead, release: true}},
-		"a volume that hangs is told of, and nothing more": {
+		"a volume that hangs is reported, and nothing more": {
 			o: staged(func(o *snapshot) { o.volume = silent }), want: decision{loss: lossSilent}},
 		"also where its staging pod has ended": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume = workflow.Failed, silent }), want: decision{loss: lossSilent, release: true}},
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 			o: staged(func(o *snapshot) { o.degraded = lossSilent }), want: decision{}},
 		"nothing changes where nobody could look": {
 			o: staged(func(o *snapshot) { o.volume, o.degraded = unseen, lossSilent }), want: decision{loss: lossSilent}},
-		"a volume that somebody has unmounted is told of": {
+		"a volume that someone has unmounted is reported": {
 			o: staged(func(o *snapshot) { o.attached, o.volume = false, unseen }), want: decision{loss: lossDetached}},
 		"a mount that was exchanged after it was served is withdrawn": {
 			o: staged(func(o *snapshot) { o.exchanged = true }), want: decision{withdraw: true}},

@@ -50,7 +50,7 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		return is, nil, err
 	}
 	if is.attached {
-		is.volume, is.told, err = m.probe(ctx, stage.Name)
+		is.volume, is.probeError, err = m.probe(ctx, stage.Name)
 	}
 	is.confirmed = m.confirmed(stage.Name, is.volume)
 	if is.volume == dead {
@@ -96,7 +96,7 @@ func (m *Monitor) untilShutdown(pod *corev1.Pod) time.Duration {
 }
 
 // probe asks the volume whether it answers, and returns the answer and the text of its error.
-func (m *Monitor) probe(ctx context.Context, stage string) (is answer, told string, err error) {
+func (m *Monitor) probe(ctx context.Context, stage string) (is answer, probeError string, err error) {
 	_, err = m.health.Probe(ctx, stage, m.dirs.Volume(stage))
 	switch {
 	case ctx.Err() != nil:

@@ -87,7 +87,7 @@ func container(t *testing.T, script string, args ...string) {
 	}
 }
 
-// wantWoken waits until somebody is woken for the stage.
+// wantWoken waits until someone is woken for the stage.
 func (h *host) wantWoken(t *testing.T, stage string) {
 	t.Helper()
 	select {

@@ -45,8 +45,8 @@ func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) { return d.inUse(d.ofStage(stage)) })
 }
 
-// publish mounts a directory at target. If marked is true, it is marked as Given before it is mounted.
-func (d *Directories) publish(ctx context.Context, of directory, target string, marked bool) error {
+// publish mounts a directory at target. If markGiven is true, it marks the directory as Given before it mounts it.
+func (d *Directories) publish(ctx context.Context, of directory, target string, markGiven bool) error {
 	mounted, err := mount.IsMountPoint(target)
 	if err != nil || mounted {
 		return err
@@ -64,7 +64,7 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if marked {
+	if markGiven {
 		if err := os.WriteFile(filepath.Join(of.path, givenName), nil, 0o600); err != nil {
 			return fmt.Errorf("marking the directory of a stage as given: %w", err)
 		}

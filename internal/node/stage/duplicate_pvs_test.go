@@ -24,7 +24,7 @@ func TestObserve_FindsAnotherPersistentVolumeInThePlaceOfTheStages(t *testing.T)
 	}{
 		"the same":                           {volumes: []string{"pv"}, want: stepDone},
 		"none":                               {want: stepDone},
-		"a twin":                             {volumes: []string{"pv", "twin"}, want: stepDone},
+		"a duplicate":                        {volumes: []string{"pv", "duplicate"}, want: stepDone},
 		"another one":                        {volumes: []string{"new"}, want: stepRevert},
 		"another one, and a client":          {volumes: []string{"new"}, published: true, want: stepPVReplaced},
 		"another one, and a client's stage":  {volumes: []string{"new"}, claimOnly: true, want: stepPVReplaced},

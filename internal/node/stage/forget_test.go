@@ -72,11 +72,11 @@ func TestHolder(t *testing.T) {
 		change func(*pavv1.PavStage)
 		want   error
 	}{
-		"it is staged":                        {change: func(*pavv1.PavStage) {}},
-		"somebody deletes it, and it is held": {change: func(s *pavv1.PavStage) { s.DeletionTimestamp = &now }},
-		"it is on its way out":                {change: func(s *pavv1.PavStage) { s.DeletionTimestamp, s.Finalizers = &now, nil }, want: ErrNotStaged},
-		"it is being unstaged":                {change: func(s *pavv1.PavStage) { s.Status.Phase = pavv1.StageUnstaging }, want: ErrBusy},
-		"it is for all of the node":           {change: func(s *pavv1.PavStage) { s.Spec.Scope = pavv1.StagingScopeNode }, want: ErrMismatch},
+		"it is staged":                       {change: func(*pavv1.PavStage) {}},
+		"someone deletes it, and it is held": {change: func(s *pavv1.PavStage) { s.DeletionTimestamp = &now }},
+		"it is on its way out":               {change: func(s *pavv1.PavStage) { s.DeletionTimestamp, s.Finalizers = &now, nil }, want: ErrNotStaged},
+		"it is being unstaged":               {change: func(s *pavv1.PavStage) { s.Status.Phase = pavv1.StageUnstaging }, want: ErrBusy},
+		"it is for all of the node":          {change: func(s *pavv1.PavStage) { s.Spec.Scope = pavv1.StagingScopeNode }, want: ErrMismatch},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,12 +15,12 @@ type inflight struct {
 	exclusive map[string]bool
 	shared    map[string][]string // targets by volume, in the order in which they were locked
 
-	// yielders is the work that the agent does without a call, by volume: calls of kubelet take precedence.
-	yielders map[string]map[*preemptible]struct{}
+	// preemptibles is the work that the agent does without a call, by volume: calls of kubelet take precedence.
+	preemptibles map[string]map[*preemptible]struct{}
 }
 
 func newInflight() *inflight {
-	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, yielders: map[string]map[*preemptible]struct{}{}}
+	return &inflight{exclusive: map[string]bool{}, shared: map[string][]string{}, preemptibles: map[string]map[*preemptible]struct{}{}}
 }
 
 // lockVolume locks a volume for one call. The returned function unlocks it.
@@ -98,18 +98,18 @@ func (f *inflight) preemptible(ctx context.Context, volume string) (context.Cont
 	mine := &preemptible{cancel: cancel, over: make(chan struct{})}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.yielders[volume] == nil {
-		f.yielders[volume] = map[*preemptible]struct{}{}
+	if f.preemptibles[volume] == nil {
+		f.preemptibles[volume] = map[*preemptible]struct{}{}
 	}
-	f.yielders[volume][mine] = struct{}{}
+	f.preemptibles[volume][mine] = struct{}{}
 	return ctx, func() {
 		cancel()
 		close(mine.over)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.yielders[volume], mine)
-		if len(f.yielders[volume]) == 0 {
-			delete(f.yielders, volume)
+		delete(f.preemptibles[volume], mine)
+		if len(f.preemptibles[volume]) == 0 {
+			delete(f.preemptibles, volume)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (f *inflight) interrupt(ctx context.Context, volume string) {
 	defer cancel()
 	f.mu.Lock()
 	var found []*preemptible
-	for y := range f.yielders[volume] {
+	for y := range f.preemptibles[volume] {
 		found = append(found, y)
 	}
 	f.mu.Unlock()

@@ -33,9 +33,9 @@ type attemptTracker struct {
 
 // attemptProblems are the problems of the attempts of a stage.
 type attemptProblems struct {
-	pod   string          // the pod that cannot start
-	since time.Time       // when that was first seen
-	told  map[string]bool // the causes that were reported
+	pod      string          // the pod that cannot start
+	since    time.Time       // when that was first seen
+	reported map[string]bool // the causes that were reported
 
 	holder types.UID // the PavStage of another node that has the volume, once it is reported
 
@@ -80,18 +80,18 @@ func (t *attemptTracker) failures(stage string) int {
 
 // meets notes the cause that keeps a pod from starting, or "" if there is none. It returns whether the cause is to be
 // reported now or else in what time; 0 means never.
-func (t *attemptProblems) meets(pod, cause string, now time.Time) (untold bool, in time.Duration) {
+func (t *attemptProblems) meets(pod, cause string, now time.Time) (due bool, in time.Duration) {
 	if cause == "" {
 		t.since = time.Time{}
 		return false, 0
 	}
 	if t.pod != pod {
-		t.pod, t.since, t.told = pod, time.Time{}, map[string]bool{}
+		t.pod, t.since, t.reported = pod, time.Time{}, map[string]bool{}
 	}
 	if t.since.IsZero() {
 		t.since = now
 	}
-	if t.told[cause] || len(t.told) >= maxCauses {
+	if t.reported[cause] || len(t.reported) >= maxCauses {
 		return false, 0
 	}
 	in = reportDelay - now.Sub(t.since)
@@ -127,7 +127,7 @@ func (t *task) reportObstacle(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.told[cause] = true })
+	t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.reported[cause] = true })
 	reason := "FailedMount"
 	if what == unstaging {
 		reason = "FailedUnmount"

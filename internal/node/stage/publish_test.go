@@ -79,7 +79,7 @@ func TestPublishAndUnpublish_AreIdempotent(t *testing.T) {
 func TestPublish_Refusals(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
-	n.withVolumes(v, "pv", "twin")
+	n.withVolumes(v, "pv", "duplicate")
 	tests := map[string]struct {
 		volume Volume
 		change func(*Publication)
@@ -88,7 +88,7 @@ func TestPublish_Refusals(t *testing.T) {
 		"a volume that is not staged": {volume: Volume{Driver: "driver", Handle: "other"}, want: ErrNotStaged},
 		"another mode":                {volume: v, change: func(p *Publication) { p.Mode = corev1.PersistentVolumeBlock }, want: ErrMismatch},
 		"another persistent volume": {volume: v, change: func(p *Publication) {
-			p.Target = filepath.Join(n.Kubelet, "pods/a/volumes/kubernetes.io~csi/twin/mount")
+			p.Target = filepath.Join(n.Kubelet, "pods/a/volumes/kubernetes.io~csi/duplicate/mount")
 		}, want: ErrRefused},
 	}
 	for name, test := range tests {

@@ -153,8 +153,8 @@ func (t *task) fenceAll(ctx context.Context, paths []string) error {
 func (t *task) reportUnfenced(ctx context.Context, reason error) error {
 	words := observability.Clip(fmt.Sprintf("volume %s on node %s is dead, but is not restaged, as its daemon might come back: %v; delete the pods on the node that use it",
 		t.stage.Spec.VolumeName, t.node, reason), observability.MaxCondition)
-	told := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
-	if told != nil && told.Message == words {
+	degraded := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageDegraded)
+	if degraded != nil && degraded.Message == words {
 		return nil
 	}
 	if err := t.update(ctx, func(*pavv1.PavStageStatus) {

@@ -168,7 +168,7 @@ func TestHost_Fences(t *testing.T) {
 	}
 }
 
-// The node was given up, or somebody has forced the PavStage away, while the volume was being staged again.
+// The node was given up, or someone has forced the PavStage away, while the volume was being staged again.
 func TestRestage_OfADeletedStage_CreatesNoPod(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)

@@ -65,16 +65,16 @@ func TestRoom_OneReadAtATime_AndNoWaitExceedsTheCall(t *testing.T) {
 func TestFullNode_IsReportedOnce_AndCheckedAgain(t *testing.T) {
 	now, trouble := time.Now(), &attemptProblems{}
 	const full = "node n is full"
-	if told, in := trouble.meets(noPod, full, now); told || in != reportDelay {
-		t.Errorf("at first: got %t, %s; want false, %s", told, in, reportDelay)
+	if due, in := trouble.meets(noPod, full, now); due || in != reportDelay {
+		t.Errorf("at first: got %t, %s; want false, %s", due, in, reportDelay)
 	}
 	now = now.Add(reportDelay)
-	if told, _ := trouble.meets(noPod, full, now); !told {
-		t.Error("it is not told after a while")
+	if due, _ := trouble.meets(noPod, full, now); !due {
+		t.Error("it is not reported after a while")
 	}
-	trouble.told[full] = true
-	if told, in := trouble.meets(noPod, full, now.Add(time.Hour)); told || in != 0 {
-		t.Errorf("it is told again (%t, in %s)", told, in)
+	trouble.reported[full] = true
+	if due, in := trouble.meets(noPod, full, now.Add(time.Hour)); due || in != 0 {
+		t.Errorf("it is reported again (%t, in %s)", due, in)
 	}
 	o := observation{full: true}
 	if due := o.due(); due != roomPeriod {

@@ -138,26 +138,26 @@ func TestTrouble_IsReportedOncePerCause_AndNotAtOnce(t *testing.T) {
 	steps := []struct {
 		reason, pod, cause string
 		after              time.Duration
-		untold             bool
+		due                bool
 		in                 time.Duration
 	}{
 		{reason: "nothing is wrong"},
 		{reason: "it may pass", cause: "image", in: reportDelay},
 		{reason: "another cause does not begin again", cause: "back-off", after: time.Second, in: reportDelay - time.Second},
-		{reason: "it does not pass", cause: "image", after: reportDelay - time.Second, untold: true},
+		{reason: "it does not pass", cause: "image", after: reportDelay - time.Second, due: true},
 		{reason: "once is enough", cause: "image", after: time.Second},
-		{reason: "the other cause is told too", cause: "back-off", untold: true},
+		{reason: "the other cause is reported, too", cause: "back-off", due: true},
 		{reason: "it has passed"},
 		{reason: "another pod begins again", pod: "next", cause: "image", in: reportDelay},
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)
-		untold, in := known.meets("pod"+step.pod, step.cause, now)
-		if untold != step.untold || in != step.in {
-			t.Errorf("%s: got %t, in %s, want %t, in %s", step.reason, untold, in, step.untold, step.in)
+		due, in := known.meets("pod"+step.pod, step.cause, now)
+		if due != step.due || in != step.in {
+			t.Errorf("%s: got %t, in %s, want %t, in %s", step.reason, due, in, step.due, step.in)
 		}
-		if untold {
-			known.told[step.cause] = true
+		if due {
+			known.reported[step.cause] = true
 		}
 	}
 }

@@ -97,7 +97,7 @@ var (
 		Name: "pav_workflow_failures_total", Type: Counter,
 		Labels: []Label{provisioner, workflows, {Name: "reason", Values: reasons}},
 		Help: "Workflows that have failed, by reason: refused, no pod could be made of the template, or was let into the cluster; not_started, no container of the pod ever ran; " +
-			"exit_code, a container failed; out_of_memory; evicted, the node or somebody else's pod came first; deadline, activeDeadlineSeconds; " +
+			"exit_code, a container failed; out_of_memory; evicted, the node or someone else's pod came first; deadline, activeDeadlineSeconds; " +
 			"stopped, the pod was deleted while it ran; vanished, it was removed by force; result, it succeeded, but what it left cannot be used; other.",
 		Agents: []Agent{Controller, Node},
 	}

@@ -126,7 +126,7 @@ func (i *Invariants) why(object client.Object) string {
 	return ""
 }
 
-// refused reports whether a claim waits for somebody to give up the handle that it asks for.
+// refused reports whether a claim waits for someone to give up the handle that it asks for.
 func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
 	if volume == nil {

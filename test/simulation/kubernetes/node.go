@@ -269,7 +269,7 @@ type Client struct {
 	Pod, Volume, Sees string
 }
 
-// Clients returns what the clients that run here have. Where somebody removed a pod by force, and kubelet unstages its
+// Clients returns what the clients that run here have. Where someone removed a pod by force, and kubelet unstages its
 // volume while its container runs, nobody can know of that client: it is left out.
 func (n *Node) Clients() []Client {
 	var clients []Client

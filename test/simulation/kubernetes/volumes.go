@@ -72,7 +72,7 @@ func (v *Volumes) Choices(add func(world.Choice)) {
 
 // change writes an object of the store.
 func change[T client.Object](w *world.World, object T, apply func(T)) func() {
-	return func() { _ = world.Change(w.Store, by, object, apply) } // somebody else's write may come first
+	return func() { _ = world.Change(w.Store, by, object, apply) } // someone else's write may come first
 }
 
 // claim returns what is to be done next for a claim.
@@ -222,7 +222,7 @@ func isFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) boo
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }
 
-// isKeptFor reports whether somebody has made a PersistentVolume for claims of this name.
+// isKeptFor reports whether someone has made a PersistentVolume for claims of this name.
 func isKeptFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.UID == "" && ref.Namespace == claim.Namespace && ref.Name == claim.Name

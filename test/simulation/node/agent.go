@@ -35,7 +35,7 @@ type Agent struct {
 }
 
 // Open returns what an agent has of the node, until Close or a reboot. Wake is called with a stage's name when its
-// /pav/ready appears, by whoever has the pod write it.
+// /pav/ready appears, by anyone who has the pod write it.
 func (n *Node) Open(gate Gate, wake func(stage string)) *Agent {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -347,7 +347,7 @@ func (r *reality) sees(target string) string {
 	return fmt.Sprintf("%s, %d layers, read-only %t", name, len(all), len(all) > 0 && all[len(all)-1].Options.ReadOnly)
 }
 
-// woken returns for which stages somebody was woken. The kernel tells of files in the order in which they appear, so
+// woken returns for which stages someone was woken. The kernel tells of files in the order in which they appear, so
 // that nothing can come any more once it has told of one that came later.
 func (r *reality) woken() []string {
 	const last = "last"

@@ -198,7 +198,7 @@ func (n *Node) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
 	n.keeps[volumeName] = uids
 }
 
-// SomebodyMounts has somebody who is not PaV mount something at a path.
+// SomebodyMounts has someone who is not PaV mount something at a path.
 func (n *Node) SomebodyMounts(path, name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -40,7 +40,7 @@ const (
 	// Answers is what they begin with.
 	Answers Health = iota
 
-	// Hangs has whoever looks wait until it is something else.
+	// Hangs has anyone who looks wait until it is something else.
 	Hangs
 
 	// CutOff is a volume that says that it is dead, and may come back, as of a daemon that cannot reach its servers.

@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Paced lets somebody act now and then, not at every step.
+// Paced lets someone act now and then, not at every step.
 type Paced struct {
 	World *world.World
 	Actor world.Actor

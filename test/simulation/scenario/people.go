@@ -176,7 +176,7 @@ func (a *Admins) Choices(add func(world.Choice)) {
 		add(world.Choice{What: "an administrator does something to a workflow pod", Do: func() { a.remove(pods[a.World.Rand.IntN(len(pods))]) }})
 	}
 	if len(a.unrecorded()) > 0 {
-		add(world.Choice{What: "an administrator vouches for PavStages", Do: a.Vouch})
+		add(world.Choice{What: "an administrator accepts PavStages", Do: a.Accept})
 	}
 	if a.Leaving {
 		add(world.Choice{What: "an administrator restores all PavProvisioners", Do: a.Restore})
@@ -194,8 +194,8 @@ func (a *Admins) unrecorded() []*pavv1.PavStage {
 	})
 }
 
-// Vouch does for these stages what docs/troubleshooting.md tells administrators to do.
-func (a *Admins) Vouch() {
+// Accept does for these stages what docs/troubleshooting.md tells administrators to do.
+func (a *Admins) Accept() {
 	for _, stage := range a.unrecorded() {
 		_ = world.Change(a.World.Store, people, stage, func(s *pavv1.PavStage) {
 			metav1.SetMetaDataAnnotation(&s.ObjectMeta, pavv1.AdmittedAnnotation, `{"copies":true}`)

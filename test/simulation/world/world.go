@@ -28,7 +28,7 @@ type Choice struct {
 	Do func()
 }
 
-// Actor is somebody who does something now and then.
+// Actor is someone who does something now and then.
 type Actor interface {
 	// Choices adds what the actor could do now, always in the same order.
 	Choices(add func(Choice))
@@ -91,7 +91,7 @@ type timer struct {
 	do  func()
 }
 
-// moment is how long time may pass at once while somebody could do something.
+// moment is how long time may pass at once while someone could do something.
 const moment = 300 * time.Millisecond
 
 // New returns a world whose chance follows from a seed.
@@ -316,7 +316,7 @@ func (w *World) Apply(c *Call) error {
 // Waits reports whether a call has not been answered.
 func (c *Call) Waits() bool { return !c.done }
 
-// Drop has a call go unanswered: whoever asked is about to end.
+// Drop has a call go unanswered: anyone who asked is about to end.
 func (w *World) Drop(c *Call) { c.done = true }
 
 // Answer answers a call, whether it took effect or not.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Root is where the machine, and likewise each node, has its hierarchies.
+// Root is where the machine, and each node as well, has its hierarchies.
 const Root = "/sys/fs/cgroup"
 
 // Hierarchy is a mounted cgroup file system.

@@ -77,7 +77,7 @@ func (c Cluster) load() (record, error) {
 	return read, nil
 }
 
-// remains reports whether the state directory is that of a cluster. Usually the record tells; but somebody
+// remains reports whether the state directory is that of a cluster. Usually the record tells; but someone
 // may have removed it along with only a part of the rest, which running nodes even write again.
 func (c Cluster) remains() (bool, error) {
 	entries, err := os.ReadDir(c.State.Directory)

@@ -28,9 +28,9 @@ func TestStateDirectoryIsClaimedOnlyIfItIsOurs(t *testing.T) {
 		"what nodes wrote after its removal": {files: []string{"nodes/node1/disk/var-lib/file"}, remains: true},
 		"shared files without a node":        {files: []string{"shared/file"}, refused: true},
 		"shared files of its nodes":          {files: []string{"nodes/node1/disk/file", "shared/file"}, remains: true},
-		"files of somebody else":             {files: []string{"letter.txt"}, refused: true},
-		"somebody's directory of that name":  {files: []string{"nodes/list.txt"}, refused: true},
-		"ours among somebody else's":         {files: []string{"nodes/node1/disk/file", "letter.txt"}, refused: true},
+		"files of someone else":              {files: []string{"letter.txt"}, refused: true},
+		"someone's directory of that name":   {files: []string{"nodes/list.txt"}, refused: true},
+		"ours among someone else's":          {files: []string{"nodes/node1/disk/file", "letter.txt"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := temporary(t)

@@ -76,7 +76,7 @@ func Call(ctx context.Context, pid int, request Request) ([]State, error) {
 	return CallSocket(ctx, fmt.Sprintf("/proc/%d/root%s", pid, Socket), request)
 }
 
-// CallSocket asks whoever listens on a socket: on a node, Socket is that of the node itself.
+// CallSocket asks anyone who listens on a socket: on a node, Socket is that of the node itself.
 func CallSocket(ctx context.Context, socket string, request Request) ([]State, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

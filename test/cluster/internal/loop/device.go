@@ -122,7 +122,7 @@ func detachOnce(device Device) (bool, error) {
 	}
 	current.Path = device.Path
 	if current != device {
-		return true, nil // somebody else's by now
+		return true, nil // someone else's by now
 	}
 	file, err := open(device.Number)
 	if err != nil {

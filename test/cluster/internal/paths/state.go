@@ -21,7 +21,7 @@ func (s State) PKI() string { return filepath.Join(s.Directory, "pki") }
 // Shared is the directory that all nodes see.
 func (s State) Shared() string { return filepath.Join(s.Directory, "shared") }
 
-// AdminKubeconfig is for whoever uses the cluster.
+// AdminKubeconfig is for anyone who uses the cluster.
 func (s State) AdminKubeconfig() string { return filepath.Join(s.Directory, "admin.kubeconfig") }
 
 // Kubeconfig is the one of a component such as "kubelet-node1".

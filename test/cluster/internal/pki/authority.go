@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// validity is long enough for a cluster that somebody keeps for development.
+// validity is long enough for a cluster that someone keeps for development.
 const validity = 365 * 24 * time.Hour
 
 // Subject says whom a certificate is for.
@@ -104,7 +104,7 @@ func NewSigningKey() (public, private []byte, err error) {
 	return encode("PUBLIC KEY", der), private, err
 }
 
-// NewSSHKey makes the key of whoever may use the nodes' SSH servers: the public half as a line of an
+// NewSSHKey makes the key of anyone who may use the nodes' SSH servers: the public half as a line of an
 // authorized_keys file, the private one in OpenSSH's form, which all of its versions read.
 func NewSSHKey() (public, private []byte, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)

@@ -21,7 +21,7 @@ const Program = "/proc/1/exe"
 // user is the only one that is let in.
 const user = "root"
 
-// Server runs the commands of whoever has the key.
+// Server runs the commands of anyone who has the key.
 type Server struct {
 	key         ssh.PublicKey
 	environment []string
