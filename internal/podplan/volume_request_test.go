@@ -124,7 +124,7 @@ func TestOutcome(t *testing.T) {
 		"bytes":                              {creation: open, result: &workflow.Result{Capacity: "1073741825"}, want: VolumeOutcome{byDefault, 1<<30 + 1}},
 		"no capacity":                        {creation: open, result: &workflow.Result{}, err: "spec.volumeCreation.capacity is not given, and the creation pod wrote no /pav/capacity"},
 		"a capacity below the request":       {creation: open, result: &workflow.Result{Capacity: "512Mi"}, err: "the creation pod's /pav/capacity: the volume would have a capacity of 512Mi, but the claim requests 1Gi"},
-		"no quantity":                        {creation: open, result: &workflow.Result{Capacity: "NaN"}, err: `the creation pod's /pav/capacity: "NaN": the capacity is no quantity`},
+		"no quantity":                        {creation: open, result: &workflow.Result{Capacity: "NaN"}, err: `the creation pod's /pav/capacity: "NaN": the capacity is neither a quantity`},
 		"a huge one":                         {creation: open, result: &workflow.Result{Capacity: "1e30"}, err: `the creation pod's /pav/capacity: "1e30": the capacity is more than 9223372036854775807 bytes`},
 		"a negative one":                     {creation: open, result: &workflow.Result{Capacity: "-1"}, err: `the creation pod's /pav/capacity: "-1": the capacity is not above zero`},
 		"none at all":                        {creation: open, result: &workflow.Result{Capacity: "0"}, err: `the creation pod's /pav/capacity: "0": the capacity is not above zero`},

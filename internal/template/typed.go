@@ -75,7 +75,7 @@ func ParseCapacity(text string) (int64, error) {
 }
 
 var (
-	errNoQuantity = errors.New("the capacity is not a quantity such as 10Gi or number of bytes")
+	errNoQuantity = errors.New("the capacity is neither a quantity such as 10Gi nor a number of bytes")
 	errTooMuch    = fmt.Errorf("the capacity is more than %d bytes", int64(math.MaxInt64))
 )
 

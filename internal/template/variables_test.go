@@ -182,11 +182,11 @@ func TestVariables_Refused(t *testing.T) {
 		want  string
 	}{
 		"a claim without a request":     {`{"spec":{}}`, "the claim's spec.resources.requests.storage: there is none"},
-		"a request that is no quantity": {`{"spec":{"resources":{"requests":{"storage":"s3cr3t"}}}}`, "the claim's spec.resources.requests.storage: the capacity is not a quantity such as 10Gi or number of bytes"},
-		"a request that is no string":   {`{"spec":{"resources":{"requests":{"storage":{}}}}}`, "the claim's spec.resources.requests.storage: the capacity is not a quantity such as 10Gi or number of bytes"},
+		"a request that is no quantity": {`{"spec":{"resources":{"requests":{"storage":"s3cr3t"}}}}`, "the claim's spec.resources.requests.storage: the capacity is neither a quantity such as 10Gi nor a number of bytes"},
+		"a request that is no string":   {`{"spec":{"resources":{"requests":{"storage":{}}}}}`, "the claim's spec.resources.requests.storage: the capacity is neither a quantity such as 10Gi nor a number of bytes"},
 		"a request of too much":         {`{"spec":{"resources":{"requests":{"storage":"10E"}}}}`, "the claim's spec.resources.requests.storage: the capacity is more than 9223372036854775807 bytes"},
 		"a negative request":            {`{"spec":{"resources":{"requests":{"storage":"-1"}}}}`, "the claim's spec.resources.requests.storage: the capacity is below zero"},
-		"a limit that is no quantity":   {`{"spec":{"resources":{"requests":{"storage":"1"},"limits":{"storage":"x"}}}}`, "the claim's spec.resources.limits.storage: the capacity is not a quantity such as 10Gi or number of bytes"},
+		"a limit that is no quantity":   {`{"spec":{"resources":{"requests":{"storage":"1"},"limits":{"storage":"x"}}}}`, "the claim's spec.resources.limits.storage: the capacity is neither a quantity such as 10Gi nor a number of bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
