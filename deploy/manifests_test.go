@@ -227,7 +227,7 @@ func documented(t *testing.T) []string {
 	return lines
 }
 
-// Anyone who adds a right says what it is good for in the hands of a thief.
+// The table must say, for each right, what an attacker with a stolen token can do with it.
 func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	have := rights(t)
 	if diff := cmp.Diff(documented(t), have); diff != "" {

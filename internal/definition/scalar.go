@@ -192,7 +192,7 @@ func (w *walker) wrongType(field string, typ reflect.Type, value any) {
 	w.check.errorf(field, "must be %s, not %s%s", noun(typ), describe(value), remedy(typ, value))
 }
 
-// remedy says how to fix a value of the wrong type, if it is one of the usual mistakes.
+// remedy returns how to fix a common mistake in the type of a value; "" for other mistakes.
 func remedy(typ reflect.Type, value any) string {
 	want := noun(typ)
 	switch v := value.(type) {

@@ -41,7 +41,7 @@ func askAll(ctx context.Context, env *cli.Env, result *Result, documents []sourc
 	return nil
 }
 
-// covers reports whether a finding already says what the API server says.
+// covers reports whether a known finding makes one of the API server superfluous.
 func covers(known, f Finding) bool {
 	if known.File != f.File || known.Provisioner != f.Provisioner || known.Severity != f.Severity {
 		return false

@@ -23,7 +23,7 @@ type Result struct {
 	Name  string `json:"name"`
 	Asked bool   `json:"asked"`
 
-	// What says what is retried, or why nothing is retried.
+	// What describes the retry, or the reason why there is none.
 	What string `json:"what"`
 }
 

@@ -63,8 +63,7 @@ func (r *run) create(ctx context.Context, object client.Object) error {
 // errNotAsked means that the request to create an object was never sent.
 var errNotAsked = errors.New("too late to begin")
 
-// post creates an object. It waits for the response even if ctx ends, as only the response tells what must be cleaned
-// up.
+// post creates an object. It waits for the response even if ctx ends: cleanup must know whether the object exists.
 func (r *run) post(ctx context.Context, object client.Object) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errNotAsked, context.Cause(ctx))

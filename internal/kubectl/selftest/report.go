@@ -49,7 +49,7 @@ type Step struct {
 	// Volume is the step's volume, as in "Filesystem, ReadWriteMany"; "" if it has none.
 	Volume string `json:"volume,omitempty"`
 
-	// Name says what the step did.
+	// Name is the name of the step.
 	Name string `json:"name"`
 
 	// Result is the step's result.
@@ -58,7 +58,7 @@ type Step struct {
 	// Seconds is the step's duration.
 	Seconds float64 `json:"seconds"`
 
-	// Message says what the step found.
+	// Message is the outcome in words.
 	Message string `json:"message,omitempty"`
 
 	// Details are more lines about the result, for example the output of "kubectl pav describe" after a failure.

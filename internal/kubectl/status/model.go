@@ -70,10 +70,10 @@ type Entry struct {
 	// Object is the object to which it happened: "claim", "pod NAME", "node NAME".
 	Object string `json:"object"`
 
-	// What says what happened, on one line.
+	// What describes the event, on one line.
 	What string `json:"what"`
 
-	// Duration is how long it took, if known. Of says what took so long: queue, start, run and so on.
+	// Duration is the duration of the step that ended, if known. Of names that step: queue, start, run and so on.
 	Duration *metav1.Duration `json:"duration,omitempty"`
 	Of       string           `json:"of,omitempty"`
 

@@ -46,8 +46,8 @@ func (r Ref) String() string {
 	return text
 }
 
-// Parse returns the object that the arguments name, as "pvc NAME" or "pvc/NAME", in the user's namespace. The error
-// says what to write, and has exit status 2.
+// Parse returns the object that the arguments name, as "pvc NAME" or "pvc/NAME", in the user's namespace. An error
+// lists the valid forms, and has exit status 2.
 func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
 	kind, name := split(args)
 	if kind == kindless || name == "" || strings.Contains(name, "/") || !slices.Contains(kinds, kind) {
