@@ -18,6 +18,8 @@ const (
 	Pod         = "pod"
 	Provisioner = "provisioner"
 	Namespace   = "namespace"
+	Step        = "step" // what an agent does next
+	Rule        = "rule" // the rule that chose the step, by its name in the decision table
 )
 
 // Name returns the value of a claim or pod in log lines.

@@ -13,19 +13,19 @@ import (
 
 // LogOptions says what is logged.
 type LogOptions struct {
-	// Verbosity is 0 for administrators, and 1 for developers.
+	// Verbosity is 0 for administrators, 1 for developers, and 2 for each decision about a volume, too.
 	Verbosity int
 }
 
 // AddFlags adds the options to a flag set.
 func (o *LogOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "how much to log: 0, or 1 for debugging")
+	flags.IntVarP(&o.Verbosity, "verbosity", "v", o.Verbosity, "how much to log: 0, 1 for debugging, or 2 for each decision about a volume, too")
 }
 
 // Validate returns the errors in the options.
 func (o *LogOptions) Validate() error {
-	if o.Verbosity < 0 || o.Verbosity > 1 {
-		return fmt.Errorf("--verbosity: must be 0 or 1, not %d", o.Verbosity)
+	if o.Verbosity < 0 || o.Verbosity > 2 {
+		return fmt.Errorf("--verbosity: must be 0, 1 or 2, not %d", o.Verbosity)
 	}
 	return nil
 }

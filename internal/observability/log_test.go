@@ -7,11 +7,12 @@ import (
 )
 
 func TestNewLogger(t *testing.T) {
-	for verbosity, want := range []int{1, 2} {
+	for verbosity, want := range []int{1, 2, 3} {
 		out := &bytes.Buffer{}
 		log := NewLogger(out, LogOptions{Verbosity: verbosity})
 		log.Info("said", "key", "value")
 		log.V(1).Info("whispered")
+		log.V(2).Info("decided")
 		if got := strings.Count(out.String(), "\n"); got != want {
 			t.Errorf("verbosity %d: got %d lines, want %d", verbosity, got, want)
 		}
@@ -22,7 +23,7 @@ func TestNewLogger(t *testing.T) {
 }
 
 func TestLogOptions_Validate(t *testing.T) {
-	for verbosity, valid := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
+	for verbosity, valid := range map[int]bool{-1: false, 0: true, 2: true, 3: false} {
 		if err := (&LogOptions{Verbosity: verbosity}).Validate(); (err == nil) != valid {
 			t.Errorf("verbosity %d: %v", verbosity, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,28 +38,30 @@ func describe(h reconcile.Holder) string {
 	return text
 }
 
-// decideConflict decides about a volume whose last creation pod named storage that another object uses. Nothing is done
-// until the other object is deleted, the definition changes, or a retry is requested.
-func decideConflict(o snapshot) (d decision, waits bool) {
+// conflicts reports whether the last creation pod named storage that another object still uses. Nothing is done until that
+// object is deleted, the definition changes, or a retry is requested.
+func (o snapshot) conflicts() bool {
 	status := &o.volume.Status
-	if status.Conflict == nil || len(o.others) == 0 || o.edited() ||
-		status.Failure != nil && o.retry.After(status.Failure.Time.Time) {
-		return decision{}, false
-	}
-	return waiting(pavv1.VolumeProvisioned, reasonConflict,
-		conflictText(o.volume.Spec.Provisioner, status.Conflict.Handle, o.others[0]), true), true
+	retried := status.Failure != nil && o.retry.After(status.Failure.Time.Time)
+	return status.Conflict != nil && len(o.others) > 0 && !o.edited() && !retried
 }
 
-// decideShared decides about a volume that was created, has no PersistentVolume yet, and whose storage other objects use.
-// If two pending volumes report the same handle at the same time, the one whose name sorts first waits until the other
-// has failed, or has got its PersistentVolume because it did not see this one.
-func decideShared(o snapshot) decision {
-	for _, other := range o.others {
-		making := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
-		if !making || other.Name < o.volume.Name {
-			return decision{step: stepRecordConflict}
-		}
-	}
+func reportConflict(o snapshot) decision {
+	return waiting(pavv1.VolumeProvisioned, reasonConflict,
+		conflictText(o.volume.Spec.Provisioner, o.volume.Status.Conflict.Handle, o.others[0]), true)
+}
+
+// goesFirst reports whether all others that use the storage of a created volume will fail. If two pending volumes report the
+// same handle at the same time, the one whose name sorts first waits until the other has failed, or has got its
+// PersistentVolume because it did not see this one.
+func (o snapshot) goesFirst() bool {
+	return !slices.ContainsFunc(o.others, func(other reconcile.Holder) bool {
+		pending := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
+		return !pending || other.Name < o.volume.Name
+	})
+}
+
+func waitForOther(o snapshot) decision {
 	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is not provisioned yet and will fail",
 		o.volume.Status.Handle, describe(o.others[0])), true)
 }

@@ -241,6 +241,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(err)
 	}
 	d := decide(o)
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
 	if !d.step.keepsTurn() && o.progress() == attempt.Intended {
 		r.slots.Release(volume.Name) // it waits for something else than a slot
 	}

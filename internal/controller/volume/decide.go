@@ -2,13 +2,10 @@ package volume
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
-	"github.com/albertofaria/pav/internal/observability"
 )
 
 // step is the next thing to do for a volume.
@@ -110,129 +107,84 @@ func (s step) needsWhole() bool {
 	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
 }
 
-// decision is a step, and what to report about it.
-type decision struct {
-	step step
-
-	// condition, reason and message are those of the condition; the message is also the event's.
-	condition, reason, message string
-
-	// warning says that the administrator may have to act.
-	warning bool
-
-	// repeat says that the event is recorded again although the condition is unchanged.
-	repeat bool
-
-	// after is when to decide again if nothing changes; 0 for not before that.
-	after time.Duration
-}
-
 // decide is pure: it does no I/O and reads no clock.
-func decide(o snapshot) decision {
-	pv := o.ownPV()
-	switch {
-	case o.attempt().IsUnrecorded():
-		return decision{step: stepRecordPod}
-	case o.lateFailure() != nil:
-		return decision{step: stepRecordLateMessage}
-	case o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0:
-		return decision{step: stepRelease}
-	case o.pending() && o.volume.Status.Step == pavv1.StepReverting:
-		return decideReverting(o)
-	case o.irrevocable():
-		// A deletion that has begun is completed, even if the reclaim policy has changed since.
-		return decideDeletion(o)
-	case pv != nil:
-		return decideWithPV(o, pv)
-	case o.pending():
-		return decidePending(o)
-	default:
-		return decideWithoutPV(o)
-	}
+func decide(o snapshot) decision { return volumeTable.decide(o) }
+
+// volumeTable is for every volume.
+var volumeTable = table{
+	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
+	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
+	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
+	{"the creation is being reverted", snapshot.reverting, revertingTable.decide},
+	// A deletion that has begun is completed, even if the reclaim policy has changed since.
+	{"a deletion pod may have begun", snapshot.irrevocable, deletionTable.decide},
+	{"the PersistentVolume exists", func(o snapshot) bool { return o.ownPV() != nil }, withPVTable.decide},
+	{"the volume is not provisioned", snapshot.pending, pendingTable.decide},
+	{"the PersistentVolume is gone", always, withoutPVTable.decide},
 }
 
-// decideWithPV decides about a volume whose PersistentVolume exists.
-func decideWithPV(o snapshot, pv *corev1.PersistentVolume) decision {
-	if alignment(o) != (changes{}) {
-		return decision{step: stepAlign}
-	}
-	if !o.released(pv) {
-		return decideInUse(o, pv)
-	}
-	if policyOf(pv) == corev1.PersistentVolumeReclaimDelete {
-		return decideDeletion(o)
-	}
-	if o.reclaimed(pv) {
-		return decision{step: stepDone} // until the PavVolume is deleted, too
-	}
-	if o.volume.Status.Phase != pavv1.VolumeRetained {
-		return decision{step: stepRetain}
-	}
-	return decision{step: stepDone}
+// withPVTable is for a volume whose PersistentVolume exists.
+var withPVTable = table{
+	{"PavVolume and PersistentVolume disagree", snapshot.unaligned, to(stepAlign)},
+	{"the PersistentVolume of a restored record is not bound", inUse(snapshot.unproven), to(stepDone)},
+	{"a claim has the volume, or can get it", inUse(snapshot.becomesReady), to(stepMarkReady)},
+	{"the PavVolume of a volume in use is deleted", inUse(func(o snapshot) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o snapshot) decision {
+		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
+	}},
+	{"the volume is in use", inUse(always), to(stepDone)},
+	{"the volume is released, with reclaim policy Delete", func(o snapshot) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
+	{"the volume is deleted after its PavVolume", func(o snapshot) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
+	{"the volume is released, with reclaim policy Retain", func(o snapshot) bool { return !o.retained() }, to(stepRetain)},
+	{"the volume is retained", always, to(stepDone)},
 }
 
-// decideInUse decides about a volume that a claim has, or can still get.
-func decideInUse(o snapshot, pv *corev1.PersistentVolume) decision {
-	phase := o.volume.Status.Phase
-	if o.volume.Status.Handle == "" && pv.Status.Phase != corev1.VolumeBound {
-		return decision{step: stepDone} // a restored record counts once Kubernetes has bound its PersistentVolume
-	}
-	// A retained volume that waits for a new claim still belongs to the administrator.
-	if o.renews(pv) || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || pv.Status.Phase == corev1.VolumeBound) {
-		return decision{step: stepMarkReady}
-	}
-	if o.deleting() && phase == pavv1.VolumeReady {
-		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", pv.Name), true)
-	}
-	return decision{step: stepDone}
-}
-
-// decideWithoutPV decides about a volume whose PersistentVolume is gone.
-func decideWithoutPV(o snapshot) decision {
-	if alignment(o) != (changes{}) {
-		return decision{step: stepAlign}
-	}
-	retained := o.volume.Status.Phase == pavv1.VolumeRetained
-	if o.volume.Spec.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
-		if retained {
-			return decision{step: stepDone}
-		}
-		return decision{step: stepRetain}
-	}
+// withoutPVTable is for a volume whose PersistentVolume is gone.
+var withoutPVTable = table{
+	{"the PavVolume has a wrong finalizer", snapshot.unaligned, to(stepAlign)},
+	{"the storage of a deleted PersistentVolume is retained", func(o snapshot) bool { return !o.deletes() && o.retained() }, to(stepDone)},
+	{"the storage of a deleted PersistentVolume is to be retained", func(o snapshot) bool { return !o.deletes() }, to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
-	if retained && !o.deleting() {
-		return decision{step: stepDone}
-	}
-	if o.claim == claimBound {
+	{"a retained volume is deleted after its PavVolume", func(o snapshot) bool { return o.retained() && !o.deleting() }, to(stepDone)},
+	{"the PersistentVolume of a bound claim was removed by force", func(o snapshot) bool { return o.claim == claimBound }, func(o snapshot) decision {
 		return waitingToDelete("Lost", fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true)
-	}
-	return decideDeletion(o)
+	}},
+	{"the PersistentVolume was deleted", always, deletionTable.decide},
 }
 
-func waiting(condition, reason, message string, warning bool) decision {
-	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, observability.MaxCondition), warning: warning}
+// inUse is true of a snapshot with a volume that a claim has, or can still get, and for which the condition is true.
+func inUse(condition func(snapshot) bool) func(snapshot) bool {
+	return func(o snapshot) bool { return !o.released(o.ownPV()) && condition(o) }
+}
+
+func (o snapshot) reverting() bool { return o.pending() && o.volume.Status.Step == pavv1.StepReverting }
+
+func (o snapshot) retained() bool { return o.volume.Status.Phase == pavv1.VolumeRetained }
+
+// deletes reports whether the reclaim policy of the PavVolume is Delete.
+func (o snapshot) deletes() bool {
+	return o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// unaligned reports whether reclaim policies or finalizers of PavVolume and PersistentVolume have to be changed.
+func (o snapshot) unaligned() bool { return alignment(o) != (changes{}) }
+
+// releasable reports whether the handle of deleted storage can be given to another volume.
+func (o snapshot) releasable() bool {
+	return o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0
+}
+
+// unproven reports whether the record was restored and Kubernetes has yet to bind its PersistentVolume.
+func (o snapshot) unproven() bool {
+	return o.volume.Status.Handle == "" && o.pv.Status.Phase != corev1.VolumeBound
+}
+
+// becomesReady reports whether a volume in use is to be recorded as ready. A retained volume that waits for a new claim
+// still belongs to the administrator.
+func (o snapshot) becomesReady() bool {
+	phase := o.volume.Status.Phase
+	return o.renews(o.pv) || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || o.pv.Status.Phase == corev1.VolumeBound)
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {
 	return waiting(pavv1.VolumeDeleted, reason, message, warning)
-}
-
-func again(after time.Duration) decision { return decision{step: stepDone, after: after} }
-
-// decided returns the decision that follows from a verdict on a pod; the condition reports it.
-func decided(v attempt.Verdict, condition string) decision {
-	d := decision{step: stepDone, after: v.After}
-	switch {
-	case v.Action == attempt.Run:
-		d.step = stepRunPod
-	case v.Action == attempt.Stop:
-		d.step = stepStopPod
-	case v.Message != "":
-		d.step = stepWait
-	}
-	if v.Message != "" {
-		d.condition, d.reason, d.message = condition, v.Reason, observability.Clip(v.Message, observability.MaxCondition)
-		d.warning, d.repeat = v.Warning, v.Repeat
-	}
-	return d
 }

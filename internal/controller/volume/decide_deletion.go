@@ -11,40 +11,68 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// decideDeletion decides about a volume whose storage is to be deleted.
-func decideDeletion(o snapshot) decision {
-	status := &o.volume.Status
-	if status.Step == pavv1.StepDeleted {
-		return decideDeleted(o)
-	}
-	if o.nothingToDelete() {
-		return decision{step: stepMarkDeleted}
-	}
-	begun := o.attempt().HasBegun()
-	if !begun && o.restored() && !o.deleting() {
+// deletionTable is for a volume whose storage is to be deleted.
+var deletionTable = table{
+	{"the storage is deleted, and the PersistentVolume is not", func(o snapshot) bool { return o.storageDeleted() && o.ownPV() != nil }, to(stepDeletePV)},
+	{"storage and PersistentVolume are deleted", snapshot.storageDeleted, forget(pavv1.VolumeDeleted)},
+	{"there is nothing to delete", snapshot.nothingToDelete, to(stepMarkDeleted)},
+	{"the record of the volume was restored", func(o snapshot) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, func(o snapshot) decision {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
-	}
-	if status.Phase != pavv1.VolumeDeleting {
-		return decision{step: stepMarkDeleting}
-	}
-	if !begun && len(o.others) > 0 {
-		return stillHeld(o)
-	}
-	if status.Pod != nil {
-		return decideDeletionPod(o, stepMarkDeleted)
-	}
-	return decideNextDeletion(o, retainInstead)
+	}},
+	{"the deletion is not recorded", func(o snapshot) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting }, to(stepMarkDeleting)},
+	{"another object uses the storage to delete", func(o snapshot) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, stillHeld},
+	{"a deletion pod is recorded", func(o snapshot) bool { return o.volume.Status.Pod != nil }, deletionPodTable.decide},
+	{"the storage is to be deleted", always, nextDeletionTable.decide},
 }
 
-// decideNextDeletion decides when the next deletion pod is recorded. Instead says what to do if there is no provisioner.
-func decideNextDeletion(o snapshot, instead string) decision {
-	if o.provisioner == nil {
-		return noProvisioner(o, instead)
+// nextDeletionTable is for the next deletion pod.
+var nextDeletionTable = table{
+	{"there is no provisioner to delete with", func(o snapshot) bool { return o.provisioner == nil }, func(o snapshot) decision {
+		if o.reverting() {
+			return noProvisioner(o, "delete by hand what the creation pod made, then remove the finalizer from the PavVolume")
+		}
+		return noProvisioner(o, retainInstead)
+	}},
+	{"the next deletion pod is not due", func(o snapshot) bool { return deletionBackoff(o) > 0 }, again(deletionBackoff)},
+	{"a deletion pod is due", always, to(stepDelete)},
+}
+
+// deletionPodTable is for a recorded deletion pod.
+var deletionPodTable = table{
+	{"the provisioner of a recorded deletion pod is gone", func(o snapshot) bool {
+		return o.provisioner == nil && pod(attempt.None, attempt.Intended)(o)
+	}, func(o snapshot) decision { return noProvisioner(o, retainInstead) }},
+	{"the deletion pod waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
+		return decided(o.attempt().DecideQueued(), pavv1.VolumeDeleted)
+	}},
+	{"the volume is retained before the deletion pod starts", func(o snapshot) bool {
+		return o.progress() == attempt.Running && o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile()
+	}, to(stepStopPod)},
+	{"the deletion pod runs", pod(attempt.Running), func(o snapshot) decision {
+		return decided(o.attempt().DecideRunning(), pavv1.VolumeDeleted)
+	}},
+	{"the deletion pod is being deleted", pod(attempt.Stopping), func(o snapshot) decision {
+		return decided(o.attempt().DecideStopping(), pavv1.VolumeDeleted)
+	}},
+	{"the result of the deletion pod is not reported", pod(attempt.Reporting), func(o snapshot) decision {
+		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeDeleted)
+	}},
+	{"the deletion pod succeeded", pod(attempt.Succeeded), func(o snapshot) decision { return decision{step: o.afterDeletion()} }},
+	{"the deletion pod failed", always, to(stepRecordFailure)},
+}
+
+func (o snapshot) storageDeleted() bool { return o.volume.Status.Step == pavv1.StepDeleted }
+
+// afterDeletion returns the step after a deletion pod has succeeded.
+func (o snapshot) afterDeletion() step {
+	switch {
+	case !o.reverting():
+		return stepMarkDeleted
+	case o.ownPV() != nil:
+		return stepDeletePV // its storage is deleted
+	default:
+		return stepReverted
 	}
-	if wait := deletionBackoff(o); wait > 0 {
-		return again(wait)
-	}
-	return decision{step: stepDelete}
 }
 
 // stillHeld decides about a volume that is to be deleted while other objects use its storage.
@@ -55,37 +83,6 @@ func stillHeld(o snapshot) decision {
 	// PersistentVolumes and PavVolumes sort before PavStages.
 	return waitingToDelete("StillInUse", fmt.Sprintf("%s uses the same storage, with the handle %q; the storage is deleted after that object: delete the object or, to keep the storage, set the reclaim policy to Retain",
 		describe(o.others[0]), o.volume.Status.Handle), true)
-}
-
-// decideDeleted decides about a volume whose storage is deleted.
-func decideDeleted(o snapshot) decision {
-	if o.ownPV() != nil {
-		return decision{step: stepDeletePV}
-	}
-	return decideForget(o, pavv1.VolumeDeleted)
-}
-
-// decideDeletionPod decides about a recorded deletion pod; success is the step after it has succeeded.
-func decideDeletionPod(o snapshot, success step) decision {
-	a := o.attempt()
-	switch p := a.Progress(); p {
-	case attempt.None, attempt.Intended:
-		if o.provisioner == nil {
-			return noProvisioner(o, retainInstead)
-		}
-		return decided(a.DecideQueued(), pavv1.VolumeDeleted)
-	case attempt.Running:
-		if o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(a.Pod()) && o.retainedMeanwhile() {
-			return decision{step: stepStopPod}
-		}
-		return decided(a.DecideRunning(), pavv1.VolumeDeleted)
-	case attempt.Stopping, attempt.Reporting:
-		return decideEnding(o, p, pavv1.VolumeDeleted)
-	case attempt.Succeeded:
-		return decision{step: success}
-	default:
-		return decision{step: stepRecordFailure}
-	}
 }
 
 // retainInstead says what to do about a volume whose provisioner is gone.

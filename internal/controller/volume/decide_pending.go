@@ -11,52 +11,134 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// decidePending decides about a volume that is not provisioned yet.
-func decidePending(o snapshot) decision {
-	switch o.volume.Status.Step {
-	case pavv1.StepValidating, pavv1.StepCreating:
-		return decideMaking(o)
-	default:
-		if o.volume.Status.Handle != "" {
-			return decideMade(o)
-		}
-		return decideIdle(o)
-	}
+// pendingTable is for a volume that is not provisioned yet.
+var pendingTable = table{
+	{"a validation or creation pod is recorded", func(o snapshot) bool {
+		return o.volume.Status.Step == pavv1.StepValidating || o.volume.Status.Step == pavv1.StepCreating
+	}, podTable.decide},
+	{"the handle is recorded", func(o snapshot) bool { return o.volume.Status.Handle != "" }, createdTable.decide},
+	{"there is no storage", always, idleTable.decide},
 }
 
-// decideIdle decides about a volume without storage: before the first attempt, or after one that failed and was reverted.
-func decideIdle(o snapshot) decision {
-	if o.unwanted() && o.wasBound && !o.deleting() {
+// idleTable is for a volume without storage: before the first attempt, or after one that failed and was reverted.
+var idleTable = table{
+	{"a restored volume is not needed any more", func(o snapshot) bool { return o.unwanted() && o.wasBound && !o.deleting() }, func(o snapshot) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
-	}
-	// The claim controller reports why, and creates a new PavVolume for a replaced StorageClass.
-	if o.unwanted() || o.classReplaced && o.volume.Status.Failure != nil {
-		return decideForget(o, pavv1.VolumeProvisioned)
-	}
-	if o.waitsForNode {
-		return decision{step: stepDone}
-	}
-	return decideAttempt(o)
+	}},
+	{"the volume is not needed any more", snapshot.unwanted, forget(pavv1.VolumeProvisioned)},
+	// The claim controller reports that, and creates a new PavVolume.
+	{"the StorageClass was replaced", func(o snapshot) bool { return o.classReplaced && o.volume.Status.Failure != nil }, forget(pavv1.VolumeProvisioned)},
+	{"the scheduler has yet to select a node", func(o snapshot) bool { return o.waitsForNode }, to(stepDone)},
+	{"the creation pod named storage that another object uses", snapshot.conflicts, reportConflict},
+	{"the creation pod failed on the selected node", failedOnNode, to(stepReturnNode)},
+	{"the next attempt to provision is not due", func(o snapshot) bool { return provisioningBackoff(o) > 0 }, again(provisioningBackoff)},
+	{"another PersistentVolume has the name", func(o snapshot) bool { return o.pv != nil }, refuse(func(o snapshot) string {
+		return fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)
+	})},
+	{"the provisioner cannot provision", func(o snapshot) bool { return unusable(o.provisioner) != "" }, refuse(func(o snapshot) string { return unusable(o.provisioner) })},
+	{"an attempt to provision is due", always, to(stepBegin)},
 }
 
-// decideAttempt decides about the next attempt to provision a volume.
-func decideAttempt(o snapshot) decision {
-	if d, waits := decideConflict(o); waits {
-		return d
+// podTable is for a volume whose validation or creation pod is recorded.
+var podTable = table{
+	{"a pod that is not created is not needed any more", both(pod(attempt.None, attempt.Intended), snapshot.unwanted), to(stepDropPod)},
+	{"the pod waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
+		return decided(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
+	}},
+	{"a pod that runs is not needed any more", both(pod(attempt.Running), snapshot.unwanted), to(stepStopPod)},
+	{"the pod runs", pod(attempt.Running), func(o snapshot) decision {
+		return decided(o.attempt().DecideRunning(), pavv1.VolumeProvisioned)
+	}},
+	// If the volume is not needed any more, the result of a validation pod does not matter.
+	{"the result of the pod is not reported", func(o snapshot) bool { return o.progress() == attempt.Reporting && !o.unwanted() }, func(o snapshot) decision {
+		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeProvisioned)
+	}},
+	{"the pod is being deleted", pod(attempt.Stopping), func(o snapshot) decision {
+		return decided(o.attempt().DecideStopping(), pavv1.VolumeProvisioned)
+	}},
+	{"the pod is over", always, overTable.decide},
+}
+
+// overTable is for a validation or creation pod that is over.
+var overTable = table{
+	{"a pod that created nothing is not needed any more", func(o snapshot) bool { return o.unwanted() && !o.mayHaveCreated() }, to(stepDropPod)},
+	{"another object uses the storage that the creation pod named", func(o snapshot) bool { return o.creating() && o.isShared() }, to(stepRecordConflict)},
+	{"the storage of the creation pod is not needed any more", snapshot.unwanted, revertTable.decide},
+	{"the pod failed", func(o snapshot) bool { return o.progress() != attempt.Succeeded }, to(stepRecordFailure)},
+	{"the creation pod succeeded", snapshot.creating, to(stepRecordCreated)},
+	{"the validation pod succeeded", always, to(stepCreate)},
+}
+
+// revertTable is for a creation that is to be reverted, and whose storage no other object uses.
+var revertTable = table{
+	{"the handle is not reported yet", handleIs(handleUntold), func(o snapshot) decision {
+		return decided(attempt.DecideReporting(o.now, o.creationPod()), pavv1.VolumeProvisioned)
+	}},
+	{"the handle will never be known", handleIs(handleUnknown), to(stepAbandon)},
+	{"the handle is known", always, to(stepRevert)},
+}
+
+// createdTable is for a volume that was created and has no PersistentVolume yet.
+var createdTable = table{
+	{"no creation pod ran, and the volume is not needed any more", func(o snapshot) bool { return o.unwanted() && o.volume.Status.Plan == nil }, forget(pavv1.VolumeProvisioned)},
+	{"another object uses created storage that is not needed any more", func(o snapshot) bool { return o.unwanted() && len(o.others) > 0 }, to(stepRecordConflict)},
+	{"created storage is not needed any more", snapshot.unwanted, to(stepRevert)},
+	{"another PersistentVolume has the name of the created volume", func(o snapshot) bool { return o.pv != nil }, func(o snapshot) decision {
+		return waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
+	}},
+	{"another object uses the created storage", func(o snapshot) bool { return len(o.others) > 0 && !o.goesFirst() }, to(stepRecordConflict)},
+	{"another volume reports the same handle, and will fail", func(o snapshot) bool { return len(o.others) > 0 }, waitForOther},
+	// The creation of the CSIDriver brings the next pass.
+	{"the CSIDriver does not exist yet", func(o snapshot) bool { return !o.registered }, to(stepDone)},
+	{"the storage is created", always, to(stepWritePV)},
+}
+
+// revertingTable is for a volume whose creation is being reverted.
+var revertingTable = table{
+	// Another leader wrote it before it saw the revert. It belongs to its claim, or to the administrator.
+	{"the PersistentVolume of a creation to revert is kept", func(o snapshot) bool { return o.ownPV() != nil && o.keepsPV() && o.untouched() }, to(stepMarkReady)},
+	{"the record keeps the handle of other deleted storage", func(o snapshot) bool {
+		return o.attempt().HasBegun() && o.progress() == attempt.Succeeded && o.holdsAnother()
+	}, func(o snapshot) decision { return holding(o, pavv1.VolumeProvisioned) }},
+	{"a deletion pod reverts the creation", func(o snapshot) bool { return o.attempt().HasBegun() }, deletionPodTable.decide},
+	// The record of a conflict would lose that a deletion pod has run.
+	{"another object uses the storage to revert, and its PersistentVolume exists", func(o snapshot) bool { return o.isShared() && o.ownPV() != nil }, stillHeld},
+	{"another object uses the storage to revert", snapshot.isShared, to(stepRecordConflict)},
+	{"the provisioner has no deletion pod", func(o snapshot) bool {
+		return o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil
+	}, func(o snapshot) decision { return decision{step: o.afterDeletion()} }},
+	{"the handle of the storage to revert is not recorded", func(o snapshot) bool { return o.volume.Status.Handle == "" }, revertTable.decide},
+	{"the storage is to be reverted", func(o snapshot) bool { return o.volume.Status.Pod == nil }, nextDeletionTable.decide},
+	{"a deletion pod is recorded to revert the creation", always, deletionPodTable.decide},
+}
+
+// both is true of a snapshot if both conditions are.
+func both(one, other func(snapshot) bool) func(snapshot) bool {
+	return func(o snapshot) bool { return one(o) && other(o) }
+}
+
+// handleIs is true of a snapshot if this is known of the handle.
+func handleIs(known knowledge) func(snapshot) bool {
+	return func(o snapshot) bool {
+		_, is := o.identity()
+		return is == known
 	}
-	if failedOnNode(o) {
-		return decision{step: stepReturnNode}
-	}
-	if wait := provisioningBackoff(o); wait > 0 {
-		return again(wait)
-	}
-	if o.pv != nil {
-		return decision{step: stepRefuse, message: fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)}
-	}
-	if message := unusable(o.provisioner); message != "" {
-		return decision{step: stepRefuse, message: message}
-	}
-	return decision{step: stepBegin}
+}
+
+func (o snapshot) creating() bool { return o.volume.Status.Step == pavv1.StepCreating }
+
+// mayHaveCreated reports whether the recorded pod, which is over, may have created storage.
+func (o snapshot) mayHaveCreated() bool {
+	return o.creating() && (o.progress() != attempt.Failed || !attempt.WasNeverBound(o.pod()))
+}
+
+// isShared reports whether the handle is known, and other objects use its storage.
+func (o snapshot) isShared() bool { return len(o.others) > 0 && handleIs(handleKnown)(o) }
+
+// keepsPV reports whether the PersistentVolume is kept: a claim has it or can get it, or the administrator reclaims it.
+func (o snapshot) keepsPV() bool {
+	pv := o.ownPV()
+	return !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 }
 
 // unusable says why a provisioner cannot provision, or "".
@@ -105,136 +187,10 @@ func (o snapshot) retryIn(attempts int32, failure *pavv1.WorkflowFailure) time.D
 	return workflow.RetryIn(failure, int(attempts), o.now)
 }
 
-// decideMaking decides about a volume whose validation or creation pod is recorded.
-func decideMaking(o snapshot) decision {
-	a := o.attempt()
-	switch p := a.Progress(); p {
-	case attempt.None, attempt.Intended:
-		if o.unwanted() {
-			return decision{step: stepDropPod}
-		}
-		return decided(a.DecideQueued(), pavv1.VolumeProvisioned)
-	case attempt.Running:
-		if o.unwanted() {
-			return decision{step: stepStopPod}
-		}
-		return decided(a.DecideRunning(), pavv1.VolumeProvisioned)
-	case attempt.Reporting:
-		if o.unwanted() {
-			return decideMadeOrNot(o, p) // the result of a validation pod does not matter any more
-		}
-		return decideEnding(o, p, pavv1.VolumeProvisioned)
-	case attempt.Stopping:
-		return decideEnding(o, p, pavv1.VolumeProvisioned)
-	default:
-		return decideMadeOrNot(o, p)
-	}
-}
-
-// decideMadeOrNot decides about a validation or creation pod that is over.
-func decideMadeOrNot(o snapshot, p attempt.Progress) decision {
-	creating := o.volume.Status.Step == pavv1.StepCreating
-	nothingRan := p == attempt.Failed && attempt.WasNeverBound(o.pod())
-	if o.unwanted() && (!creating || nothingRan) {
-		return decision{step: stepDropPod}
-	}
-	_, known := o.identity()
-	switch {
-	case creating && known == handleKnown && len(o.others) > 0:
-		return decision{step: stepRecordConflict}
-	case o.unwanted():
-		return decideRevert(o, known)
-	case p != attempt.Succeeded:
-		return decision{step: stepRecordFailure}
-	case creating:
-		return decision{step: stepRecordCreated}
-	default:
-		return decision{step: stepCreate}
-	}
-}
-
-// decideRevert decides about a creation that is to be reverted, and whose storage no other object uses.
-func decideRevert(o snapshot, known knowledge) decision {
-	switch known {
-	case handleUntold:
-		return decided(attempt.DecideReporting(o.now, o.creationPod()), pavv1.VolumeProvisioned)
-	case handleUnknown:
-		return decision{step: stepAbandon}
-	default:
-		return decision{step: stepRevert}
-	}
-}
-
-// decideMade decides about a volume that was created and has no PersistentVolume yet.
-func decideMade(o snapshot) decision {
-	if o.unwanted() {
-		// If no creation pod ran, there is nothing to revert.
-		if o.volume.Status.Plan == nil {
-			return decideForget(o, pavv1.VolumeProvisioned)
-		}
-		if len(o.others) > 0 {
-			return decision{step: stepRecordConflict}
-		}
-		return decision{step: stepRevert}
-	}
-	if o.pv != nil {
-		return waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
-	}
-	if len(o.others) > 0 {
-		return decideShared(o)
-	}
-	if !o.registered {
-		return decision{step: stepDone} // the CSIDriver is created first, which brings the next pass
-	}
-	return decision{step: stepWritePV}
-}
-
-// decideReverting decides about a volume whose creation is being reverted.
-func decideReverting(o snapshot) decision {
-	reverted := decision{step: stepReverted}
-	pv := o.ownPV()
-	if pv != nil { // another leader wrote it before it saw the revert
-		kept := !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
-		if kept && o.untouched() {
-			return decision{step: stepMarkReady} // it belongs to its claim, or to the administrator
-		}
-		reverted.step = stepDeletePV // its storage is deleted, or is about to be
-	}
-	if o.attempt().HasBegun() {
-		if o.progress() == attempt.Succeeded && o.holdsAnother() {
-			return holding(o, pavv1.VolumeProvisioned)
-		}
-		return decideDeletionPod(o, reverted.step)
-	}
-	_, known := o.identity()
-	switch {
-	case known == handleKnown && len(o.others) > 0 && pv != nil:
-		return stillHeld(o) // the record of a conflict would lose that a deletion pod has run
-	case known == handleKnown && len(o.others) > 0:
-		return decision{step: stepRecordConflict}
-	case o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil:
-		return reverted
-	case o.volume.Status.Handle == "":
-		return decideRevert(o, known)
-	}
-	if o.volume.Status.Pod == nil {
-		return decideNextDeletion(o, "delete by hand what the creation pod made, then remove the finalizer from the PavVolume")
-	}
-	return decideDeletionPod(o, reverted.step)
-}
-
 // untouched reports whether the volume was created, which is when its capacity is known, and no deletion pod has reverted
 // anything of it. The failure of a pod that could not be created has no pod name.
 func (o snapshot) untouched() bool {
 	status := &o.volume.Status
 	return status.Capacity != nil && !o.attempt().HasBegun() && status.DeletionAttempt <= 1 &&
 		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
-}
-
-// decideEnding decides about a pod of which nothing matters but its end, or the report of its node.
-func decideEnding(o snapshot, p attempt.Progress, condition string) decision {
-	if p == attempt.Stopping {
-		return decided(o.attempt().DecideStopping(), condition)
-	}
-	return decided(attempt.DecideReporting(o.now, o.pod()), condition)
 }

@@ -192,6 +192,8 @@ func TestDecideWithPods(t *testing.T) {
 		"reverting deletion pod failed: record it":                                           {state: at(reverting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"deletion pod succeeded: record it":                                                  {state: at(deleting).pod(9, ended(succeeded, 1)), want: stepMarkDeleted},
 		"deletion pod failed: record it":                                                     {state: at(deleting).pod(9, ended(failed, 9)), want: stepRecordFailure},
+		"deletion pod is being deleted: wait for its end":                                    {state: at(deleting).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
+		"deletion pod failed, nothing reported: wait for its node":                           {state: at(deleting).pod(9, ended(failed, 1)), want: stepDone, after: 5 * time.Second},
 		"deletion pod removed by force: record the failure":                                  {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
 		"changed to Retain while the deletion pod runs: wait for the pod":                    {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 591 * time.Second},
 		"changed to Retain while the deletion pod cannot start: stop it":                     {state: at(deleting).pod(9, pulls).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
@@ -204,7 +206,7 @@ func TestDecideWithPods(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.state.o)
+			got := decideIn(test.state.o)
 			if got.step != test.want || got.after != test.after {
 				t.Errorf("got step %s (%s) after %s, want %s after %s", got.step, got.message, got.after, test.want, test.after)
 			}
@@ -288,7 +290,7 @@ func TestDecideAfterFailures(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.state.o)
+			got := decideIn(test.state.o)
 			if got.step != test.want || got.after != test.after {
 				t.Errorf("got step %s (%s) after %s, want %s after %s", got.step, got.message, got.after, test.want, test.after)
 			}

@@ -203,6 +203,7 @@ func TestDecide(t *testing.T) {
 		"retained, PavVolume has the finalizer: align":                                          {state: in(retained, released, retainPolicy).with(func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepAlign},
 		"retained: nothing to do":                                                               {state: in(retained, released, retainPolicy), want: stepDone},
 		"policy Retain, PersistentVolume gone: record it":                                       {state: without(ready, retainPolicy), want: stepRetain},
+		"PersistentVolume gone, finalizer of the PavVolume missing: align":                      {state: without(ready, deletePolicy).with(func(o *snapshot) { o.volume.Finalizers = nil }), want: stepAlign},
 		"retained, PersistentVolume gone: nothing to do":                                        {state: without(retained, retainPolicy), want: stepDone},
 		"retained, PersistentVolume gone, changed to Delete: nothing to do until it is deleted": {state: without(retained, deletePolicy), want: stepDone},
 		"policy Retain, staged on a node: retain it all the same":                               {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepRetain},
@@ -212,7 +213,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.state.o)
+			got := decideIn(test.state.o)
 			if got.step != test.want {
 				t.Errorf("got step %s (%s), want %s", got.step, got.message, test.want)
 			}

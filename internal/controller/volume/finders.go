@@ -138,12 +138,16 @@ func (o snapshot) holdsAnother() bool {
 	return len(o.finders) > 0 && o.volume.Status.FormerHandle != o.volume.Status.Handle
 }
 
-// decideForget decides about a volume of which only the record is left.
-func decideForget(o snapshot, condition string) decision {
-	if len(o.finders) > 0 {
-		return holding(o, condition)
+// forget decides about a volume of which only the record is left; the condition reports what it waits for.
+func forget(condition string) func(snapshot) decision {
+	return func(o snapshot) decision {
+		if len(o.finders) == 0 {
+			return decision{step: stepForget}
+		}
+		d := holding(o, condition)
+		d.rule = "a creation pod may have found the deleted storage"
+		return d
 	}
-	return decision{step: stepForget}
 }
 
 // holding decides about a volume whose record is kept only for the handle of deleted storage.

@@ -51,7 +51,7 @@ func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.state.o)
+			got := decideIn(test.state.o)
 			if got.step != test.want || !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
 				t.Errorf("got step %s (%s), want %s (%s)", got.step, got.message, test.want, test.message)
 			}

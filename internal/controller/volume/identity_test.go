@@ -204,7 +204,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.state.o)
+			got := decideIn(test.state.o)
 			if got.step != test.want || got.after != test.after {
 				t.Errorf("got step %s (%s) after %s, want %s after %s", got.step, got.message, got.after, test.want, test.after)
 			}

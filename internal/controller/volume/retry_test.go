@@ -36,7 +36,7 @@ func TestDecide_RetryAsked(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(test.state.o); got.step != test.want {
+			if got := decideIn(test.state.o); got.step != test.want {
 				t.Errorf("got %s after %s, want %s", got.step, got.after, test.want)
 			}
 		})

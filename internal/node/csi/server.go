@@ -41,7 +41,7 @@ func ForPav(nodeID, version string, reader client.Reader, dirs Directories, coll
 func Log(log logr.Logger, driver string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
-		ctx, noted := observability.WithNotes(ctx)
+		ctx, noted := observability.WithNotes(logr.NewContext(ctx, log.WithValues(observability.Provisioner, driver)))
 		response, err := handler(ctx, request)
 		keys := []any{observability.Provisioner, driver, "method", info.FullMethod, "code", status.Code(err).String(), "duration", time.Since(began).String()}
 		if r, ok := request.(interface{ GetVolumeId() string }); ok {

@@ -283,7 +283,7 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 	m.wg.Go(func() {
 		bounded, cancel := context.WithTimeout(ctx, longestWork)
 		defer cancel()
-		err := work(bounded)
+		err := work(logr.NewContext(bounded, m.log.WithValues(m.health.LogKeys(stage)...)))
 		if err != nil && ctx.Err() == nil && !errors.Is(err, staging.ErrBusy) && !errors.Is(err, staging.ErrPending) && !errors.Is(err, staging.ErrFull) {
 			m.log.Error(err, "working on a stage", m.health.LogKeys(stage)...)
 		}

@@ -1,105 +1,49 @@
 package stage
 
 import (
-	"time"
-
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observation has everything that the next step depends on.
-type observation struct {
-	exists       bool             // there is a PavStage
-	terminating  bool             // there is one, but it is being deleted and protects nothing
-	leftover     bool             // there is none, but the node has a directory of one
-	hasFinalizer bool             // it has PaV's finalizer
-	phase        pavv1.StagePhase // its phase
-	thisBoot     bool             // its mounts, if any, were made since the node last started
-	claimOnly    bool             // it only reserves the volume for the node, and has no staging pod
-	restaging    bool             // the volume is being restaged: staged again while clients have it
-	mismatch     bool             // it is staged with other parameters than the call has
-
-	validated          bool // the volume is valid, or needs no validation pod
-	validationIntended bool // a validation pod was recorded, so it may have run
-	validationPod      workflow.State
-
-	stagingIntended bool // a staging pod was recorded, so it may have run
-	stagingPod      workflow.State
-	outcomeHeld     bool          // the staging pod has its finalizer
-	ready           bool          // /pav/ready exists
-	attached        bool          // the volume is mounted for clients
-	settling        time.Duration // how long to wait for a late mount over the directory that is attached
-	covering        bool          // running clients may already have the volume that is attached
-	published       bool          // targets are recorded as published
-	occupied        bool          // one of them is really mounted; only known if it matters
-	inUse           bool          // one of them is mounted for a pod that still runs; only known when unstaging
-	pvReplaced      bool          // the PersistentVolume that it was staged for is gone, and another one has the same handle
-	clients         bool          // stages of client pods depend on this one
-	given           bool          // /pav was mounted for the recorded staging pod; only known if the pod is gone
-	pavInUse        bool          // /pav is still mounted for a pod of the stage
-
-	unstagingWanted   bool // the provisioner has an unstaging pod
-	unstagingIntended bool // an unstaging pod was recorded, so it may have run
-	unstagingPod      workflow.State
-
-	backoff   time.Duration // time until the next attempt
-	reportIn  time.Duration // time until the cause that keeps a pod from starting is reported; 0 if there is none
-	reportDue bool          // the cause is to be reported now
-	full      bool          // the node has no free pod slot for the staging pod; only known if one is to be created
-	stuck     bool          // the unstaging pod has not started for long
-}
-
-// due returns after what time to observe again although nothing has changed; 0 means never.
-func (o observation) due() time.Duration {
-	var due time.Duration
-	waits := []time.Duration{o.backoff, o.reportIn, o.settling}
-	if o.full {
-		waits = append(waits, roomPeriod)
-	}
-	for _, wait := range waits {
-		if wait > 0 && (due == 0 || wait < due) {
-			due = wait
-		}
-	}
-	return due
-}
-
 // step is the next step.
-type step int
+type step string
 
 const (
-	stepDone           step = iota // nothing is to be done
-	stepYield                      // another controller must act first
-	stepOccupied                   // clients must be deleted first
-	stepInUse                      // clients that still run must end first
-	stepPVReplaced                 // clients of another PersistentVolume must be deleted first
-	stepRefuse                     // the volume is staged with other parameters
-	stepSweep                      // remove what a deleted PavStage has left
-	stepWait                       // until something changes
-	stepReport                     // report what keeps a pod from starting
-	stepRecord                     // write the PavStage
-	stepReplace                    // replace the record of a failed attempt by a new PavStage
-	stepRunValidation              // run the validation pod
-	stepAdmit                      // record that the volume is valid
-	stepReject                     // record that the validation pod failed, and begin to revert
-	stepRunStaging                 // run the staging pod
-	stepAttach                     // mount the volume for clients
-	stepBlockOnClients             // the volume was unmounted while clients have it; they must be deleted first
-	stepOverMount                  // mount the new volume over the one that running clients have
-	stepConfirm                    // record that the volume is available
-	stepFail                       // record that the staging pod failed, and begin to revert
-	stepRevert                     // begin to unstage
-	stepUnstageClients             // unstage the volume for its client pods
-	stepUnpublish                  // unmount the volume from its targets
-	stepDetach                     // unmount it
-	stepStop                       // stop the validation or staging pod
-	stepRunUnstaging               // run the unstaging pod
-	stepGiveUp                     // stop an unstaging pod that cannot start
-	stepRetry                      // record that the unstaging pod failed, and begin the next attempt
-	stepRenew                      // begin the next attempt to restage
-	stepClean                      // remove /pav
-	stepForget                     // release the pods and delete the PavStage
+	stepDone           step = "Done"           // nothing is to be done
+	stepYield          step = "Yield"          // another controller must act first
+	stepOccupied       step = "Occupied"       // clients must be deleted first
+	stepInUse          step = "InUse"          // clients that still run must end first
+	stepPVReplaced     step = "PVReplaced"     // clients of another PersistentVolume must be deleted first
+	stepRefuse         step = "Refuse"         // the volume is staged with other parameters
+	stepSweep          step = "Sweep"          // remove what a deleted PavStage has left
+	stepWait           step = "Wait"           // until something changes
+	stepReport         step = "Report"         // report what keeps a pod from starting
+	stepRecord         step = "Record"         // write the PavStage
+	stepReplace        step = "Replace"        // replace the record of a failed attempt by a new PavStage
+	stepRunValidation  step = "RunValidation"  // run the validation pod
+	stepAdmit          step = "Admit"          // record that the volume is valid
+	stepReject         step = "Reject"         // record that the validation pod failed, and begin to revert
+	stepRunStaging     step = "RunStaging"     // run the staging pod
+	stepAttach         step = "Attach"         // mount the volume for clients
+	stepBlockOnClients step = "BlockOnClients" // the volume was unmounted while clients have it; they must be deleted first
+	stepOverMount      step = "OverMount"      // mount the new volume over the one that running clients have
+	stepConfirm        step = "Confirm"        // record that the volume is available
+	stepFail           step = "Fail"           // record that the staging pod failed, and begin to revert
+	stepRevert         step = "Revert"         // begin to unstage
+	stepUnstageClients step = "UnstageClients" // unstage the volume for its client pods
+	stepUnpublish      step = "Unpublish"      // unmount the volume from its targets
+	stepDetach         step = "Detach"         // unmount it
+	stepStop           step = "Stop"           // stop the validation or staging pod
+	stepRunUnstaging   step = "RunUnstaging"   // run the unstaging pod
+	stepGiveUp         step = "GiveUp"         // stop an unstaging pod that cannot start
+	stepRetry          step = "Retry"          // record that the unstaging pod failed, and begin the next attempt
+	stepRenew          step = "Renew"          // begin the next attempt to restage
+	stepClean          step = "Clean"          // remove /pav
+	stepForget         step = "Forget"         // release the pods and delete the PavStage
 )
+
+// createsPod reports whether a step needs another pod slot of the node.
+func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
 
 // orReport reports what keeps a pod from starting before it waits for the pod.
 func orReport(o observation, next step) step {
@@ -109,287 +53,113 @@ func orReport(o observation, next step) step {
 	return next
 }
 
-// settled reports whether nothing of a stage is left, except perhaps the record of a failure.
-func (o observation) settled() bool {
-	return !o.exists || o.phase == pavv1.StageFailed && !o.hasFinalizer
+// stageTable is for Stage.
+var stageTable = table{
+	// Only kubelet knows when clients are gone, and unstages then.
+	{"clients have what a deleted PavStage left", func(o observation) bool { return o.leftover && o.occupied }, to(stepOccupied)},
+	{"a deleted PavStage left a directory", func(o observation) bool { return o.leftover }, leftoverTable.decide},
+	{"the PavStage is being deleted", func(o observation) bool { return o.terminating }, to(stepYield)},
+	{"there is no PavStage", func(o observation) bool { return !o.exists }, to(stepRecord)},
+	{"a failed attempt left a mount", func(o observation) bool { return o.settled() && o.attached }, to(stepDetach)},
+	{"the last attempt failed", observation.settled, to(stepReplace)},
+
+	{"clients have the volume of a PersistentVolume that is gone", func(o observation) bool { return o.pvReplaced && o.occupied }, to(stepPVReplaced)},
+	{"the PersistentVolume was replaced", func(o observation) bool { return o.pvReplaced }, to(stepRevert)},
+	{"the volume is staged with other parameters", func(o observation) bool { return o.mismatch }, to(stepRefuse)},
+
+	// No client is left that the volume could be restaged for.
+	{"the node restarted while the volume was restaged", func(o observation) bool { return o.restaging && !o.thisBoot }, to(stepRevert)},
+	{"the volume is being restaged", func(o observation) bool { return o.restaging }, restagingTable.decide},
+	{"an attempt that failed is not reverted yet", func(o observation) bool { return o.phase == pavv1.StageFailed }, unstageTable.decide},
+	{"the volume is being unstaged", func(o observation) bool { return o.phase == pavv1.StageUnstaging }, unstageTable.decide},
+	// The mounts are gone since the node restarted, but other effects of staging may not be.
+	{"the node restarted since the volume was staged", func(o observation) bool { return !o.thisBoot }, to(stepRevert)},
+	{"the volume is not validated yet", func(o observation) bool { return !o.validated }, validationTable.decide},
+	{"the volume is valid", always, stagingTable.decide},
 }
 
-// decideStage returns the next step of Stage.
-func decideStage(o observation) step {
-	switch {
-	case o.leftover && o.occupied:
-		// Only kubelet knows when clients are gone, and unstages then.
-		return stepOccupied
-	case o.leftover:
-		return decideLeftover(o)
-	case o.terminating:
-		return stepYield
-	case !o.exists:
-		return stepRecord
-	case o.attached && o.settled():
-		return stepDetach
-	case o.settled():
-		return stepReplace
-	}
-	return decideFound(o)
+// restageTable is for Restage, which never creates a PavStage that is gone.
+var restageTable = table{
+	{"there is nothing to restage", func(o observation) bool { return !o.exists || !o.restaging }, to(stepDone)},
+	{"there is a volume to restage", always, stageTable.decide},
 }
 
-// decideFound returns the next step of Stage if there is a stage, which may have other parameters.
-func decideFound(o observation) step {
-	switch {
-	case o.pvReplaced && o.occupied:
-		return stepPVReplaced
-	case o.pvReplaced:
-		return stepRevert
-	case o.mismatch:
-		return stepRefuse
-	}
-	return decideBegun(o)
+// leftoverTable is for a directory whose PavStage is gone, and that no client has.
+var leftoverTable = table{
+	{"a pod of the deleted PavStage still has /pav", func(o observation) bool { return o.pavInUse }, to(stepWait)}, // it is being deleted
+	{"no pod has the directory that is left", always, to(stepSweep)},
 }
 
-func decideBegun(o observation) step {
-	switch {
-	case o.restaging && !o.thisBoot:
-		// No client is left that the volume could be restaged for.
-		return stepRevert
-	case o.restaging:
-		return decideRestaging(o)
-	case o.phase == pavv1.StageFailed || o.phase == pavv1.StageUnstaging:
-		return decideUnstage(o)
-	case !o.thisBoot:
-		// The mounts are gone since the node restarted, but other effects of staging may not be.
-		return stepRevert
-	case !o.validated:
-		return decideValidation(o)
-	}
-	return decideStaging(o)
+var validationTable = table{
+	{"the validation pod succeeded", validation(workflow.Succeeded), to(stepAdmit)},
+	{"the validation pod failed", validation(workflow.Failed), to(stepReject)},
+	{"the validation pod runs", validation(workflow.Running), to(stepWait)},
+	{"the validation pod is being deleted", validation(workflow.Stopping), to(stepWait)},
+	// The API server does not have that pod any more.
+	{"a pod of an earlier attempt still has /pav", func(o observation) bool { return o.pavInUse }, to(stepWait)},
+	{"there is no validation pod", always, ifRoom(stepRunValidation)},
 }
 
-// decideLeftover returns the next step if a PavStage is gone, but its directory is not, and no client has the volume.
-func decideLeftover(o observation) step {
-	if o.pavInUse {
-		return stepWait // Its pod is being deleted.
-	}
-	return stepSweep
+// stagingTable is for a valid volume.
+var stagingTable = table{
+	{"no staging pod can have made the mount", func(o observation) bool { return o.attached && !o.stagingIntended }, to(stepDetach)},
+	{"the volume is reserved for the node", func(o observation) bool { return o.claimOnly && o.phase == pavv1.StageStaged }, to(stepDone)},
+	{"the volume is to be reserved for the node", func(o observation) bool { return o.claimOnly }, to(stepConfirm)},
+	{"the volume is staged", func(o observation) bool { return o.phase == pavv1.StageStaged }, stagedTable.decide},
+	{"the staging pod ended since the volume was attached", func(o observation) bool { return o.attached && !o.stands() }, to(stepDetach)},
+	{"a late mount may cover the attached volume", func(o observation) bool { return o.attached && o.settling > 0 }, to(stepWait)},
+	{"the volume is attached", func(o observation) bool { return o.attached }, to(stepConfirm)},
+
+	{"the staging pod succeeded", stagingPod(workflow.Succeeded), to(stepAttach)},
+	{"the staging pod created /pav/ready", func(o observation) bool { return o.stagingPod == workflow.Running && o.ready }, to(stepAttach)},
+	{"the staging pod has not created /pav/ready", stagingPod(workflow.Running), to(stepWait)},
+	{"the staging pod failed", stagingPod(workflow.Failed), to(stepFail)},
+	{"the staging pod is being deleted", stagingPod(workflow.Stopping), to(stepWait)},
+	// It may have run. Its containers may still run, and its mounts must not be used for the next pod.
+	{"the staging pod was removed by force", func(o observation) bool { return o.given }, to(stepFail)},
+	// The pod is the validation pod, or one of an earlier attempt, and /pav must be empty.
+	{"another pod still has /pav", func(o observation) bool { return !o.stagingIntended && o.pavInUse }, to(stepWait)},
+	{"there is no staging pod", always, ifRoom(stepRunStaging)},
 }
 
-func decideValidation(o observation) step {
-	switch o.validationPod {
-	case workflow.Succeeded:
-		return stepAdmit
-	case workflow.Failed:
-		return stepReject
-	case workflow.Running, workflow.Stopping:
-		return stepWait
-	case workflow.Absent:
-	}
-	if o.pavInUse {
-		return stepWait // A pod of an earlier stage still has it, which the API server does not have any more.
-	}
-	return ifRoom(o, stepRunValidation)
+// stagedTable is for a volume that has been available on the node since the node last started.
+var stagedTable = table{
+	// The volume at /pav/volume may be another one than clients have, and they may still write to theirs.
+	{"the volume was unmounted while clients have it", func(o observation) bool { return !o.attached && o.published }, to(stepBlockOnClients)},
+	{"the staged volume was unmounted", func(o observation) bool { return !o.attached }, to(stepRevert)},
+	{"the staging pod completed after the volume was staged", func(o observation) bool { return o.outcomeHeld && o.stagingPod == workflow.Succeeded }, to(stepConfirm)},
+	{"the volume is staged and attached", always, to(stepDone)},
 }
 
-// createsPod reports whether a step needs another pod slot of the node.
-func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
-
-// ifRoom returns a step that creates a pod, if the node has a slot for the pod.
-func ifRoom(o observation, next step) step {
-	if o.full {
-		return stepWait
-	}
-	return next
-}
-
-func decideStaging(o observation) step {
-	switch {
-	case o.attached && !o.stagingIntended:
-		// No staging pod of this stage has mounted it.
-		return stepDetach
-	case o.claimOnly && o.phase == pavv1.StageStaged:
-		return stepDone
-	case o.claimOnly:
-		return stepConfirm
-	case o.phase == pavv1.StageStaged:
-		return decideStaged(o)
-	case o.attached && !o.stands():
-		return stepDetach
-	case o.attached && o.settling > 0:
-		return stepWait
-	case o.attached:
-		return stepConfirm
-	}
-	return decideStagingPod(o)
-}
-
-// stands reports whether the staging pod is in a state in which its volume may be attached. Otherwise the pod may
-// have unmounted the volume when it ended, and the attached directory is on the node's disk.
-func (o observation) stands() bool {
-	return o.stagingPod == workflow.Running || o.stagingPod == workflow.Succeeded
-}
-
-// decideStaged returns the next step if the volume was available on the node since the node last started.
-func decideStaged(o observation) step {
-	switch {
-	case !o.attached && o.published:
-		// The volume at /pav/volume may be another one than clients have, and they may still write to theirs.
-		return stepBlockOnClients
-	case !o.attached:
-		return stepRevert
-	case o.outcomeHeld && o.stagingPod == workflow.Succeeded:
-		return stepConfirm
-	}
-	return stepDone
-}
-
-func decideStagingPod(o observation) step {
-	switch o.stagingPod {
-	case workflow.Succeeded:
-		return stepAttach
-	case workflow.Running:
-		if o.ready {
-			return stepAttach
+// restagingTable is for a volume that is restaged while its clients have a dead mount. It is unstaged, except for their
+// targets, and staged again, as often as necessary.
+var restagingTable = table{
+	{"the dead volume is attached", func(o observation) bool { return o.phase == pavv1.StageUnstaging && o.attached }, to(stepDetach)},
+	{"the dead volume is being unstaged", func(o observation) bool { return o.phase == pavv1.StageUnstaging }, func(o observation) decision {
+		if d := unstagingTable.decide(o); d.step != stepClean {
+			return d
 		}
-		return stepWait
-	case workflow.Failed:
-		return stepFail
-	case workflow.Stopping:
-		return stepWait
-	case workflow.Absent:
-	}
-	if o.given {
-		// It may have run before it was removed by force. Its containers may still run, and its mounts must not be
-		// used for the next pod.
-		return stepFail
-	}
-	if !o.stagingIntended && o.pavInUse {
-		return stepWait // The validation pod, or a pod of an earlier stage, still has it, and /pav must be empty.
-	}
-	return ifRoom(o, stepRunStaging)
+		return decision{step: stepRenew, rule: "the dead volume is unstaged"}
+	}},
+	{"the new volume was unmounted while clients may have it", func(o observation) bool { return o.covering && !o.attached }, to(stepBlockOnClients)},
+	// It cannot be unstaged any more.
+	{"clients may have the new volume", func(o observation) bool { return o.covering }, to(stepOverMount)},
+
+	// No client has the new volume yet.
+	{"no staging pod can have made the new mount", func(o observation) bool { return o.attached && !o.stagingIntended }, to(stepDetach)},
+	{"the staging pod ended since the new volume was attached", func(o observation) bool { return o.attached && !o.stands() }, to(stepDetach)},
+	{"a late mount may cover the new volume", func(o observation) bool { return o.attached && o.settling > 0 }, to(stepWait)},
+	{"the new volume is attached", func(o observation) bool { return o.attached }, to(stepOverMount)},
+	{"the next attempt to restage is not due", func(o observation) bool { return !o.stagingIntended && o.backoff > 0 }, to(stepWait)},
+	{"the new volume is not attached", always, stagingTable.decide},
 }
 
-// decideRestaging returns the next step of a volume that is restaged while its clients have a dead mount. It is
-// unstaged, except for their targets, and staged again, as often as necessary.
-func decideRestaging(o observation) step {
-	switch {
-	case o.phase == pavv1.StageUnstaging && o.attached:
-		return stepDetach
-	case o.phase == pavv1.StageUnstaging:
-		if next := decideUnstaging(o); next != stepClean {
-			return next
-		}
-		return stepRenew
-	case o.covering && !o.attached:
-		return stepBlockOnClients
-	case o.covering:
-		return stepOverMount // Clients may have the new volume: it cannot be unstaged any more.
-	}
-	return decideAnother(o)
+// validation is true of an observation with the validation pod in a state.
+func validation(state workflow.State) func(observation) bool {
+	return func(o observation) bool { return o.validationPod == state }
 }
 
-// decideAnother returns the next step towards the new volume, which no client has yet.
-func decideAnother(o observation) step {
-	switch {
-	case o.attached && (!o.stagingIntended || !o.stands()):
-		return stepDetach
-	case o.attached && o.settling > 0:
-		return stepWait
-	case o.attached:
-		return stepOverMount
-	case !o.stagingIntended && o.backoff > 0:
-		return stepWait
-	}
-	return decideStaging(o)
-}
-
-// decideRestage returns the next step of Restage, which never creates a stage that is gone.
-func decideRestage(o observation) step {
-	if !o.exists || !o.restaging {
-		return stepDone
-	}
-	return decideStage(o)
-}
-
-// decideUnstage returns the next step of Unstage.
-func decideUnstage(o observation) step {
-	switch {
-	case o.inUse:
-		// Kubelet has no mount of its own at the staging path, so after a restart it may not know of them.
-		return stepInUse
-	case o.exists && o.restaging, !o.settled() && o.phase != pavv1.StageUnstaging && o.phase != pavv1.StageFailed:
-		return stepRevert
-	case o.clients:
-		return stepUnstageClients
-	case o.published:
-		return stepUnpublish
-	case o.leftover:
-		return decideLeftover(o)
-	case o.terminating:
-		return stepDone
-	case o.attached:
-		return stepDetach
-	}
-	return decideUnmounted(o)
-}
-
-// decideUnmounted returns the next step of Unstage for a volume that no client has any more.
-func decideUnmounted(o observation) step {
-	switch {
-	case o.settled():
-		return stepDone
-	case o.phase == pavv1.StageUnstaging:
-		return decideUnstaging(o)
-	}
-	return stepForget
-}
-
-func decideUnstaging(o observation) step {
-	for _, pod := range []workflow.State{o.stagingPod, unlessAdmitted(o)} {
-		switch pod {
-		case workflow.Running:
-			return stepStop
-		case workflow.Stopping:
-			return stepWait
-		case workflow.Absent, workflow.Succeeded, workflow.Failed:
-		}
-	}
-	if o.pavInUse && o.unstagingPod != workflow.Running {
-		// "/pav as the staging pod left it": not before kubelet has unmounted it from that pod.
-		return stepWait
-	}
-	return decideUnstagingPod(o)
-}
-
-// unlessAdmitted returns the state of the validation pod, or Absent once the volume is valid.
-func unlessAdmitted(o observation) workflow.State {
-	if o.validated {
-		return workflow.Absent
-	}
-	return o.validationPod
-}
-
-func decideUnstagingPod(o observation) step {
-	switch o.unstagingPod {
-	case workflow.Succeeded:
-		return stepClean
-	case workflow.Running:
-		if o.stuck {
-			// The definition may have been fixed since: the next attempt uses the current one.
-			return stepGiveUp
-		}
-		return stepWait
-	case workflow.Stopping:
-		return stepWait
-	case workflow.Failed, workflow.Absent:
-	}
-	switch {
-	case !o.unstagingIntended && !o.stagingIntended:
-		return stepClean // No pod has run that could have left anything.
-	case o.backoff > 0:
-		return stepWait
-	case o.unstagingPod == workflow.Failed:
-		return stepRetry
-	case !o.unstagingWanted:
-		return stepClean
-	}
-	return stepRunUnstaging
+// stagingPod is true of an observation with the staging pod in a state.
+func stagingPod(state workflow.State) func(observation) bool {
+	return func(o observation) bool { return o.stagingPod == state }
 }

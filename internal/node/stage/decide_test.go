@@ -74,8 +74,8 @@ func TestDecideStage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideStage(test.o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := stageTable.decide(test.o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -117,8 +117,8 @@ func TestDecideStage_Validation(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideStage(test.o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := stageTable.decide(test.o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -146,8 +146,8 @@ func TestDecideStage_ScopePod(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideStage(test.o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := stageTable.decide(test.o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -203,8 +203,8 @@ func TestDecideStage_Restaging(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideStage(test.o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := stageTable.decide(test.o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -233,8 +233,8 @@ func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := restaging
 			test.change(&o)
-			if got := decideRestage(o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := restageTable.decide(o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -302,8 +302,8 @@ func TestDecideUnstage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideUnstage(test.o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := unstageTable.decide(test.o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -330,12 +330,12 @@ func TestObservation_Due(t *testing.T) {
 
 func TestOrReport_ReportsOnlyBeforeWaiting(t *testing.T) {
 	if got := orReport(observation{reportDue: true}, stepWait); got != stepReport {
-		t.Errorf("got step %d, want %d", got, stepReport)
+		t.Errorf("got step %s, want %s", got, stepReport)
 	}
 	if got := orReport(observation{reportDue: true}, stepStop); got != stepStop {
-		t.Errorf("got step %d, want %d", got, stepStop)
+		t.Errorf("got step %s, want %s", got, stepStop)
 	}
 	if got := orReport(observation{}, stepWait); got != stepWait {
-		t.Errorf("got step %d, want %d", got, stepWait)
+		t.Errorf("got step %s, want %s", got, stepWait)
 	}
 }

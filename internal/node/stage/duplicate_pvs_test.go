@@ -57,8 +57,8 @@ func TestObserve_FindsAnotherPersistentVolumeInThePlaceOfTheStages(t *testing.T)
 			task.asked = !test.unasked
 			o, err := task.observe(t.Context())
 			must(t, err)
-			if got := decideStage(o); got != test.want {
-				t.Errorf("got step %d, want %d", got, test.want)
+			if got := stageTable.decide(o).step; got != test.want {
+				t.Errorf("got step %s, want %s", got, test.want)
 			}
 		})
 	}

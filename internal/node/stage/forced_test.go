@@ -30,8 +30,8 @@ func TestStagingPodRemovedByForce_HasFailed_AndIsNotCreatedAgain(t *testing.T) {
 	task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 	o, err := task.observe(t.Context())
 	must(t, err)
-	if got := decideStage(o); got != stepFail {
-		t.Fatalf("the next step is %d, want that the pod has failed; it sees %+v", got, o)
+	if got := stageTable.decide(o).step; got != stepFail {
+		t.Fatalf("the next step is %s, want that the pod has failed; it sees %+v", got, o)
 	}
 	must(t, task.fail(t.Context()))
 	status := n.API.Stages[name].Status

@@ -142,7 +142,7 @@ func (s *Stager) publishStaged(ctx context.Context, of Subject, p Publication) e
 	defer s.tell(name)
 	t := s.newTask(of, p.Mode)
 	t.user, t.readOnly = p.Client, p.Options.ReadOnly
-	if err := t.run(ctx, decideStage); err != nil {
+	if err := t.run(ctx, stageTable); err != nil {
 		return err
 	}
 	if err := s.repairRecord(ctx, t.stage); err != nil {

@@ -69,7 +69,7 @@ func (t *task) restage(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.run(ctx, decideRestage)
+	return t.run(ctx, restageTable)
 }
 
 // beginRestaging marks the stage as being restaged, once it is certain that no client can write to the volume any more.

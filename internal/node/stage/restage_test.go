@@ -106,8 +106,8 @@ func TestCover_IsRecordedBeforeClientsGetIt(t *testing.T) {
 	task := n.ofStage(t)
 	o := observation{attached: true, stagingPod: workflow.Failed, stagingIntended: true}
 	task.observeLedger(&o)
-	if !o.covering || decideStage(o) != stepOverMount {
-		t.Errorf("got covering %t and step %d, want true and %d", o.covering, decideStage(o), stepOverMount)
+	if !o.covering || stageTable.decide(o).step != stepOverMount {
+		t.Errorf("got covering %t and step %s, want true and %s", o.covering, stageTable.decide(o).step, stepOverMount)
 	}
 	n.stager.mounts = mounts
 	must(t, task.overMount(t.Context()))

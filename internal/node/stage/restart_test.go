@@ -69,8 +69,8 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 			test.change(t, n, n.Dirs.Volume(stage), p.Target)
 			o, err := n.stager.newTask(Subject{Volume: v}, p.Mode).observe(t.Context())
 			must(t, err)
-			if got := decideStage(o); got != test.want {
-				t.Errorf("the next step is %d, want %d; it sees %+v", got, test.want, o)
+			if got := stageTable.decide(o).step; got != test.want {
+				t.Errorf("the next step is %s, want %s; it sees %+v", got, test.want, o)
 			}
 		})
 	}

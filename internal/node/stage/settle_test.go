@@ -58,9 +58,9 @@ func TestSettling(t *testing.T) {
 				t.Helper()
 				o, err := task.observe(t.Context())
 				must(t, err)
-				got := decideStage(o)
+				got := stageTable.decide(o).step
 				if got != want {
-					t.Fatalf("the next step is %d, want %d; it sees %+v", got, want, o)
+					t.Fatalf("the next step is %s, want %s; it sees %+v", got, want, o)
 				}
 				if got == stepWait && o.due() != SettleTime {
 					t.Errorf("it looks again after %s, want %s", o.due(), SettleTime)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -136,7 +137,7 @@ func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	defer s.tell(s.namesOf(of)...)
 	t := s.newTask(of, want.Mode)
 	t.asked = true
-	if err := t.run(ctx, decideStage); err != nil {
+	if err := t.run(ctx, stageTable); err != nil {
 		return err
 	}
 	return s.repairRecord(ctx, t.stage)
@@ -179,7 +180,7 @@ func (s *Stager) Unstage(ctx context.Context, v Volume, path string) error {
 func (s *Stager) unstage(ctx context.Context, of Subject) error {
 	t := s.newTask(of, "")
 	t.ending = true
-	err := t.run(ctx, decideUnstage)
+	err := t.run(ctx, unstageTable)
 	if errors.Is(err, ErrFailed) {
 		// The call joined the end of a failed attempt: it is reverted, so the volume is unstaged.
 		return nil
@@ -216,7 +217,7 @@ func (s *Stager) newTask(of Subject, mode corev1.PersistentVolumeMode) *task {
 }
 
 // run takes steps until nothing is to be done, or ctx ends.
-func (t *task) run(ctx context.Context, decide func(observation) step) error {
+func (t *task) run(ctx context.Context, rules table) error {
 	woken, unsubscribe := t.notifier.subscribe(t.namesOf(t.Subject)...)
 	defer unsubscribe()
 
@@ -229,14 +230,16 @@ func (t *task) run(ctx context.Context, decide func(observation) step) error {
 			return t.interrupted(ctx, err)
 		}
 		t.note(ctx)
-		next := decide(o)
-		if createsPod(next) {
+		d := rules.decide(o)
+		if createsPod(d.step) {
 			if err := t.observeRoom(ctx, &o); err != nil {
 				return t.interrupted(ctx, err)
 			}
-			next = decide(o)
+			d = rules.decide(o)
 		}
-		next = orReport(o, next)
+		next := orReport(o, d.step)
+		observability.Note(ctx, observability.Rule, d.rule)
+		ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, next, observability.Rule, d.rule)
 		if next == stepDone {
 			return nil
 		}

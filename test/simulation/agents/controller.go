@@ -74,7 +74,7 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 	c.view = world.NewView(c.World, c.Name, caching)
 	cluster := newClock(c.Clock)
 	live := &world.Client{World: c.World, By: c.Name, Life: ctx, Hears: cluster.Heard}
-	mgr := world.NewManager(c.view, live)
+	mgr := world.NewManager(c.view, live, newLog(c.World))
 	if err := reconcile.RegisterIndexes(ctx, c.view); err != nil {
 		return err
 	}

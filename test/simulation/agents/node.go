@@ -55,7 +55,8 @@ type Node struct {
 // Start starts the agent.
 func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	ctx, n.end = context.WithCancel(ctx)
-	n.life = ctx
+	log := newLog(n.World)
+	n.life = logr.NewContext(ctx, log)
 	caching, err := node.CacheOptions(n.On)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	n.view = world.NewView(n.World, n.Name, caching)
 	cluster := newClock(n.Clock)
 	client := &world.Client{World: n.World, By: n.Name, Life: ctx, Hears: cluster.Heard}
-	mgr := world.NewManager(n.view, client)
+	mgr := world.NewManager(n.view, client, log)
 	notifier := stage.NewNotifier()
 	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, notifier.Wake)
 	reader := reconcile.RetryingWatcher{WithWatch: client}
@@ -73,9 +74,9 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		ClusterTime: cluster.Now,
 	})
 	watcher := monitor.New(stager, monitor.Config{
-		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: log,
 	})
-	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), logr.Discard())
+	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), log)
 	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier))}
 	n.serve = func(driver string) csi.NodeServer {
 		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))

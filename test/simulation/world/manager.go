@@ -23,14 +23,17 @@ type Manager struct {
 	Live   *Client
 	View   *View
 
+	// Log is the agent's.
+	Log logr.Logger
+
 	runnables []manager.Runnable
 }
 
 var _ ctrl.Manager = (*Manager)(nil)
 
 // NewManager returns the manager of an agent.
-func NewManager(view *View, live *Client) *Manager {
-	return &Manager{View: view, Live: live, Client: cached{Client: live, view: view}}
+func NewManager(view *View, live *Client, log logr.Logger) *Manager {
+	return &Manager{View: view, Live: live, Log: log, Client: cached{Client: live, view: view}}
 }
 
 // cached reads from a view.
@@ -82,7 +85,7 @@ func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.View }
 func (m *Manager) GetScheme() *runtime.Scheme { return m.Live.Scheme() }
 
 // GetLogger implements manager.Manager.
-func (m *Manager) GetLogger() logr.Logger { return logr.Discard() }
+func (m *Manager) GetLogger() logr.Logger { return m.Log }
 
 // GetControllerOptions implements manager.Manager.
 func (m *Manager) GetControllerOptions() config.Controller {

@@ -1,0 +1,100 @@
+package volume
+
+import (
+	"slices"
+	"time"
+
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/observability"
+)
+
+// decision is a step, and what to report about it.
+type decision struct {
+	step step
+
+	// rule is the name of the rule that chose the step.
+	rule string
+
+	// condition, reason and message are those of the condition; the message is also the event's.
+	condition, reason, message string
+
+	// warning says that the administrator may have to act.
+	warning bool
+
+	// repeat says that the event is recorded again although the condition is unchanged.
+	repeat bool
+
+	// after is when to decide again if nothing changes; 0 for not before that.
+	after time.Duration
+}
+
+// rule is a row of a table: where when is true of a snapshot, then is what is decided. Both are pure: they do no I/O and read
+// no clock.
+type rule struct {
+	name string
+	when func(snapshot) bool
+	then func(snapshot) decision
+}
+
+// table has rules in their order: the first whose condition is true decides. The condition of the last rule is always true.
+type table []rule
+
+// decide returns the decision of the first rule that applies. If that refers to another table, the rule of that table is named.
+func (t table) decide(o snapshot) decision {
+	for _, r := range t {
+		if !r.when(o) {
+			continue
+		}
+		d := r.then(o)
+		if d.rule == "" {
+			d.rule = r.name
+		}
+		return d
+	}
+	panic("no rule of the table applies")
+}
+
+// always is the condition of the last rule of a table.
+func always(snapshot) bool { return true }
+
+// to decides on a step.
+func to(next step) func(snapshot) decision {
+	return func(snapshot) decision { return decision{step: next} }
+}
+
+// refuse decides to end the attempt before any pod runs, for a reason.
+func refuse(why func(snapshot) string) func(snapshot) decision {
+	return func(o snapshot) decision { return decision{step: stepRefuse, message: why(o)} }
+}
+
+// again decides to do nothing for a time.
+func again(after func(snapshot) time.Duration) func(snapshot) decision {
+	return func(o snapshot) decision { return decision{step: stepDone, after: after(o)} }
+}
+
+func waiting(condition, reason, message string, warning bool) decision {
+	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, observability.MaxCondition), warning: warning}
+}
+
+// pod is true of a snapshot whose recorded pod is in one of the states.
+func pod(states ...attempt.Progress) func(snapshot) bool {
+	return func(o snapshot) bool { return slices.Contains(states, o.progress()) }
+}
+
+// decided returns the decision that follows from a verdict on a pod; the condition reports it.
+func decided(v attempt.Verdict, condition string) decision {
+	d := decision{step: stepDone, after: v.After}
+	switch {
+	case v.Action == attempt.Run:
+		d.step = stepRunPod
+	case v.Action == attempt.Stop:
+		d.step = stepStopPod
+	case v.Message != "":
+		d.step = stepWait
+	}
+	if v.Message != "" {
+		d.condition, d.reason, d.message = condition, v.Reason, observability.Clip(v.Message, observability.MaxCondition)
+		d.warning, d.repeat = v.Warning, v.Repeat
+	}
+	return d
+}

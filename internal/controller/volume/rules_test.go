@@ -1,0 +1,71 @@
+package volume
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// tables are all decision tables.
+var tables = []table{
+	volumeTable, withPVTable, withoutPVTable, pendingTable, idleTable, podTable, overTable, revertTable, createdTable,
+	revertingTable, deletionTable, nextDeletionTable, deletionPodTable,
+}
+
+// taken are the rules that decided in a test.
+var taken sync.Map
+
+// decideIn decides, and remembers by which rule.
+func decideIn(o snapshot) decision {
+	d := decide(o)
+	taken.Store(d.rule, true)
+	return d
+}
+
+// Of each rule that decides on a step by itself, a test must have had a decision.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if selected := flag.Lookup("test.run").Value.String() != ""; code == 0 && !selected {
+		for _, name := range untaken() {
+			fmt.Printf("no test has a decision by the rule %q\n", name)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// untaken returns the rules that decided nothing in any test, except those that refer to another table.
+func untaken() []string {
+	refer := []string{
+		"the creation is being reverted", "a deletion pod may have begun", "the PersistentVolume exists", "the volume is not provisioned",
+		"the PersistentVolume is gone", "the volume is released, with reclaim policy Delete", "the PersistentVolume was deleted",
+		"a validation or creation pod is recorded", "the handle is recorded", "there is no storage", "the pod is over",
+		"the storage of the creation pod is not needed any more", "a deletion pod reverts the creation",
+		"the handle of the storage to revert is not recorded", "the storage is to be reverted", "a deletion pod is recorded to revert the creation",
+		"a deletion pod is recorded", "the storage is to be deleted",
+	}
+	var names []string
+	for _, table := range tables {
+		for _, r := range table {
+			if _, ok := taken.Load(r.name); !ok && !slices.Contains(refer, r.name) {
+				names = append(names, r.name)
+			}
+		}
+	}
+	return names
+}
+
+func TestRules_EachHasANameOfItsOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, table := range tables {
+		for _, r := range table {
+			if seen[r.name] || r.name == "" {
+				t.Errorf("two rules have the name %q", r.name)
+			}
+			seen[r.name] = true
+		}
+	}
+}
