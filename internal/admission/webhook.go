@@ -112,7 +112,7 @@ func CheckAddress(address string) error {
 		return fmt.Errorf("must be HOST:PORT or :PORT: %w", err)
 	}
 	if port, err := strconv.Atoi(number); err != nil || port < 1 || port > 65535 {
-		return fmt.Errorf("%q is no port from 1 to 65535", number)
+		return fmt.Errorf("%q is not a port from 1 to 65535", number)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func startOf(stat string) (string, error) {
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	const after = 22 - 3
 	if len(fields) <= after {
-		return "", fmt.Errorf("reading when process 1 started: %q is no status of a process", stat)
+		return "", fmt.Errorf("reading when process 1 started: %q is not the status of a process", stat)
 	}
 	return fields[after], nil
 }

@@ -38,7 +38,7 @@ func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error 
 	}
 	then, ok := value.(map[string]any)
 	if !ok {
-		return refuse("status.provisionedClaim is no object; the claim is validated again")
+		return refuse("status.provisionedClaim is not an object; the claim is validated again")
 	}
 	// Both are compared as JSON, so that numbers of different Go types are equal.
 	raw, err := RecordClaim(claim)

@@ -41,7 +41,7 @@ func recorded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s of PavVolume %q is no object", field, volume.Name)
+		return nil, fmt.Errorf("%s of PavVolume %q is not an object", field, volume.Name)
 	}
 	return object, nil
 }

@@ -153,7 +153,7 @@ func (l *LiveReads) pages(ctx context.Context, empty client.ObjectList, options 
 	for next := ""; ; {
 		page, ok := empty.DeepCopyObject().(client.ObjectList)
 		if !ok {
-			return nil, fmt.Errorf("%T is no list", empty)
+			return nil, fmt.Errorf("%T is not a list", empty)
 		}
 		if err := l.Reader.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
 			return nil, err

@@ -68,7 +68,7 @@ func ParseCapacity(text string) (int64, error) {
 	case quantity.Sign() <= 0:
 		return 0, errors.New("the capacity is not above zero")
 	case quantity.CmpInt64(bytes) != 0:
-		return 0, errors.New("the capacity is no whole number of bytes")
+		return 0, errors.New("the capacity is not a whole number of bytes")
 	default:
 		return bytes, nil
 	}

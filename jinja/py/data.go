@@ -54,7 +54,7 @@ func fromData(data any) Value {
 	case map[string]any, Object:
 		return &Dict{data: data}
 	}
-	return &Undefined{Hint: fmt.Sprintf("a Go value of type %T is no data", data)}
+	return &Undefined{Hint: fmt.Sprintf("a Go value of type %T is not data", data)}
 }
 
 func fromNumber(number json.Number) Value {
@@ -96,7 +96,7 @@ func ToData(b *Budget, v Value) (any, error) {
 	case *Dict:
 		return dictToData(b, v)
 	}
-	return nil, typeError("a value of type %s is no plain data", v.TypeName())
+	return nil, typeError("a value of type %s is not plain data", v.TypeName())
 }
 
 func itemsToData(b *Budget, items []Value) (any, error) {
@@ -122,7 +122,7 @@ func dictToData(b *Budget, dict *Dict) (any, error) {
 		key, value := dict.Entry(i)
 		name, ok := TextOf(key)
 		if !ok {
-			return nil, typeError("a key of type %s is no plain data", key.TypeName())
+			return nil, typeError("a key of type %s is not plain data", key.TypeName())
 		}
 		converted, err := ToData(b, value)
 		if err != nil {

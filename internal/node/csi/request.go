@@ -25,7 +25,7 @@ func checkRequest(volumeID string, paths ...requestPath) error {
 			return fmt.Errorf("%w: %s is missing", errInvalid, p.field)
 		}
 		if !isTarget(p.value) {
-			return fmt.Errorf("%w: %s is no absolute path in its shortest form", errInvalid, p.field)
+			return fmt.Errorf("%w: %s is not an absolute path in its shortest form", errInvalid, p.field)
 		}
 	}
 	return nil

@@ -67,16 +67,23 @@ func decide(o snapshot) decision {
 	case o.phase == pavv1.StageUnstaging && !o.restaging:
 		// Kubelet's next call may be minutes away, and another node may wait for the volume.
 		return decision{loss: o.degraded, unstage: true}
-	case o.phase != pavv1.StageStaged, o.claimOnly, !o.thisBoot:
+	case o.phase != pavv1.StageStaged, o.claimOnly:
 		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan.
 		return decision{loss: o.degraded}
+	case !o.thisBoot:
+		// So it is here, but it may not come for long: if the PersistentVolume is gone, kubelet cannot start the client pods
+		// again. The call reverts the staging, however the staging pod has ended.
+		return decision{loss: o.degraded, release: releasable(o)}
 	}
-	v := decision{loss: lossOf(o)}
-	over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
-	v.release = over && o.outcomeHeld
+	v := decision{loss: lossOf(o), release: releasable(o)}
 	v.withdraw = o.attached && o.exchanged && o.volume != dead
 	v.restage = o.attached && o.volume == dead && o.restageable && !o.early && mayRestage(o)
 	return v
+}
+
+// releasable reports whether the staging pod is over and still has its finalizer.
+func releasable(o snapshot) bool {
+	return o.outcomeHeld && (o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed)
 }
 
 // mayRestage reports whether it is time to stage a dead volume again.

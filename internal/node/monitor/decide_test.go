@@ -24,6 +24,10 @@ func TestDecide(t *testing.T) {
 			o: snapshot{phase: pavv1.StageUnstaging}, want: decision{unstage: true}},
 		"nor one of a stage that only claims the volume": {
 			o: snapshot{phase: pavv1.StageUnstaging, thisBoot: true, claimOnly: true}, want: decision{unstage: true}},
+		"a stage of an earlier boot waits for kubelet": {
+			o: staged(func(o *snapshot) { o.thisBoot, o.attached = false, false }), want: decision{}},
+		"its staging pod is released when it is over: kubelet's call may never come": {
+			o: staged(func(o *snapshot) { o.thisBoot, o.attached, o.stagingPod = false, false, workflow.Failed }), want: decision{release: true}},
 		"staging waits for kubelet": {
 			o: snapshot{phase: pavv1.StageStaging, thisBoot: true}, want: decision{}},
 		"all is well": {o: staged(func(*snapshot) {}), want: decision{}},
@@ -131,7 +135,7 @@ func TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten(t *testing.T) {
 		if v.release && (!over || !o.outcomeHeld) {
 			wrong("a pod is let go that has not ended")
 		}
-		if v.release && o.stagingPod == workflow.Failed && v.loss == lossNone {
+		if v.release && o.thisBoot && o.stagingPod == workflow.Failed && v.loss == lossNone {
 			wrong("a pod is let go whose end is not on record")
 		}
 		o.degraded, o.outcomeHeld = v.loss, o.outcomeHeld && !v.release

@@ -33,7 +33,7 @@ func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 // directories, sorted. The API server may not have these pods any more.
 func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
 	if volumeName == "." || volumeName != filepath.Base(volumeName) || !filepath.IsLocal(volumeName) {
-		return nil, fmt.Errorf("looking for the pods of a volume: %q is no name of one", volumeName)
+		return nil, fmt.Errorf("looking for the pods of a volume: %q is not the name of a volume", volumeName)
 	}
 	return mount.In(ctx, d.host, func() ([]string, error) {
 		pods := filepath.Join(d.kubelet, "pods")

@@ -55,14 +55,14 @@ func parseLabels(path string, value any) (pavv1.TopologyLabels, error) {
 	labels := make(pavv1.TopologyLabels, len(given))
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return nil, fmt.Errorf("%s: %q is no name of a label: %s", path, shorten(key, longest), strings.Join(problems, "; "))
+			return nil, fmt.Errorf("%s: %q is not a valid label name: %s", path, shorten(key, longest), strings.Join(problems, "; "))
 		}
 		text, ok := given[key].(string)
 		if !ok {
 			return nil, fmt.Errorf("%s[%s]: must be a string, not %s", path, key, describe(given[key]))
 		}
 		if problems := validation.IsValidLabelValue(text); len(problems) > 0 {
-			return nil, fmt.Errorf("%s[%s]: %q is no value of a label: %s", path, key, shorten(text, longest), strings.Join(problems, "; "))
+			return nil, fmt.Errorf("%s[%s]: %q is not a valid label value: %s", path, key, shorten(text, longest), strings.Join(problems, "; "))
 		}
 		labels[key] = text
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-var errBinary = errors.New("this is no base64")
+var errBinary = errors.New("this is not base64")
 
 // parseBinary decodes base64 as leniently as Python does: what is no digit of it is left out.
 func parseBinary(text string) (any, error) {

@@ -14,9 +14,9 @@ import (
 const maxDigits = 4300
 
 var (
-	errBool    = errors.New("this is no boolean")
-	errInteger = errors.New("this is no integer")
-	errFloat   = errors.New("this is no number")
+	errBool    = errors.New("this is not a boolean")
+	errInteger = errors.New("this is not an integer")
+	errFloat   = errors.New("this is not a number")
 )
 
 func parseBool(text string) (any, error) {

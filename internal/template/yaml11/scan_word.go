@@ -17,7 +17,7 @@ func (s *scanner) anchorOrAlias() (token, error) {
 		return t, s.errorf("%s has no name of letters and digits", t.kind)
 	}
 	if r := s.at(0); !isBlankOrEnd(r) && !strings.ContainsRune("?:,]}%@`", r) {
-		return t, s.errorf("the name of %s has a character that is no letter, digit, '-' or '_'", t.kind)
+		return t, s.errorf("the name of %s has a character that is not a letter, digit, '-' or '_'", t.kind)
 	}
 	return t, nil
 }

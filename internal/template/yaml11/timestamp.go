@@ -27,7 +27,7 @@ const (
 	groupZoneMinute
 )
 
-var errTimestamp = errors.New("this is no date or time")
+var errTimestamp = errors.New("this is not a date or time")
 
 func parseTimestamp(text string) (any, error) {
 	groups := timestampPattern.FindStringSubmatch(text)

@@ -223,7 +223,7 @@ func (d *Directories) Publications(ctx context.Context, stage string) ([]pavdir.
 // KubeletHas implements stage.Directories.
 func (d *Directories) KubeletHas(ctx context.Context, volumeName string) ([]string, error) {
 	if !isName(volumeName) {
-		return nil, fmt.Errorf("looking for the pods of a volume: %q is no name of one", volumeName)
+		return nil, fmt.Errorf("looking for the pods of a volume: %q is not the name of a volume", volumeName)
 	}
 	return ask(ctx, d.agent, "KubeletHas "+volumeName, func() ([]string, error) {
 		return slices.Sorted(maps.Keys(d.agent.node.keeps[volumeName])), nil
