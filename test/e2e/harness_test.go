@@ -147,12 +147,12 @@ func within(t *testing.T, limit time.Duration, what string, condition func(ctx c
 	}
 }
 
-// poll tries the condition until it has no objection, or ctx ends: then it returns the last objection.
+// poll tries the condition until it has no objection, or ctx ends: then it returns the last objection. It tries less often
+// what takes longer, as many conditions run a command.
 func poll(ctx context.Context, condition func(ctx context.Context) error) error {
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
+	const shortest, longest = 150 * time.Millisecond, 600 * time.Millisecond
 	var last error
-	for {
+	for interval := shortest; ; interval = min(interval*5/4, longest) {
 		err := condition(ctx)
 		if err == nil {
 			return nil
@@ -163,7 +163,7 @@ func poll(ctx context.Context, condition func(ctx context.Context) error) error 
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), last)
-		case <-ticker.C:
+		case <-time.After(interval):
 		}
 	}
 }

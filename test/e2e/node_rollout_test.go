@@ -183,7 +183,7 @@ func TestTenClients_ComeAndGo(t *testing.T) {
 	}
 	l.awaitRunning(t, clients[0])
 	l.sh(t, clients[0], "echo hello > /data/file")
-	for i := range often(20, 200) {
+	for i := range often(8, 200) {
 		// The first stays, or the others might all be starting, and the volume be unused.
 		chosen := 1 + random.IntN(len(clients)-1)
 		pod := &corev1.Pod{ObjectMeta: objectMeta(l.namespace, clients[chosen])}
