@@ -6,11 +6,11 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// getter takes from an item what a filter works by.
+// getter returns the part of an item that a filter compares or groups by.
 type getter func(item py.Value) (py.Value, error)
 
-// attributeGetter looks up an attribute, whose name may be a path with dots, or None for the item itself. What
-// is undefined on the way becomes fallback, unless that is None. Strings are folded to lower case if wanted.
+// attributeGetter looks up an attribute. Its name may be a path with dots, or None for the item itself. If a part is
+// undefined, the result is fallback, unless that is None. Strings are converted to lower case if requested.
 func (s *state) attributeGetter(attribute, fallback py.Value, fold bool) (getter, error) {
 	path, err := s.attributePath(attribute)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *state) attributesGetter(attribute py.Value, fold bool) (getter, error) 
 	}, nil
 }
 
-// attributePath is the parts of an attribute; those of digits are integers.
+// attributePath returns the parts of the name of an attribute; parts that consist of digits are integers.
 func (s *state) attributePath(attribute py.Value) ([]py.Value, error) {
 	if isNone(attribute) {
 		return nil, nil
@@ -99,7 +99,7 @@ func (s *state) pathPart(part string) (py.Value, error) {
 	return py.Str(part), nil
 }
 
-// ignoreCase folds strings to lower case, and leaves everything else as it is.
+// ignoreCase converts strings to lower case, and returns other values unchanged.
 func (s *state) ignoreCase(value py.Value) (py.Value, error) {
 	if _, isString := py.TextOf(value); isString {
 		return s.method(value, "lower")
@@ -107,7 +107,7 @@ func (s *state) ignoreCase(value py.Value) (py.Value, error) {
 	return value, nil
 }
 
-// attributesOf iterates an attribute of each item, or the items if there is none.
+// attributesOf iterates over an attribute of each item or, without an attribute, over the items.
 func (s *state) attributesOf(value, attribute py.Value) (*py.Generator, error) {
 	get, err := s.attributeGetter(attribute, py.None{}, false)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *state) attributesOf(value, attribute py.Value) (*py.Generator, error) {
 	}}, nil
 }
 
-// doAttr is an attribute, but never an item.
+// doAttr returns an attribute, never an item.
 func doAttr(s *state, args []py.Value) (py.Value, error) {
 	object := args[0]
 	name, isString := py.TextOf(args[1])

@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// bound makes a filter or a test of fn, which gets the value and the arguments in the order of params,
+// bound returns a filter or test that calls fn with the value and the arguments in the order of params,
 // the first of which is the value.
 func bound[Result any](
 	function string, fn func(s *state, args []py.Value) (Result, error), params ...py.Param,
@@ -17,7 +17,7 @@ func bound[Result any](
 	}
 }
 
-// withValue is args behind the value that they are given with.
+// withValue returns the value, followed by args.
 func withValue(value py.Value, args py.Args) py.Args {
 	positional := make([]py.Value, 0, len(args.Pos)+1)
 	return py.Args{Pos: append(append(positional, value), args.Pos...), Named: args.Named}
@@ -32,19 +32,19 @@ func positional(name string) py.Param { return py.Param{Name: name, PosOnly: tru
 // optional is a parameter with a default.
 func optional(name string, value py.Value) py.Param { return py.Param{Name: name, Default: value} }
 
-// isNone tells whether value is None.
+// isNone reports whether value is None.
 func isNone(value py.Value) bool {
 	_, none := value.(py.None)
 	return none
 }
 
-// isUndefined tells whether value is undefined.
+// isUndefined reports whether value is undefined.
 func isUndefined(value py.Value) bool {
 	_, undefined := value.(*py.Undefined)
 	return undefined
 }
 
-// isMarkup tells whether value is HTML already.
+// isMarkup reports whether value is HTML already.
 func isMarkup(value py.Value) bool {
 	_, markup := value.(py.Markup)
 	return markup

@@ -2,14 +2,14 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// calculation does one operation of Python after another, until one fails: what follows does nothing, and
-// gives None or false. It is for filters that take whatever has the operations, as Jinja's do.
+// calculation does operations of Python one after another until one fails: the operations after that do nothing and
+// return None or false. It is for filters that accept every type with these operations, as Jinja's filters do.
 type calculation struct {
 	s   *state
 	err error
 }
 
-// value is what do gives, unless something has failed before.
+// value returns the result of do, unless an operation has failed before.
 func (c *calculation) value(do func(b *py.Budget) (py.Value, error)) py.Value {
 	if c.err != nil {
 		return py.None{}
@@ -22,7 +22,7 @@ func (c *calculation) value(do func(b *py.Budget) (py.Value, error)) py.Value {
 	return value
 }
 
-// truth is what ask answers, unless something has failed before.
+// truth returns the result of ask, unless an operation has failed before.
 func (c *calculation) truth(ask func(b *py.Budget) (bool, error)) bool {
 	if c.err != nil {
 		return false
@@ -61,7 +61,7 @@ func (c *calculation) method(x py.Value, name string, args ...py.Value) py.Value
 	return c.value(func(*py.Budget) (py.Value, error) { return c.s.method(x, name, args...) })
 }
 
-// collect is the items of x.
+// collect returns the items of x.
 func (c *calculation) collect(x py.Value) []py.Value {
 	if c.err != nil {
 		return nil
@@ -71,7 +71,7 @@ func (c *calculation) collect(x py.Value) []py.Value {
 	return items
 }
 
-// result is value, unless something has failed.
+// result returns value, unless an operation has failed.
 func (c *calculation) result(value py.Value) (py.Value, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -79,7 +79,7 @@ func (c *calculation) result(value py.Value) (py.Value, error) {
 	return value, nil
 }
 
-// method calls a method of value. It is for what filters need, so that it may be one which a template may not
+// method calls a method of value. It is for filters, which may also call methods that templates may not
 // use.
 func (s *state) method(value py.Value, name string, args ...py.Value) (py.Value, error) {
 	method, found, _, err := py.Attr(s.budget, value, name)

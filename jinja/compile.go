@@ -15,22 +15,22 @@ type eval func(r *run) (py.Value, error)
 type compiler struct {
 	env    *Environment
 	blocks map[string]*block
-	// notes are what is noted for a survey, or nil.
+	// notes has what the compiler notes for a survey, or is nil.
 	notes *notes
-	// analysis is what looking through all scopes has taken so far.
+	// analysis is how many steps the analysis of all scopes has taken so far.
 	analysis analysis
 	// folding is the state in which constant expressions are evaluated.
 	folding *state
 	// autoescape is whether output is escaped, as far as it is known before a render; volatile says that it is not.
 	autoescape, volatile bool
-	// late are mistakes that Jinja only finds in the code that it has made of the template, unless it has made none of
-	// what they are in.
+	// late has mistakes that Jinja finds only in the code that it generates from the template, if it generates code for
+	// that part.
 	late []error
 	// unhashable is that of a constant dictionary inside the expression being compiled, which is a mistake at once where the
 	// dictionary is part of a computation. Depth is how deep in expressions the compiler is.
 	unhashable error
 	depth      int
-	// extended says that an extends stands before what is compiled: nothing after it is printed.
+	// extended says that there was an extends statement: nothing after it is printed.
 	extended bool
 }
 
@@ -39,11 +39,11 @@ type frame struct {
 	symbols *symbols
 	unit    *unit
 	outer   *frame
-	// toplevel: what is assigned is a variable of the template. rootlevel: and not inside an if.
+	// toplevel: assignments set variables of the template. rootlevel: the same, and not inside an if.
 	toplevel, rootlevel bool
-	// soft: inside an if, so that an unknown filter is no mistake unless it is met.
+	// soft: inside an if, so that an unknown filter is an error only if it is executed.
 	soft bool
-	// captures: what is printed is kept even where an extends makes the rest of the template mute.
+	// captures: output is kept even after an extends statement, after which nothing is printed.
 	captures bool
 }
 
@@ -79,7 +79,7 @@ func (f *frame) reference(id identifier) reference {
 	return reference{depth, owner.unit.slot(id)}
 }
 
-// load returns how the variable comes by its first value.
+// load returns how the variable gets its first value.
 func (f *frame) load(id identifier) load {
 	for owner := f; owner != nil; owner = owner.outer {
 		if l, ok := owner.symbols.loads[id]; ok {
@@ -89,12 +89,12 @@ func (f *frame) load(id identifier) load {
 	return load{kind: loadMissing}
 }
 
-// compile compiles a template, and notes in n, unless that is nil, what a survey needs.
+// compile compiles a template. Unless n is nil, it notes in n what a survey needs.
 func (env *Environment) compile(tree *syntax.Template, folding *py.Budget, n *notes) (*Template, error) {
 	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding), notes: n}
 	template, err := c.template(tree)
 	if c.analysis.exceeded() {
-		// Scopes are incomplete then, and any other error may be a mistake of ours.
+		// Scopes are incomplete then, so other errors may be wrong.
 		return nil, &Error{Kind: py.Limit, Line: 1, Column: 1, Message: "the template sets too many variables in too many branches or blocks"}
 	}
 	return template, err
@@ -125,8 +125,8 @@ func (c *compiler) template(tree *syntax.Template) (*Template, error) {
 	return &Template{env: c.env, root: root.unit, body: sequence([]exec{enterSelf, body}), blocks: c.blocks}, nil
 }
 
-// foldingLimits bound what is evaluated while a template is compiled: a fraction of what a render may use. What
-// takes more is left to the render.
+// foldingLimits are the limits of what is evaluated while a template is compiled: a fraction of those of a render.
+// Expressions that take more are evaluated by the render.
 func foldingLimits(limits py.Limits) py.Limits {
 	const fraction = 20
 	limits.Steps /= fraction
@@ -135,7 +135,7 @@ func foldingLimits(limits py.Limits) py.Limits {
 	return limits
 }
 
-// scope compiles body as the whole of f: it begins with the first values of its variables.
+// scope compiles body as the whole of f: first, the variables get their first values.
 func (c *compiler) scope(f *frame, body []syntax.Stmt) (exec, error) {
 	statements, err := c.body(body, f)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *compiler) scope(f *frame, body []syntax.Stmt) (exec, error) {
 	return sequence([]exec{c.enter(f), statements}), nil
 }
 
-// enter returns what gives the variables of f their first values.
+// enter returns a function that gives the variables of f their first values.
 func (c *compiler) enter(f *frame) exec {
 	type initial struct {
 		at   int
@@ -182,7 +182,7 @@ func (c *compiler) enter(f *frame) exec {
 	}
 }
 
-// leave returns what takes the values of the variables of f away: closures made inside still see the variables.
+// leave returns a function that clears the variables of f: closures made inside still see the variables.
 func (c *compiler) leave(f *frame) exec {
 	slots := make([]int, 0, len(f.symbols.loads))
 	for id := range f.symbols.loads {
@@ -212,7 +212,7 @@ func (c *compiler) body(statements []syntax.Stmt, f *frame) (exec, error) {
 	return sequence(compiled), nil
 }
 
-// sequence returns what executes all of statements that are not nil, each of which takes a step.
+// sequence returns a function that executes all statements that are not nil; each takes a step.
 func sequence(statements []exec) exec {
 	all := make([]exec, 0, len(statements))
 	for _, statement := range statements {
@@ -241,7 +241,7 @@ func (r *run) perform(statement exec) error {
 	return statement(r)
 }
 
-// evaluateAt returns what evaluates value, with its place in its errors.
+// evaluateAt returns a function that evaluates value, and adds the position to its errors.
 func evaluateAt(pos syntax.Pos, value expr) eval {
 	inner := value.eval
 	return func(r *run) (py.Value, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// block is a named block. As a piece of code it is a template of its own: it sees the variables of the render, and
-// those of where it stands only if it is scoped.
+// block is a named block. It is compiled like a template of its own: it sees the variables of the render, and those around
+// it only if it is scoped.
 type block struct {
 	statement *syntax.Block
 	unit      *unit
@@ -31,7 +31,7 @@ func (c *compiler) compileBlocks() error {
 	return nil
 }
 
-// selfParameter gives the frame of the template, or of a block, the variables self and super where body uses them.
+// selfParameter adds the variables self and super to the frame of the template or of a block, if body uses them.
 func (c *compiler) selfParameter(f *frame, body []syntax.Stmt, blockName string) exec {
 	names := []string{"self", "super"}
 	if blockName == "" {
@@ -93,7 +93,7 @@ func (c *compiler) block(s *syntax.Block, f *frame) (exec, error) {
 	}, nil
 }
 
-// execute prints the block where r prints.
+// execute prints the block to the output of r.
 func (b *block) execute(r *run) error {
 	if err := r.budget.Enter(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *selfReference) Attr(_ *py.Budget, name string) (py.Value, bool, error) 
 	return &blockReference{block, s.home}, true, nil
 }
 
-// blockReference is a block as a value; called, it yields what the block prints.
+// blockReference is a block as a value; a call returns what the block prints.
 type blockReference struct {
 	block *block
 	home  run
@@ -154,8 +154,8 @@ func (b *blockReference) Call(_ *py.Budget, args py.Args) (py.Value, error) {
 	return b.home.markup(text), err
 }
 
-// other compiles a statement that needs other templates: executing it is an error. (There is nothing that it could
-// read; a survey tells of it before any render.)
+// other compiles a statement that needs other templates: executing it is an error. (There are no other templates; a survey
+// reports it before any render.)
 func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 	if s.Tag == "extends" {
 		if !f.toplevel {
@@ -188,7 +188,7 @@ func (c *compiler) other(s *syntax.Other, f *frame) (exec, error) {
 	}, nil
 }
 
-// selectsNothing reports whether an include chooses of an empty list.
+// selectsNothing reports whether an include has an empty list of templates.
 func selectsNothing(r *run, name py.Value) (bool, error) {
 	if _, ok := py.TextOf(name); ok || isUndefined(name) {
 		return false, nil
@@ -237,7 +237,7 @@ func (c *compiler) autoescapeBlock(s *syntax.Autoescape, f *frame) (exec, error)
 	}, nil
 }
 
-// escaping returns what says, at run time, whether output is escaped.
+// escaping returns a function that reports, at run time, whether output is escaped.
 func (c *compiler) escaping() func(r *run) bool {
 	if c.volatile {
 		return func(r *run) bool { return r.autoescape }

@@ -45,7 +45,7 @@ func (c *compiler) args(from syntax.Args, f *frame) (*argsCode, error) {
 	return code, nil
 }
 
-// repeated notes a name that stands there twice.
+// repeated notes a name that occurs twice.
 func (c *compiler) repeated(pos syntax.Pos, args *argsCode) {
 	for i, name := range args.names {
 		if slices.Contains(args.names[:i], name) {
@@ -120,7 +120,7 @@ func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
 	if err := s.budget.Alloc(4 * valueSize * dict.Len()); err != nil {
 		return args, err
 	}
-	// The keys of a mapping differ: only those that stand in the template can be there twice.
+	// The keys of a mapping are different: only names that are written in the template can occur twice.
 	written := slices.Clip(args.Named)
 	for i := range dict.Len() {
 		key, value := dict.Entry(i)
@@ -136,7 +136,7 @@ func withMapping(s *state, args py.Args, mapping py.Value) (py.Args, error) {
 	return args, nil
 }
 
-// callExpression compiles a call. Caller is the body of a call block, which is passed on, or nil.
+// callExpression compiles a call. Caller is the body of a call block, which is passed to the callee, or nil.
 func (c *compiler) callExpression(e *syntax.Call, f *frame, caller *macroCode) (eval, error) {
 	function, err := c.expression(e.Function, f)
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *compiler) test(e *syntax.Test, f *frame) (expr, error) {
 	})
 }
 
-// unnamed returns the error of named arguments: what Jinja puts in the place of an unknown filter or test takes none.
+// unnamed returns the error for named arguments: Jinja replaces an unknown filter or test by a function that accepts none.
 func unnamed(args py.Args) error {
 	if len(args.Named) == 0 {
 		return nil
@@ -215,10 +215,10 @@ func unnamed(args py.Args) error {
 	return raisef("TypeError", "got an unexpected keyword argument %s", args.Named[0].Label())
 }
 
-// needsContext are the filters that Jinja never evaluates before a render.
+// needsContext has the filters that Jinja never evaluates before a render.
 var needsContext = map[string]bool{"map": true, "select": true, "reject": true, "selectattr": true, "rejectattr": true, "random": true}
 
-// unknown reports a filter or test that does not exist: at once, or for a survey, or where Jinja would only find it in a
+// unknown reports a filter or test that does not exist: immediately or, for a survey or where Jinja would find it only in a
 // render, as a problem.
 func (c *compiler) unknown(pos syntax.Pos, f *frame, what, name, similar string) error {
 	wrong := &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: "there is no " + what + " '" + name + "'" + similar}

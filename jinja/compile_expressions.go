@@ -85,7 +85,7 @@ func (c *compiler) one(node syntax.Expr, f *frame) (expr, error) {
 	return expr{}, syntaxError(node.Position(), "this expression does not belong here")
 }
 
-// expressions compiles several, without those that are nil.
+// expressions compiles several expressions, without those that are nil.
 func (c *compiler) expressions(nodes []syntax.Expr, f *frame) ([]expr, error) {
 	compiled := make([]expr, 0, len(nodes))
 	for _, node := range nodes {
@@ -101,7 +101,7 @@ func (c *compiler) expressions(nodes []syntax.Expr, f *frame) ([]expr, error) {
 	return compiled, nil
 }
 
-// operation compiles what computes of the values of its operands; pos is the place of its errors.
+// operation compiles an operation on the values of its operands; pos is the position for its errors.
 func (c *compiler) operation(pos syntax.Pos, f *frame, compute func(s *state, values []py.Value) (py.Value, error), operands ...syntax.Expr) (expr, error) {
 	parts, err := c.expressions(operands, f)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *compiler) operation(pos syntax.Pos, f *frame, compute func(s *state, va
 	}), nil
 }
 
-// blamed returns the place of what is undefined among the operands, or else that of the operation.
+// blamed returns the position of the first undefined operand or, without one, that of the operation.
 func blamed(pos syntax.Pos, operands []syntax.Expr, values []py.Value) syntax.Pos {
 	for i, value := range values {
 		if isUndefined(value) {
@@ -142,7 +142,7 @@ func (c *compiler) name(e *syntax.Name, f *frame) (expr, error) {
 	}}, nil
 }
 
-// undefinedVariable is the value of a variable that is not there.
+// undefinedVariable is the value of a variable that does not exist.
 func (r *run) undefinedVariable(name string) (py.Value, error) {
 	const size = 256 // with the suggestion
 	if err := r.budget.Alloc(size); err != nil {
@@ -157,7 +157,7 @@ func (r *run) undefinedVariable(name string) (py.Value, error) {
 	return undefined, nil
 }
 
-// pythonFunctions are functions of Python that authors look for, and the filters that do what they do.
+// pythonFunctions maps functions of Python that authors may try to use to filters that do the same.
 var pythonFunctions = map[string]string{
 	"abs": "abs", "float": "float", "int": "int", "len": "length", "list": "list", "max": "max", "min": "min",
 	"reversed": "reverse", "round": "round", "sorted": "sort", "str": "string", "sum": "sum",
@@ -176,7 +176,7 @@ func (c *compiler) sequence(items []syntax.Expr, f *frame, join func(items []py.
 	}), nil
 }
 
-// dictionary makes a dictionary of keys and values in turn.
+// dictionary makes a dictionary from alternating keys and values.
 func dictionary(s *state, values []py.Value) (py.Value, error) {
 	if err := s.budget.Alloc(2 * valueSize * (len(values) + 1)); err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (c *compiler) item(e *syntax.Item, f *frame) (expr, error) {
 	}, e.Object, e.Key)
 }
 
-// misplacedSlice compiles a slice beside other keys, x[1:2, 3], of which Jinja makes code that is no Python.
+// misplacedSlice compiles a slice beside other keys, x[1:2, 3], for which Jinja generates invalid Python code.
 func (c *compiler) misplacedSlice(e *syntax.Slice, f *frame) (expr, error) {
 	c.late = append(c.late, &Error{Kind: py.Other, Line: e.Line, Column: e.Column, Message: "a slice stands alone in its brackets"})
 	parts, err := c.bounds(e, f)
@@ -246,7 +246,7 @@ func (c *compiler) misplacedSlice(e *syntax.Slice, f *frame) (expr, error) {
 	}), nil
 }
 
-// bounds compiles the parts of a slice; what is left out is none.
+// bounds compiles the parts of a slice; parts that are missing are None.
 func (c *compiler) bounds(slice *syntax.Slice, f *frame) ([]expr, error) {
 	parts := make([]expr, 0, 3)
 	for _, part := range []syntax.Expr{slice.Start, slice.Stop, slice.Step} {
@@ -270,7 +270,7 @@ func (c *compiler) slice(e *syntax.Item, object expr, slice *syntax.Slice, f *fr
 	parts := append([]expr{object}, bounds...)
 	key := func(v []py.Value) py.Value { return &py.SliceKey{Start: v[1], Stop: v[2], Step: v[3]} }
 	return c.fold(parts,
-		// Jinja looks a constant slice up as it does any item, which may be undefined; in a render it is an error.
+		// Jinja looks a constant slice up like any item, and the result may be undefined; in a render it is an error.
 		func(s *state) (py.Value, error) { return s.item(parts[0].constant, key(constants(parts))) },
 		func(r *run) (py.Value, error) {
 			values, err := evaluateAll(r, parts)

@@ -13,10 +13,10 @@ type loopCode struct {
 	unit *unit // of a recursive loop, or nil
 
 	iterable eval
-	// keep returns the items that pass the test, or is nil.
+	// keep returns the items that pass the test; nil if there is no test.
 	keep   func(r *run, items py.Iterator) py.Iterator
 	target target
-	// special is where the variable loop is, if the loop's body uses it.
+	// special is the position of the variable loop, if the body of the loop uses it.
 	special *reference
 
 	enter, body, leave              exec
@@ -88,7 +88,7 @@ func (c *compiler) loopHead(s *syntax.For, f *frame) (*loopCode, *frame, error) 
 	return code, inner, err
 }
 
-// loopTest compiles the test of a loop, which has an activation of its own: it may be run ahead of the body.
+// loopTest compiles the test of a loop, which has an activation of its own: it may run before the body.
 func (c *compiler) loopTest(s *syntax.For, f *frame) (func(r *run, items py.Iterator) py.Iterator, error) {
 	inner := f.innerUnit()
 	inner.symbols.params(s.Target)
@@ -141,7 +141,7 @@ func nextPassing(b *py.Budget, items py.Iterator, passes func(item py.Value) (bo
 	}
 }
 
-// loopAssigned returns a name loop that anything in s assigns to, or nil.
+// loopAssigned returns the name loop in a statement of s that assigns to it, or nil.
 func loopAssigned(node syntax.Node) *syntax.Name {
 	if name, ok := node.(*syntax.Name); ok && name.Use == syntax.Store && name.Name == "loop" {
 		return name
@@ -170,7 +170,7 @@ func (l *loopCode) once(r *run) error {
 	return l.iterate(r, items, nil, 0)
 }
 
-// recursive executes a loop that its body can call.
+// recursive executes a recursive loop, which its body can call.
 func (l *loopCode) recursive(r *run) error {
 	items, err := l.iterable(r)
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *loopCode) recursive(r *run) error {
 	return at(l.pos, r.printRaw(l.pos, value))
 }
 
-// call executes a recursive loop over items and returns what it prints. R is where the loop stands.
+// call executes a recursive loop over items and returns what it prints. R is the run around the loop.
 func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
 	if err := r.budget.Enter(); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (l *loopCode) call(r *run, items py.Value, depth int) (py.Value, error) {
 	return py.Str(text), err
 }
 
-// iterate executes the body for each of items, or else the else.
+// iterate executes the body for each of items or, if there are none, the else part.
 func (l *loopCode) iterate(r *run, items py.Value, recurse recursion, depth int) error {
 	source, err := l.source(r, items)
 	if err != nil {
@@ -252,7 +252,7 @@ func (l *loopCode) source(r *run, items py.Value) (py.Iterator, error) {
 	if l.unit == nil {
 		return l.keep(r, source), nil
 	}
-	// The test stands where the loop stands, outside of what each call of a recursive loop has of its own.
+	// The test belongs to the code around the loop, not to the variables that each call of a recursive loop has.
 	outside := *r
 	outside.frame = r.frame.outer
 	return l.keep(&outside, source), nil

@@ -14,21 +14,21 @@ type macroCode struct {
 	unit *unit
 
 	params []macroParam
-	// caller, kwargs and varargs are where those variables are, where the body uses them.
+	// caller, kwargs and varargs are the positions of these variables, if the body uses them.
 	caller, kwargs, varargs *int
 	explicitCaller          bool
 
 	enter, body exec
 }
 
-// macroParam is one parameter; without a default, it is undefined if it is not given.
+// macroParam is one parameter; if it has no default and no argument, its value is undefined.
 type macroParam struct {
 	name      string
 	slot      int
 	byDefault eval
 }
 
-// macroBody compiles what a macro and a call block have in common.
+// macroBody compiles the parts that a macro and a call block have in common.
 func (c *compiler) macroBody(statement syntax.Stmt, name string, signature syntax.Signature, statements []syntax.Stmt, f *frame) (*macroCode, error) {
 	pos, inner := statement.Position(), f.innerUnit()
 	c.notes.scope(statement, inner)
@@ -67,7 +67,7 @@ func (c *compiler) macroBody(statement syntax.Stmt, name string, signature synta
 	return m, err
 }
 
-// specials gives the macro those of caller, kwargs and varargs that its body uses without declaring them.
+// specials adds to the macro those of caller, kwargs and varargs that its body uses and does not declare.
 func (m *macroCode) specials(f *frame, signature syntax.Signature, statements []syntax.Stmt) error {
 	declared := map[string]bool{}
 	for i, param := range signature.Params {
@@ -122,10 +122,10 @@ func (c *compiler) callBlock(s *syntax.CallBlock, f *frame) (exec, error) {
 	}, nil
 }
 
-// macro is a macro as a value; it sees the variables of where it was defined.
+// macro is a macro as a value; it sees the variables of the scope that defines it.
 type macro struct {
 	code *macroCode
-	// home is where it was defined.
+	// home is the scope that defines it.
 	home *run
 }
 
@@ -197,7 +197,7 @@ func (m *macroCode) execute(r *run) error {
 	return m.body(r)
 }
 
-// defaults gives parameters that are not there what they are by default, in order.
+// defaults sets parameters without an argument to their defaults, in order.
 func (m *macroCode) defaults(r *run) error {
 	for _, param := range m.params {
 		if r.frame.slots[param.slot] != nil {
@@ -219,7 +219,7 @@ func (m *macroCode) defaults(r *run) error {
 type macroArgs struct {
 	code *macroCode
 	pos  []py.Value
-	// named are the keyword arguments that are left, in order; places is where each stands.
+	// named has the keyword arguments that are left, in order; places has their positions.
 	named  []py.NamedArg
 	places map[string]int
 }
@@ -249,7 +249,7 @@ func (a *macroArgs) left() []py.NamedArg {
 	return slices.DeleteFunc(a.named, func(arg py.NamedArg) bool { return arg.Value == nil })
 }
 
-// assign gives the arguments to the parameters and to caller, kwargs and varargs, in the order in which Jinja does.
+// assign sets the parameters and caller, kwargs and varargs to the arguments, in the order in which Jinja does.
 func (a *macroArgs) assign(b *py.Budget, frame *activation) error {
 	code := a.code
 	foundCaller := code.explicitCaller && len(a.pos) >= len(code.params)
@@ -293,7 +293,7 @@ func (a *macroArgs) noneLeft() error {
 	return raisef("TypeError", "macro '%s' takes no keyword argument %s", a.code.name, left[0].Label())
 }
 
-// rest gives the positional arguments that are left over to varargs.
+// rest sets varargs to the positional arguments that are left.
 func (a *macroArgs) rest(b *py.Budget, frame *activation) error {
 	count := len(a.code.params)
 	if a.code.varargs == nil {

@@ -21,7 +21,7 @@ func (c *compiler) binary(e *syntax.Binary, f *frame) (expr, error) {
 	if e.Op != py.OpPow || allConstant(operands) || !c.isNegative(operands[0]) {
 		return c.pure(operands, compute), nil
 	}
-	// Jinja writes a constant into its code as it prints, without brackets, so that -2 ** x is -(2 ** x) there, unless
+	// Jinja writes a constant into its code as it prints, without parentheses, so that -2 ** x is -(2 ** x) there, unless
 	// all of it is constant.
 	return expr{eval: func(r *run) (py.Value, error) {
 		base, err := py.Negative(r.budget, operands[0].constant)
@@ -92,7 +92,7 @@ func (c *compiler) cond(e *syntax.Cond, f *frame) (expr, error) {
 	}}, nil
 }
 
-// choose returns what a constant test chooses, if that is constant, too.
+// choose returns the branch that a constant condition selects, if that is constant, too.
 func (c *compiler) choose(test, then, otherwise expr) (chosen expr, ok bool) {
 	if test.constant == nil {
 		return expr{}, false
@@ -114,7 +114,7 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 	right, err := c.expression(e.Right, f)
 	if left.constant != nil && c.unhashable == nil {
 		if truth, ok := c.truth(left); ok && truth != e.And {
-			// The right side is never compiled, whatever is wrong with it.
+			// The right side is never compiled, even if it has errors.
 			c.late = c.late[:late]
 			c.notes.problem(err)
 			return left, nil
@@ -125,7 +125,7 @@ func (c *compiler) logic(e *syntax.Logic, f *frame) (expr, error) {
 	return expr{eval: logical(e, left.eval, right.eval)}, err
 }
 
-// logical returns what evaluates left, and right unless left decides.
+// logical returns a function that evaluates left and, unless that decides, right.
 func logical(e *syntax.Logic, left, right eval) eval {
 	return func(r *run) (py.Value, error) {
 		if err := r.budget.Step(1); err != nil {
@@ -154,7 +154,7 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 	if decided {
 		return constantOf(py.Bool(false)), nil
 	}
-	// A chain ends with the first comparison that does not hold: what comes after is not evaluated.
+	// A chain ends at the first comparison that is false: the rest is not evaluated.
 	chain := func(s *state, value func(i int) (py.Value, error)) (py.Value, error) {
 		left, err := value(0)
 		if err != nil {
@@ -179,7 +179,7 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 	evaluate := func(r *run) (py.Value, error) {
 		return chain(r.state, func(i int) (py.Value, error) { return parts[i].eval(r) })
 	}
-	// A chain is constant as soon as what comes before its first variable does not hold.
+	// A chain is constant if a comparison before its first variable is false.
 	return c.fold(nil, func(s *state) (py.Value, error) {
 		return chain(s, func(i int) (py.Value, error) {
 			if parts[i].constant == nil {
@@ -190,8 +190,8 @@ func (c *compiler) compare(e *syntax.Compare, f *frame) (expr, error) {
 	}, evaluate), nil
 }
 
-// comparands compiles what is compared. Decided says that a comparison of constants does not hold: what comes after is
-// never compiled, whatever is wrong with it.
+// comparands compiles the operands of comparisons. Decided says that a comparison of constants is false: the rest is never
+// compiled, even if it has errors.
 func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decided bool, err error) {
 	late := len(c.late)
 	holds := true // all comparisons so far, of constants
@@ -218,7 +218,7 @@ func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decide
 	return parts, decided, nil
 }
 
-// errVariable ends the evaluation of what turns out not to be constant.
+// errVariable ends the evaluation of an expression that turns out not to be constant.
 var errVariable = errors.New("not a constant")
 
 func compareOnce(s *state, op syntax.CompareOp, left, right py.Value) (bool, error) {
@@ -254,7 +254,7 @@ func textJoin(s *state, values []py.Value) (py.Value, error) {
 	return py.Str(joined.String()), nil
 }
 
-// markupJoin is textJoin for where output is escaped: one value that is Markup makes all of them Markup.
+// markupJoin is textJoin for escaped output: if one value is Markup, the result is Markup.
 func markupJoin(s *state, values []py.Value) (py.Value, error) {
 	anyMarkup := false
 	for _, value := range values {

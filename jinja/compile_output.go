@@ -5,7 +5,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// output compiles what is printed: data, and expressions.
+// output compiles a statement that prints data and expressions.
 func (c *compiler) output(s *syntax.Output, f *frame) (exec, error) {
 	if c.extended && !f.captures {
 		return nil, nil
@@ -31,7 +31,7 @@ func (c *compiler) output(s *syntax.Output, f *frame) (exec, error) {
 	return sequence(items), nil
 }
 
-// data compiles the text between tags. Where Jinja does not know whether output is escaped, it treats it as a value.
+// data compiles the text between tags. If Jinja does not know whether output is escaped, it treats the text as a value.
 func (c *compiler) data(data *syntax.Data) exec {
 	if !c.volatile {
 		return printText(data.Pos, data.Text)
@@ -43,7 +43,7 @@ func printText(pos syntax.Pos, text string) exec {
 	return func(r *run) error { return at(pos, r.print(text)) }
 }
 
-// constantText returns what a constant prints. Jinja escapes it before it is finalized, and what a render computes after.
+// constantText returns what a constant prints. Jinja escapes constants before it finalizes them, and other values after.
 func (c *compiler) constantText(value expr) (string, bool) {
 	if value.constant == nil {
 		return "", false
@@ -64,7 +64,7 @@ func (c *compiler) constantText(value expr) (string, bool) {
 	return printedText, err == nil
 }
 
-// finalize returns value as the host has it printed.
+// finalize returns value as Options.Finalize prints it.
 func (env *Environment) finalize(b *py.Budget, value py.Value) (py.Value, error) {
 	if env.options.Finalize == nil {
 		return value, nil

@@ -133,7 +133,7 @@ func (c *compiler) filterBlock(s *syntax.FilterBlock, f *frame) (exec, error) {
 	}, nil
 }
 
-// printRaw prints what a filter block, a call block or a recursive loop yields, which is not finalized; it must be text.
+// printRaw prints the result of a filter block, a call block or a recursive loop, which is not finalized; it must be text.
 func (r *run) printRaw(pos syntax.Pos, value py.Value) error {
 	switch text := value.(type) {
 	case py.Str:
@@ -147,7 +147,7 @@ func (r *run) printRaw(pos syntax.Pos, value py.Value) error {
 	return nil
 }
 
-// captured compiles a chain of filters over what a statement has collected; filter may be nil.
+// captured compiles a chain of filters for the output of a statement; filter may be nil.
 func (c *compiler) captured(filter syntax.Expr, f *frame) (func(r *run, collected py.Value) (py.Value, error), error) {
 	if filter == nil {
 		return func(_ *run, collected py.Value) (py.Value, error) { return collected, nil }, nil

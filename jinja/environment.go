@@ -9,22 +9,23 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// Filter is a filter of the host. It is called with the value to filter and the arguments behind its name.
+// Filter is a filter of the program that uses this package. It is called with the value to filter and the arguments of the
+// filter.
 type Filter func(b *py.Budget, value py.Value, args py.Args) (py.Value, error)
 
-// Options are what a host adds to Jinja.
+// Options are what a program adds to Jinja.
 type Options struct {
-	// Limits bound each render, and what is evaluated when a template is compiled.
+	// Limits are those of each render, and of what is evaluated when a template is compiled.
 	Limits py.Limits
-	// Source is how many bytes a template may have.
+	// Source is the maximum length of a template, in bytes.
 	Source int
-	// Filters are known besides the builtin ones. They depend on nothing but their arguments.
+	// Filters are added to the builtin ones. Their results must depend only on their arguments.
 	Filters map[string]Filter
-	// Finalize makes the text of what {{ … }} prints, which is str(value) without it.
+	// Finalize returns the text that {{ … }} prints for a value; str(value) if it is nil.
 	Finalize func(b *py.Budget, value py.Value) (string, error)
 }
 
-// Environment is what templates are compiled for. It is never changed, and safe for concurrent use.
+// Environment has the filters, tests and limits of templates. It is never changed, and safe for concurrent use.
 type Environment struct {
 	options Options
 	filters map[string]filter
@@ -51,8 +52,8 @@ type Template struct {
 	blocks map[string]*block
 }
 
-// Compiler compiles templates that belong together: what is constant in them is evaluated with a budget that all of
-// them share. It is not for concurrent use.
+// Compiler compiles templates that belong together: their constant expressions are evaluated within one budget. It is not
+// safe for concurrent use.
 type Compiler struct {
 	env     *Environment
 	folding *py.Budget
@@ -68,7 +69,7 @@ func (env *Environment) Compile(source string) (*Template, error) {
 	return env.Compiler().Compile(source)
 }
 
-// Constants returns about how many bytes the constants of all the templates take.
+// Constants returns how many bytes the constants of all the templates take, approximately.
 func (c *Compiler) Constants() int { return int(c.folding.Used()) }
 
 // Compile compiles one template. An error is of type *Error.
@@ -88,7 +89,7 @@ func (env *Environment) parse(source string) (*syntax.Template, error) {
 	return tree, at(syntax.Pos{Line: 1, Column: 1}, err)
 }
 
-// Result is what a render yields.
+// Result is the result of a render.
 type Result struct {
 	Text string
 
@@ -96,14 +97,14 @@ type Result struct {
 }
 
 // Variable returns what the template has assigned to name outside of loops, macros and other inner scopes. Names with
-// a leading underscore are the template's own.
+// a leading underscore are private to the template.
 func (r *Result) Variable(name string) (py.Value, bool) {
 	value, ok := r.context.set[name]
 	return value, ok && name != "" && name[0] != '_'
 }
 
-// Render evaluates the template. Variables are its own copy of plain values: a template may empty a list. An error
-// is of type *Error.
+// Render evaluates the template. Variables must be a copy that only this render uses: a template may change a list. An
+// error is of type *Error.
 func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*Result, error) {
 	s := newState(t.env, py.NewBudget(ctx, t.env.options.Limits))
 	top := &scope{variables: variables, set: map[string]py.Value{}, blocks: t.blocks}
@@ -119,7 +120,7 @@ func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*
 	return &Result{Text: text, context: top}, nil
 }
 
-// seed is the same for each render: random and lipsum yield the same each time.
+// seed is the same for each render: random and lipsum return the same each time.
 const seed = 1
 
 func newState(env *Environment, budget *py.Budget) *state {

@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// Error says what is wrong with a template, and where. It never has the template's source in it, nor a value.
+// Error says what is wrong with a template, and where. It never contains source of the template, or a value.
 type Error struct {
 	// Kind is the sort of mistake.
 	Kind py.Kind
@@ -16,7 +16,7 @@ type Error struct {
 	Line, Column int
 	// Message says what is wrong and what was expected.
 	Message string
-	// Err is what a function of the host returned, if that is the reason.
+	// Err is the error of a filter or function of the program, if that is the reason.
 	Err error
 }
 
@@ -25,15 +25,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Unwrap returns what a function of the host returned, if that is the reason.
+// Unwrap returns the error of a filter or function of the program, if that is the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// syntaxError is a mistake that is found before anything is rendered.
+// syntaxError is an error that is found before anything is rendered.
 func syntaxError(pos syntax.Pos, format string, args ...any) error {
 	return &Error{Kind: py.Syntax, Line: pos.Line, Column: pos.Column, Message: fmt.Sprintf(format, args...)}
 }
 
-// at says where err arose, unless it knows better; err may be nil.
+// at adds the position to err, unless it has one; err may be nil.
 func at(pos syntax.Pos, err error) error {
 	if err == nil {
 		return nil

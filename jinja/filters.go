@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// builtinFilters are Jinja's filters by name. They have the parameters of Python's, by which their arguments are bound.
+// builtinFilters has Jinja's filters by name, with the parameters that they have in Python.
 var builtinFilters = map[string]filter{
 	"abs":  bound("abs", doAbs, positional("x")),
 	"attr": bound("attr", doAttr, required("obj"), required("name")),
@@ -79,7 +79,7 @@ const (
 
 var none = py.None{}
 
-// ordering are the parameters of filters that compare items.
+// ordering has the parameters of filters that compare items.
 var ordering = []py.Param{required("value"), optional("case_sensitive", no), optional("attribute", none)}
 
 // The filters with two names.

@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// doBatch compares and subtracts as Python does, whatever the size of a batch is given as.
+// doBatch compares and subtracts as Python does, whatever the type of the batch size.
 func doBatch(s *state, args []py.Value) (py.Value, error) {
 	return lazily(func(b *py.Budget) (nextItem, error) {
 		items, err := py.Iterate(b, args[0])
@@ -22,7 +22,7 @@ type batches struct {
 	s            *state
 	items        py.Iterator
 	size, filler py.Value
-	// batch is what the next batch has so far.
+	// batch has the items of the next batch so far.
 	batch []py.Value
 	done  bool
 }
@@ -50,7 +50,7 @@ func (g *batches) next(b *py.Budget) (py.Value, bool, error) {
 	return nil, false, nil
 }
 
-// last is the batch at the end, filled up.
+// last returns the last batch, filled up.
 func (g *batches) last() (py.Value, bool, error) {
 	g.done = true
 	if len(g.batch) == 0 {
@@ -65,7 +65,7 @@ func (g *batches) last() (py.Value, bool, error) {
 	return &py.List{Items: g.batch}, c.err == nil, c.err
 }
 
-// doSlice divides items into n slices, the first of which have one item more where they cannot be all alike.
+// doSlice divides items into n slices. If they cannot have the same length, the first ones have one item more.
 func doSlice(_ *state, args []py.Value) (py.Value, error) {
 	value, n, filler := args[0], args[1], args[2]
 	return lazily(func(b *py.Budget) (nextItem, error) {

@@ -8,7 +8,7 @@ import (
 
 func doEscape(s *state, args []py.Value) (py.Value, error) { return escape(s.budget, args[0]) }
 
-// doForceEscape escapes what is HTML already as well.
+// doForceEscape escapes a value even if it is HTML already.
 func doForceEscape(s *state, args []py.Value) (py.Value, error) {
 	text, err := plainString(s.budget, args[0])
 	if err != nil {
@@ -30,7 +30,7 @@ func doStripTags(s *state, args []py.Value) (py.Value, error) {
 	return s.method(py.Markup(text), "striptags")
 }
 
-// doXMLAttributes writes a dictionary as attributes of an element, without those that are none or undefined.
+// doXMLAttributes writes a dictionary as attributes of an element, without those that are None or undefined.
 func doXMLAttributes(s *state, args []py.Value) (py.Value, error) {
 	dict, err := items(args[0])
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *state) writeXMLAttribute(w *textWriter, key, value py.Value) error {
 	return w.write(string(escapedName), `="`, string(escapedValue), `"`)
 }
 
-// items is the dictionary whose items() a filter wants.
+// items returns the dictionary whose items() a filter calls.
 func items(value py.Value) (*py.Dict, error) {
 	switch v := value.(type) {
 	case *py.Dict:
@@ -119,7 +119,7 @@ func doURLEncode(s *state, args []py.Value) (py.Value, error) {
 	}
 }
 
-// isIterable is isinstance(value, Iterable), but not for strings.
+// isIterable returns isinstance(value, Iterable), but false for strings.
 func isIterable(value py.Value) bool {
 	switch value.(type) {
 	case *py.List, *py.Tuple, *py.Dict, *py.DictView, *py.Range, *py.Undefined, py.Bytes, py.Iterable:
@@ -147,7 +147,7 @@ func (s *state) writeQueryPair(w *textWriter, pair py.Value, first bool) error {
 	return s.writeQuoted(w, parts[1], true)
 }
 
-// unpackPair is "key, value = pair".
+// unpackPair does "key, value = pair".
 func (s *state) unpackPair(pair py.Value) ([2]py.Value, error) {
 	var parts [2]py.Value
 	iterator, err := py.Iterate(s.budget, pair)
@@ -176,10 +176,10 @@ func (s *state) unpackPair(pair py.Value) ([2]py.Value, error) {
 	return parts, nil
 }
 
-// unquoted are the characters that never need quoting in a URL, besides letters and digits.
+// unquoted has the characters besides letters and digits that are never quoted in a URL.
 const unquoted = "_.-~"
 
-// writeQuoted quotes value for a query, with + for spaces, or for a path, where slashes stay.
+// writeQuoted quotes value for a query, with + for spaces, or for a path, without quoting slashes.
 func (s *state) writeQuoted(w *textWriter, value py.Value, query bool) error {
 	text, err := quotable(s.budget, value)
 	if err != nil {
@@ -206,7 +206,7 @@ func isASCIIAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// quotable is the bytes of value that a URL gets.
+// quotable returns the bytes of value that are quoted for a URL.
 func quotable(b *py.Budget, value py.Value) (string, error) {
 	if raw, isBytes := value.(py.Bytes); isBytes {
 		return string(raw), nil

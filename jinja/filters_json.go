@@ -12,10 +12,10 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// jsonEscapes makes JSON safe to stand in HTML. It is for the whole text, as an indentation can be any string.
+// jsonEscapes makes JSON safe for HTML. It is applied to the whole text, as an indentation can be any string.
 var jsonEscapes = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`, "'", `\u0027`)
 
-// escapedSize is how many bytes jsonEscapes makes of one.
+// escapedSize is how many bytes jsonEscapes writes for one byte.
 const escapedSize = 6
 
 func doToJSON(s *state, args []py.Value) (py.Value, error) {
@@ -44,11 +44,11 @@ func doToJSON(s *state, args []py.Value) (py.Value, error) {
 type jsonEncoder struct {
 	textWriter
 
-	// indented says that there are lines, each of which begins with indent once for each level.
+	// indented says that the text has several lines; each begins with indent, repeated for each level.
 	indented bool
 	indent   string
 	level    int
-	// escape says that the indentation is HTML, which makes that of the text which is added to it.
+	// escape says that the indentation is HTML, so the text that is added to it becomes HTML.
 	escape bool
 }
 
@@ -113,7 +113,7 @@ func jsonFloat(f float64) string {
 	return py.FloatText(f)
 }
 
-// jsonShort are the characters with an escape of their own.
+// jsonShort has the characters with a short escape.
 var jsonShort = map[rune]string{
 	'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\f': `\f`, '\b': `\b`,
 }
@@ -157,7 +157,7 @@ func (e *jsonEncoder) list(items []py.Value) error {
 	})
 }
 
-// escapedItem writes an item of a list behind an indentation that is HTML.
+// escapedItem writes an item of a list after an indentation that is HTML.
 func (e *jsonEncoder) escapedItem(item py.Value) error {
 	switch item.(type) {
 	case *py.List, *py.Tuple, *py.Dict:
@@ -246,7 +246,7 @@ func (e *jsonEncoder) newLine() error {
 	return nil
 }
 
-// sortedEntries are the entries of dict in the order of keys, which must be comparable.
+// sortedEntries returns the entries of dict in the order of their keys, which must be comparable.
 func (e *jsonEncoder) sortedEntries(dict *py.Dict) ([]keyed, error) {
 	if err := e.budget.Alloc(2 * valueSize * dict.Len()); err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (e *jsonEncoder) sortedEntries(dict *py.Dict) ([]keyed, error) {
 	return entries, sort.err
 }
 
-// key is the name that a key has in JSON.
+// key returns the name of a key in JSON.
 func (e *jsonEncoder) key(key py.Value) (string, error) {
 	if name, isString := py.TextOf(key); isString {
 		return name, nil

@@ -25,7 +25,7 @@ func doAbs(s *state, args []py.Value) (py.Value, error) {
 	return py.Positive(s.budget, args[0])
 }
 
-// doInt takes text like "42.23" as well, of which the integer part remains.
+// doInt also accepts text like "42.23", and returns its integer part.
 func doInt(s *state, args []py.Value) (py.Value, error) {
 	value, fallback, base := args[0], args[1], args[2]
 	n, err := s.integer(value, base)
@@ -42,7 +42,7 @@ func doInt(s *state, args []py.Value) (py.Value, error) {
 	return n, err
 }
 
-// integer is int(value, base), where base is only for strings.
+// integer returns int(value, base); base applies only to strings.
 func (s *state) integer(value, base py.Value) (py.Int, error) {
 	text, isString := py.TextOf(value)
 	if !isString {
@@ -55,7 +55,7 @@ func (s *state) integer(value, base py.Value) (py.Int, error) {
 	return py.ParseInt(s.budget, text, clipped(n))
 }
 
-// clipped is n, or the integer next to it that the machine has.
+// clipped returns n, or the nearest integer of type int.
 func clipped(n py.Int) int {
 	small, fits := n.Int64()
 	switch {
@@ -99,7 +99,7 @@ func doRound(s *state, args []py.Value) (py.Value, error) {
 	return c.result(c.binary(py.OpDiv, whole, c.binary(py.OpPow, py.NewInt(10), precision)))
 }
 
-// integerNextTo is math.ceil or math.floor.
+// integerNextTo returns math.ceil or math.floor.
 func integerNextTo(b *py.Budget, value py.Value, name string, toInteger func(float64) float64) (py.Value, error) {
 	switch v := value.(type) {
 	case py.Bool, py.Int:
@@ -110,7 +110,7 @@ func integerNextTo(b *py.Budget, value py.Value, name string, toInteger func(flo
 	return nil, raisef("TypeError", "math.%s: must be real number, not %s", name, value.TypeName())
 }
 
-// round is Python's round(value, precision).
+// round returns Python's round(value, precision).
 func (s *state) round(value, precision py.Value) (py.Value, error) {
 	switch value.(type) {
 	case py.Bool, py.Int, py.Float:
@@ -138,7 +138,7 @@ func (s *state) round(value, precision py.Value) (py.Value, error) {
 	return s.roundInt(n, clipped(digits))
 }
 
-// Beyond these precisions every float is round, or zero.
+// With precisions beyond these, the result is the float itself, or zero.
 const (
 	maxFloatPrecision = 323
 	minFloatPrecision = -308
@@ -163,7 +163,7 @@ func roundFloat(f float64, digits int) (py.Value, error) {
 	return py.Float(math.Copysign(rounded, f)), nil
 }
 
-// roundedToTens is f rounded to a multiple of 10 to the power of zeros, as text.
+// roundedToTens returns f, rounded to a multiple of 10 to the power of zeros, as text.
 func roundedToTens(f float64, zeros int) string {
 	exact := new(big.Rat).SetFloat64(f)
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(zeros)), nil)
@@ -171,7 +171,7 @@ func roundedToTens(f float64, zeros int) string {
 	return roundHalfEven(exact).String() + "e" + strconv.Itoa(zeros)
 }
 
-// roundHalfEven is the integer next to exact.
+// roundHalfEven returns the integer nearest to exact.
 func roundHalfEven(exact *big.Rat) *big.Int {
 	two := big.NewInt(2)
 	// The floor of exact + 1/2, or one less where exact is a half and that is odd.
@@ -201,7 +201,7 @@ func (s *state) roundInt(n py.Int, digits int) (py.Value, error) {
 	return py.NewBigInt(rounded.Mul(rounded, unit)), nil
 }
 
-// sizePrefixes are the units of file sizes, decimal and binary.
+// sizePrefixes has the units of file sizes, decimal and binary.
 var sizePrefixes = map[bool][]string{
 	false: {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
 	true:  {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"},
@@ -234,7 +234,7 @@ func doFileSizeFormat(s *state, args []py.Value) (py.Value, error) {
 	return s.largeSize(size, base, sizePrefixes[binary])
 }
 
-// largeSize is size in the largest unit of which there is one, or else in the largest.
+// largeSize returns size in the largest unit that is not larger than it.
 func (s *state) largeSize(size py.Float, base int64, prefixes []string) (py.Value, error) {
 	c := calculation{s: s}
 	unit := py.Value(py.NewInt(base))

@@ -15,7 +15,7 @@ func doSort(s *state, args []py.Value) (py.Value, error) {
 	return s.sorted(value, key, reverse)
 }
 
-// sorted is Python's function of that name.
+// sorted does what Python's function of that name does.
 func (s *state) sorted(value py.Value, key getter, reverse py.Value) (py.Value, error) {
 	items, err := py.Collect(s.budget, value)
 	if err != nil {
@@ -60,7 +60,7 @@ func doDictSort(s *state, args []py.Value) (py.Value, error) {
 	return s.sorted(&py.DictView{Dict: dict, Kind: "dict_items"}, key, reverse)
 }
 
-// doUnique yields the first of the items with the same attribute.
+// doUnique returns the first of the items with the same attribute.
 func doUnique(s *state, args []py.Value) (py.Value, error) {
 	value, caseSensitive, attribute := args[0], args[1], args[2]
 	return lazily(func(b *py.Budget) (nextItem, error) {
@@ -92,7 +92,7 @@ func doUnique(s *state, args []py.Value) (py.Value, error) {
 	}), nil
 }
 
-// addNew adds the key of item to seen, if it is not there.
+// addNew adds the key of item to seen, unless it is there already.
 func (s *state) addNew(seen *py.Dict, item py.Value, key getter) (bool, error) {
 	by, err := key(item)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *state) addNew(seen *py.Dict, item py.Value, key getter) (bool, error) {
 	return true, seen.Set(by, py.None{})
 }
 
-// extreme is min or max: the first item that is before or after all others.
+// extreme returns min or max: the first item that is before or after all others.
 func extreme(op py.CompareOp) func(s *state, args []py.Value) (py.Value, error) {
 	return func(s *state, args []py.Value) (py.Value, error) {
 		value, caseSensitive, attribute := args[0], args[1], args[2]

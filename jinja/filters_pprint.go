@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// pprintWidth is how wide Python's pprint likes lines to be.
+// pprintWidth is the width of lines of Python's pprint.
 const pprintWidth = 80
 
 func doPrettyPrint(s *state, args []py.Value) (py.Value, error) {
@@ -16,8 +16,8 @@ func doPrettyPrint(s *state, args []py.Value) (py.Value, error) {
 	return py.Str(p.String()), err
 }
 
-// prettyPrinter writes values as Python's pprint does: on one line if there is room, and otherwise what is inside
-// them one below another. Indent is the column where a value begins, allowance the room that is needed behind it.
+// prettyPrinter writes values as Python's pprint does: on one line if there is room, and otherwise with each member on a
+// line of its own. Indent is the column where a value begins; allowance is the room that is needed after it.
 type prettyPrinter struct {
 	textWriter
 
@@ -53,7 +53,7 @@ func (p *prettyPrinter) value(value py.Value, indent, allowance int, top bool) e
 	return p.write(oneLine)
 }
 
-// tupleEnd closes a tuple, of which one with a single item has a comma.
+// tupleEnd closes a tuple; one with a single item has a comma.
 func tupleEnd(t *py.Tuple) string {
 	if len(t.Items) == 1 {
 		return ",)"
@@ -84,7 +84,7 @@ func (p *prettyPrinter) dict(dict *py.Dict, indent, allowance int) error {
 	})
 }
 
-// lines writes n members one below another.
+// lines writes n members, each on a line of its own.
 func (p *prettyPrinter) lines(
 	begin string, n int, end string, indent, allowance int, member func(i, indent, allowance int) error,
 ) error {
@@ -113,7 +113,7 @@ func (p *prettyPrinter) lines(
 	return p.write(end)
 }
 
-// text writes a long string as several, which break behind white space.
+// text writes a long string as several strings, each of which ends with white space.
 func (p *prettyPrinter) text(text string, indent, allowance int, top bool) error {
 	if top {
 		indent++
@@ -142,7 +142,7 @@ func (p *prettyPrinter) writeChunks(chunks []string, indent int, parenthesized b
 	return p.write(end)
 }
 
-// chunks are the representations of the parts of text, each of which has as much of one line as there is room for.
+// chunks returns the representations of the parts of text; each fills the room of one line.
 func (p *prettyPrinter) chunks(text string, width, allowance int) ([]string, error) {
 	lines, err := p.s.method(py.Str(text), "splitlines", py.Bool(true))
 	if err != nil {
@@ -200,7 +200,7 @@ func (p *prettyPrinter) appendLine(chunks []string, line string, width, allowanc
 	return append(chunks, currentRepr), nil
 }
 
-// firstWord is the word that text begins with, and the white space behind it.
+// firstWord returns the first word of text, and the white space after it.
 func firstWord(text string) string {
 	space := strings.IndexFunc(text, py.IsSpaceRune)
 	if space < 0 {
@@ -245,7 +245,7 @@ func (p *prettyPrinter) bytes(raw string, indent, allowance int, top bool) error
 	return p.writeChunks(append(chunks, currentRepr), indent, top)
 }
 
-// repr is the representation of value on one line, where the keys of dictionaries are sorted.
+// repr returns the representation of value on one line, with sorted keys of dictionaries.
 func (p *prettyPrinter) repr(value py.Value) (string, error) {
 	if err := p.budget.Enter(); err != nil {
 		return "", err
@@ -312,7 +312,7 @@ func (p *prettyPrinter) reprDict(dict *py.Dict) (string, error) {
 	return w.String(), err
 }
 
-// sortedEntries are the entries of dict by key. Those that cannot be compared are sorted by the names of their types.
+// sortedEntries returns the entries of dict by key. Keys that cannot be compared are sorted by the names of their types.
 func (p *prettyPrinter) sortedEntries(dict *py.Dict) ([]keyed, error) {
 	if err := p.budget.Alloc(2 * valueSize * dict.Len()); err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func (p *prettyPrinter) sortedEntries(dict *py.Dict) ([]keyed, error) {
 	return entries, sort.err
 }
 
-// qualifiedType is the name of a type with that of its module, if it is not one of Python's own.
+// qualifiedType returns the name of a type, with that of its module unless it is a builtin type.
 func qualifiedType(value py.Value) string {
 	switch value.(type) {
 	case py.Markup:

@@ -2,10 +2,10 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// chooser decides for each item of a sequence what becomes of it, and whether it is kept.
+// chooser returns, for each item of a sequence, its new value and whether it is kept.
 type chooser func(item py.Value) (result py.Value, keep bool, err error)
 
-// chosen yields what is kept of the items. How to choose is found out at the first use, if there are items.
+// chosen returns a generator of the items that are kept. The chooser is made at the first use, if there are items.
 func chosen(value py.Value, prepare func() (chooser, error)) *py.Generator {
 	return lazily(func(b *py.Budget) (nextItem, error) {
 		if some, err := py.Truth(b, value); !some || err != nil {
@@ -34,7 +34,7 @@ func chosen(value py.Value, prepare func() (chooser, error)) *py.Generator {
 	})
 }
 
-// doMap applies a filter to each item, or takes an attribute of it.
+// doMap applies a filter to each item, or returns an attribute of it.
 func doMap(s *state, value py.Value, args py.Args) (py.Value, error) {
 	if err := refuseNames("do_map", args, "context", "value"); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (s *state) attributeMapping(args []py.NamedArg) (getter, error) {
 	return s.attributeGetter(attribute, fallback, false)
 }
 
-// selecting keeps the items for which a test answers as wanted, or which are true or not if there is no
-// test. It asks about an attribute of each item if byAttribute is set.
+// selecting keeps the items for which the result of a test is as wanted or, without a test, which are true or false as
+// wanted. With byAttribute, it tests an attribute of each item.
 func selecting(function string, want, byAttribute bool) filter {
 	return func(s *state, value py.Value, args py.Args) (py.Value, error) {
 		if err := refuseNames(function, args, "context", "value"); err != nil {
@@ -108,7 +108,7 @@ func selecting(function string, want, byAttribute bool) filter {
 	}
 }
 
-// subject is what to ask about, and the arguments that are left for the question.
+// subject returns what is tested, and the arguments that are left for the test.
 func (s *state) subject(args py.Args, byAttribute bool) (getter, py.Args, error) {
 	if !byAttribute {
 		return func(item py.Value) (py.Value, error) { return item, nil }, args, nil
@@ -120,7 +120,7 @@ func (s *state) subject(args py.Args, byAttribute bool) (getter, py.Args, error)
 	return get, py.Args{Pos: args.Pos[1:], Named: args.Named}, err
 }
 
-// ask is the test that args begin with, or else whether subject is true.
+// ask returns the result of the test that args begin with or, without one, whether subject is true.
 func (s *state) ask(subject py.Value, args py.Args) (bool, error) {
 	if len(args.Pos) == 0 {
 		return py.Truth(s.budget, subject)
@@ -132,7 +132,7 @@ func (s *state) ask(subject py.Value, args py.Args) (bool, error) {
 	return answer(s, subject, py.Args{Pos: args.Pos[1:], Named: args.Named})
 }
 
-// filterOf is the filter that a value names.
+// filterOf returns the filter whose name is value.
 func (s *state) filterOf(name py.Value) (filter, error) {
 	if text, isString := py.TextOf(name); isString {
 		return s.filterNamed(text)
@@ -140,7 +140,7 @@ func (s *state) filterOf(name py.Value) (filter, error) {
 	return nil, notNamed("filter", name)
 }
 
-// testOf is the test that a value names.
+// testOf returns the test whose name is value.
 func (s *state) testOf(name py.Value) (test, error) {
 	if text, isString := py.TextOf(name); isString {
 		return s.testNamed(text)

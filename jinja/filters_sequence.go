@@ -44,7 +44,7 @@ func doLast(s *state, args []py.Value) (py.Value, error) {
 	return s.nextOr(backwards, "No last item, sequence was empty.")
 }
 
-// nextOr is the next item, or undefined, for the reason of hint.
+// nextOr returns the next item or, without one, undefined with hint.
 func (s *state) nextOr(iterator py.Iterator, hint string) (py.Value, error) {
 	item, ok, err := iterator.Next(s.budget)
 	if !ok && err == nil {
@@ -64,7 +64,7 @@ func doRandom(s *state, args []py.Value) (py.Value, error) {
 	return py.Item(s.budget, args[0], py.NewInt(int64(s.random.IntN(n))))
 }
 
-// doReverse gives a string for a string, an iterator for what Python's reversed takes, and a list for the rest.
+// doReverse returns a string for a string, an iterator for what Python's reversed accepts, and a list for other values.
 func doReverse(s *state, args []py.Value) (py.Value, error) {
 	if _, isString := py.TextOf(args[0]); isString {
 		return py.Item(s.budget, args[0], &py.SliceKey{Step: py.NewInt(-1)})
@@ -84,7 +84,7 @@ func doReverse(s *state, args []py.Value) (py.Value, error) {
 	return &py.List{Items: items}, err
 }
 
-// doItems is a generator, so that what is no mapping is found out at its first use.
+// doItems is a generator, so a value that is not a mapping is an error at its first use.
 func doItems(_ *state, args []py.Value) (py.Value, error) {
 	return lazily(func(b *py.Budget) (nextItem, error) {
 		switch v := args[0].(type) {
@@ -101,7 +101,7 @@ func doItems(_ *state, args []py.Value) (py.Value, error) {
 	}), nil
 }
 
-// doJoin makes HTML if automatic escaping is on and anything in it is HTML, and text otherwise.
+// doJoin returns HTML if automatic escaping is on and any part is HTML, and text otherwise.
 func doJoin(s *state, args []py.Value) (py.Value, error) {
 	items, err := s.attributesOf(args[0], args[2])
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// textMethod is a filter that is a method of strings, of whatever value as a string.
+// textMethod returns a filter that converts its value to a string and calls a method of strings.
 func textMethod(name string) func(s *state, args []py.Value) (py.Value, error) {
 	return func(s *state, args []py.Value) (py.Value, error) {
 		text, err := softString(s.budget, args[0])
@@ -20,7 +20,7 @@ func textMethod(name string) func(s *state, args []py.Value) (py.Value, error) {
 
 func doString(s *state, args []py.Value) (py.Value, error) { return softString(s.budget, args[0]) }
 
-// doTitle begins each word with a capital, where words are what stands between white space and opening brackets.
+// doTitle begins each word with a capital; words are separated by white space and opening brackets.
 func doTitle(s *state, args []py.Value) (py.Value, error) {
 	text, err := py.ToStr(s.budget, args[0])
 	if err != nil {
@@ -105,7 +105,7 @@ func doFormat(s *state, value py.Value, args py.Args) (py.Value, error) {
 	return py.PercentFormat(s.budget, format, named)
 }
 
-// refuseNames is for functions with parameters of any name, besides those that have been given already.
+// refuseNames is for functions with parameters of any name, except those that have been given already.
 func refuseNames(function string, args py.Args, names ...string) error {
 	for _, arg := range args.Named {
 		for _, name := range names {
@@ -117,7 +117,7 @@ func refuseNames(function string, args py.Args, names ...string) error {
 	return nil
 }
 
-// doIndent adds and joins as Python does, so that HTML stays HTML and what is put into it is escaped.
+// doIndent adds and joins as Python does, so HTML stays HTML and text that is added to it is escaped.
 func doIndent(s *state, args []py.Value) (py.Value, error) {
 	text, width, first, blank := args[0], args[1], args[2], args[3]
 	c := calculation{s: s}
@@ -142,7 +142,7 @@ func doIndent(s *state, args []py.Value) (py.Value, error) {
 	return c.result(text)
 }
 
-// withNewline is text += newline, which works for a list, but leaves it without lines.
+// withNewline does text += newline, which works for a list, but the list has no lines.
 func (s *state) withNewline(c *calculation, text, newline py.Value) py.Value {
 	if _, isList := text.(*py.List); isList {
 		return text
@@ -172,10 +172,10 @@ func indentLines(c *calculation, lines []py.Value, indention, newline py.Value) 
 	return c.add(first, c.add(newline, c.method(newline, "join", &py.List{Items: indented})))
 }
 
-// truncateLeeway is how much longer than wanted a text may be before it is truncated.
+// truncateLeeway is how much longer than the limit a text may be before it is truncated.
 const truncateLeeway = 5
 
-// doTruncate takes whatever has a length and slices, as Jinja's does.
+// doTruncate accepts every type with a length and slices, as Jinja's filter does.
 func doTruncate(s *state, args []py.Value) (py.Value, error) {
 	text, length, killWords, end, leeway := args[0], args[1], args[2], args[3], args[4]
 	if isNone(leeway) {

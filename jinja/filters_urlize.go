@@ -52,7 +52,7 @@ func (s *state) linkWords(text string, l linker) (string, error) {
 	return w.String(), nil
 }
 
-// linkAttributes are rel and target of each link.
+// linkAttributes returns rel and target of each link.
 func (s *state) linkAttributes(rel, noFollow, target py.Value) (string, error) {
 	c := calculation{s: s}
 	relations := []string{"noopener"}
@@ -79,8 +79,8 @@ func (s *state) linkAttributes(rel, noFollow, target py.Value) (string, error) {
 	return attributes, c.err
 }
 
-// schemes are more that a link may begin with. They are iterated twice, as Jinja does: once to check them, and again to
-// use them, for which nothing is left of an iterator.
+// schemes returns additional schemes of links. They are iterated over twice, as Jinja does: once to check them and once to
+// use them; an iterator has no items the second time.
 func (s *state) schemes(value py.Value) ([]string, error) {
 	if isNone(value) {
 		return nil, nil
@@ -110,7 +110,7 @@ func (s *state) schemes(value py.Value) ([]string, error) {
 	return schemes, nil
 }
 
-// trimURL shortens the text of a link to limit, compared and sliced as Python does.
+// trimURL shortens the text of a link to limit; it compares and slices as Python does.
 func (s *state) trimURL(text string, limit py.Value) (string, error) {
 	if isNone(limit) {
 		return text, nil

@@ -7,13 +7,13 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// doWordWrap wraps each line of a text by itself.
+// doWordWrap wraps each line of a text separately.
 func doWordWrap(s *state, args []py.Value) (py.Value, error) {
 	text, between := args[0], args[3]
 	if isNone(between) {
 		between = py.Str("\n")
 	}
-	// Python looks for the method before it works out the arguments, so that its error comes first.
+	// Python looks the method up before it evaluates the arguments, so its error comes first.
 	if err := s.hasMethod(between, "join"); err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func doWordWrap(s *state, args []py.Value) (py.Value, error) {
 	return c.result(c.method(between, "join", &py.List{Items: wrapped}))
 }
 
-// hasMethod fails as calling that method of value would if there is none.
+// hasMethod returns the error that a call of the method returns if value has no such method.
 func (s *state) hasMethod(value py.Value, name string) error {
 	_, found, _, err := py.Attr(s.budget, value, name)
 	if err == nil && !found {
@@ -36,10 +36,10 @@ func (s *state) hasMethod(value py.Value, name string) error {
 	return err
 }
 
-// chunkSize is how many bytes one character takes on its way through the chunks and lines, at worst.
+// chunkSize is the maximum number of bytes that one character takes in chunks and lines.
 const chunkSize = 64
 
-// wrapLine is a list of the lines that one line becomes.
+// wrapLine returns a list of the lines into which one line is wrapped.
 func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 	c := calculation{s: s}
 	text, isText := py.TextOf(line)
@@ -68,7 +68,7 @@ func (s *state) wrapLine(line py.Value, args []py.Value) (py.Value, error) {
 // wrapper fills lines with chunks of text, as Python's textwrap does.
 type wrapper struct {
 	width int
-	// fractional says that the width is no integer, so that a word cannot be broken at it.
+	// fractional says that the width is not an integer, so a word cannot be broken at it.
 	fractional    bool
 	breakLong     bool
 	preferHyphens bool
@@ -94,7 +94,7 @@ func (w *wrapper) setWidth(c *calculation, width py.Value) error {
 	if f < math.MaxInt32 {
 		w.width = int(f)
 	}
-	// Where not even one character fits, Python takes one, and does not slice by the width.
+	// If not even one character fits, Python takes one, and does not slice by the width.
 	w.fractional = f >= 1
 	return nil
 }
@@ -120,7 +120,7 @@ func (w *wrapper) lines(chunks [][]rune) ([]string, error) {
 	return lines, nil
 }
 
-// fill takes from chunks what fits into one line, and a part of the next if that fits into no line.
+// fill takes the chunks that fit into one line, and a part of the next one if that is longer than a line.
 func (w *wrapper) fill(chunks [][]rune) (line, rest [][]rune, err error) {
 	room := w.width
 	for len(chunks) > 0 && len(chunks[0]) <= room {
@@ -147,7 +147,7 @@ func (w *wrapper) fill(chunks [][]rune) (line, rest [][]rune, err error) {
 	return line, chunks, nil
 }
 
-// breakAt is how much of a word that is too long for a line goes into what room is left in one.
+// breakAt returns how much of a word that is too long for a line fits into the rest of the line.
 func (w *wrapper) breakAt(word []rune, room int) (int, error) {
 	if w.fractional {
 		return 0, raisef("TypeError", "slice indices must be integers or None or have an __index__ method")

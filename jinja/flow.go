@@ -7,8 +7,8 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// tracer follows objects through a template: it executes each statement, without data, on what is known of values. Of
-// a condition it executes both sides, and of a loop the body until nothing more is found.
+// tracer follows objects through a template. It executes each statement without data, with what is known about values. It
+// executes both branches of a condition, and the body of a loop until it finds nothing new.
 type tracer struct {
 	*notes
 	question Question
@@ -16,23 +16,23 @@ type tracer struct {
 	blocks   map[string]*syntax.Block
 	callees  map[syntax.Node]*callee
 
-	// values are those of variables, and of the members of namespaces. Undo is how they were before, change by change.
+	// values has the values of variables and of the members of namespaces. Undo has their earlier values, change by change.
 	values map[holder]*tracked
 	undo   []change
-	// collected is what the filter of a block is applied to.
+	// collected is the input of the filter of a block.
 	collected *tracked
-	// out is what has been printed, where that is kept; what is printed with no out goes into the survey.
+	// out is the captured output; without it, output is added to the survey.
 	out *[]textPart
-	// escaping: what is printed may be escaped.
+	// escaping says that output may be escaped.
 	escaping bool
-	// printed counts what has been printed.
+	// printed counts print statements.
 	printed int
 	// left is how many steps it may still take.
 	left int
 
 	paths map[readAt]*Path
-	// tested are the parts of objects of which the template asks somewhere whether they are there, and defaulted those with
-	// a default, so that what is read of them may be read of that.
+	// tested has the parts of objects that the template tests for existence, and defaulted those with a default value,
+	// which may be read instead.
 	tested, defaulted map[string]bool
 	flows             map[reached]bool
 	found             []Flow
@@ -44,7 +44,7 @@ type holder struct {
 	name  string
 }
 
-// anyName stands for the members of a namespace whose names are not known.
+// anyName represents the members of a namespace whose names are not known.
 const anyName = ""
 
 type change struct {
@@ -56,7 +56,7 @@ type change struct {
 // maxTraced is how many steps a trace may take; templates that people write take a few hundred.
 const maxTraced = 200_000
 
-// trace finds what is read of objects, and what of them reaches the output.
+// trace finds which parts of objects are read, and which of them reach the output.
 func trace(tree *syntax.Template, n *notes, absent *absence, q Question) ([]Path, []Flow) {
 	if !n.readsAny(q) {
 		return nil, nil
@@ -76,7 +76,7 @@ func trace(tree *syntax.Template, n *notes, absent *absence, q Question) ([]Path
 	return t.results()
 }
 
-// readsAny reports whether the template reads what is to be traced.
+// readsAny reports whether the template reads the objects to trace.
 func (n *notes) readsAny(q Question) bool {
 	for _, read := range n.reads {
 		if q.Objects[read.Name] || q.Functions[read.Name] {
@@ -86,7 +86,7 @@ func (n *notes) readsAny(q Question) bool {
 	return false
 }
 
-// step takes n steps and says whether there were as many left.
+// step takes n steps and reports whether that many were left.
 func (t *tracer) step(n int) bool {
 	t.left -= n
 	return t.left >= 0
@@ -120,7 +120,7 @@ func (t *tracer) value(c cell, pos syntax.Pos) *tracked {
 	return nil
 }
 
-// variable returns what a variable of the render may be. The template's own at the top hide them.
+// variable returns the possible values of a variable of the render. Variables that the template sets at the top hide them.
 func (t *tracer) variable(name string, pos syntax.Pos) *tracked {
 	if v, ok := t.values[holder{t.root, norm.NFKC.String(name)}]; ok {
 		return v
@@ -147,8 +147,8 @@ func (t *tracer) set(p holder, v *tracked) {
 	t.values[p] = v
 }
 
-// alternatives executes one of several: afterwards, values are what they are after any of them. It says whether that
-// is more than they were before, if the first of them does nothing.
+// alternatives executes several branches: afterwards, values are those after any of them. If the first branch does nothing,
+// it reports whether the values have grown.
 func (t *tracer) alternatives(alternatives ...func()) (grown bool) {
 	after := make([]map[holder]*tracked, len(alternatives))
 	var changed []holder
@@ -198,7 +198,7 @@ func (t *tracer) rollBack(begin int) {
 	t.undo = t.undo[:begin]
 }
 
-// before returns what a variable may be without having been set.
+// before returns the possible values of a variable that has not been set.
 func (t *tracer) before(p holder) *tracked {
 	if scope, ok := p.owner.(*symbols); ok {
 		return t.value(cell{scope, p.name}, syntax.Pos{})
@@ -293,7 +293,7 @@ func (t *tracer) autoescape(s *syntax.Autoescape) {
 	t.escaping = before
 }
 
-// filtered returns what the filter of a block makes of what was collected; there may be none.
+// filtered returns the result of the filter of a block for what was collected; the block may have no filter.
 func (t *tracer) filtered(filter syntax.Expr, collected *tracked) *tracked {
 	if filter == nil {
 		return collected

@@ -6,15 +6,14 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// callee is a macro, the body of a call block, or a block that self has.
+// callee is a macro, the body of a call block, or a block in self.
 type callee struct {
 	node      syntax.Node
 	signature syntax.Signature
 	body      []syntax.Stmt
 	scope     *symbols
 
-	// active: it is being called; recursive: it has called itself, and again: with something new. Result is what it has
-	// printed.
+	// active: it is being called; recursive: it has called itself; again: with new arguments. Result is what it has printed.
 	active, recursive, again bool
 	result                   *tracked
 }
@@ -26,7 +25,7 @@ func (t *tracer) callee(node syntax.Node, signature syntax.Signature, body []syn
 	return t.callees[node]
 }
 
-// blockNamed returns the block that self.name is.
+// blockNamed returns the block self.name.
 func (t *tracer) blockNamed(name string) *tracked {
 	block := t.blocks[name]
 	if block == nil {
@@ -35,7 +34,7 @@ func (t *tracer) blockNamed(name string) *tracked {
 	return &tracked{callees: []*callee{t.callee(block, syntax.Signature{}, block.Body)}}
 }
 
-// trackedArgs are the arguments of a call. Rest is what any argument may be that * and ** stand for.
+// trackedArgs are the arguments of a call. Rest has the possible values of the arguments in * and **.
 type trackedArgs struct {
 	positional []*tracked
 	named      map[string]*tracked
@@ -63,7 +62,7 @@ func (t *tracer) get(a trackedArgs, i int, name string) *tracked {
 	return t.join(a.named[name], a.rest)
 }
 
-// all returns all that the arguments may be.
+// all returns the possible values of all arguments.
 func (t *tracer) all(a trackedArgs) *tracked {
 	all := a.rest
 	for _, v := range a.positional {
@@ -75,7 +74,7 @@ func (t *tracer) all(a trackedArgs) *tracked {
 	return all
 }
 
-// call returns what a call may return. Caller is the body of a call block, or nil.
+// call returns the possible results of a call. Caller is the body of a call block, or nil.
 func (t *tracer) call(e *syntax.Call, caller *callee) *tracked {
 	if method, ok := e.Function.(*syntax.Attribute); ok {
 		object := t.eval(method.Object)
@@ -92,7 +91,7 @@ func (t *tracer) call(e *syntax.Call, caller *callee) *tracked {
 	case specialGlobal:
 		return t.global(e, function.special.name, args)
 	case specialLoop:
-		// Each level prints what this one does, of parts of what it is called with.
+		// Each level prints the same as this one, for parts of its arguments.
 		return t.altered(t.all(args))
 	default:
 	}
@@ -109,7 +108,7 @@ func (t *tracer) withCaller(args trackedArgs, caller *callee) trackedArgs {
 	return args
 }
 
-// global returns what a function of Jinja's own returns.
+// global returns the result of a builtin function.
 func (t *tracer) global(e *syntax.Call, name string, args trackedArgs) *tracked {
 	switch name {
 	case "namespace":
@@ -143,7 +142,7 @@ func (t *tracer) callAll(callees []*callee, args trackedArgs) *tracked {
 	return result
 }
 
-// invoke returns what a callee prints.
+// invoke returns the output of a callee.
 func (t *tracer) invoke(c *callee, args trackedArgs) *tracked {
 	if c.active {
 		c.recursive = true
@@ -162,7 +161,8 @@ func (t *tracer) invoke(c *callee, args trackedArgs) *tracked {
 	return c.result
 }
 
-// bind gives the parameters of a callee the arguments. Where it adds them to what they are, it says whether they grow.
+// bind sets the parameters of a callee to the arguments. If it adds them to the values of parameters, it reports whether
+// these grow.
 func (t *tracer) bind(c *callee, args trackedArgs, add bool) (grown bool) {
 	give := func(name string, v *tracked) {
 		p := holder{c.scope, norm.NFKC.String(name)}

@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// eval returns what an expression may be, and notes what it reads of objects.
+// eval returns the possible values of an expression, and notes which parts of objects it reads.
 func (t *tracer) eval(node syntax.Expr) *tracked {
 	v := t.access(node)
 	if v != nil && isChain(node) {
@@ -28,7 +28,7 @@ func isChain(node syntax.Expr) bool {
 	return false
 }
 
-// access is eval for what may be a part of a longer chain of attributes.
+// access is eval for an expression that may be part of a longer chain of attributes.
 func (t *tracer) access(node syntax.Expr) *tracked { //nolint:gocyclo // one case an expression
 	if !t.step(1) {
 		return nil
@@ -86,7 +86,7 @@ func (t *tracer) test(e *syntax.Test) {
 	t.args(e.Args)
 }
 
-// compare notes which keys are looked for: 'key' in object.
+// compare notes keys that are tested for: 'key' in object.
 func (t *tracer) compare(e *syntax.Compare) {
 	operands := append([]syntax.Expr{e.First}, e.Rest...)
 	values := t.evalAll(operands)
@@ -139,7 +139,7 @@ func (t *tracer) item(e *syntax.Item) *tracked {
 	return t.entries(object)
 }
 
-// at returns what the element at index may be.
+// at returns the possible values of the element at index.
 func (t *tracer) at(list *tracked, index py.Int) *tracked {
 	i, ok := index.Int64()
 	if !ok || i < 0 || i >= int64(len(list.items)) {
@@ -178,7 +178,7 @@ func (t *tracer) binary(e *syntax.Binary) *tracked {
 	}
 }
 
-// sum returns what two texts or lists are together.
+// sum returns the concatenation of two texts or lists.
 func (t *tracer) sum(left, right *tracked) *tracked {
 	var element *tracked
 	var texts []textPart
@@ -193,12 +193,12 @@ func (t *tracer) sum(left, right *tracked) *tracked {
 }
 
 var (
-	// plainPercent are formats for % that leave words whole, plainBraces those for the method format.
+	// plainPercent has the formats for % that keep words whole, plainBraces those for the method format.
 	plainPercent = regexp.MustCompile(`^(?:[^%]|%[sdi%])*$`)
 	plainBraces  = regexp.MustCompile(`^(?:[^{}]|\{\w*\}|\{\{|\}\})*$`)
 )
 
-// formatted returns what format % values may have in it; node is that of format.
+// formatted returns what the text of format % values may contain; node is that of format.
 func (t *tracer) formatted(node syntax.Expr, format *tracked, values ...*tracked) *tracked {
 	if pattern, ok := constantString(node); ok && plainPercent.MatchString(pattern) {
 		return ofTexts(t.together(values...))

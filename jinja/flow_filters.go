@@ -4,27 +4,27 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// filterKind is what a filter does to what it is applied to, as far as it can be followed.
+// filterKind is how the result of a filter depends on its input.
 type filterKind int
 
 const (
-	// filterAlters: its text, with that of the arguments, but no word of a shell is left whole.
+	// filterAlters: text of the input and the arguments, but no word of a shell is kept whole.
 	filterAlters filterKind = iota
-	// filterAltersAlone: and its arguments do not become a part of it.
+	// filterAltersAlone: the same, without text of the arguments.
 	filterAltersAlone
-	// filterCounts: it yields a number, or text that only depends on one.
+	// filterCounts: a number, or text that depends only on a number.
 	filterCounts
-	// filterKeeps: it yields the same text.
+	// filterKeeps: the same text.
 	filterKeeps
-	// filterChooses: it yields an element, filterLists a list of elements, filterGroups one of lists.
+	// filterChooses: an element. FilterLists: a list of elements. FilterGroups: a list of lists.
 	filterChooses
 	filterLists
 	filterGroups
-	// filterPairs: it yields the keys and values of a mapping.
+	// filterPairs: the keys and values of a mapping.
 	filterPairs
 )
 
-// filterKinds are those that do anything but filterAlters.
+// filterKinds has the filters of all kinds but filterAlters.
 var filterKinds = map[string]filterKind{
 	"center": filterAltersAlone, "tojson": filterAltersAlone, "wordwrap": filterAltersAlone, "urlize": filterAltersAlone,
 	"abs": filterCounts, "count": filterCounts, "filesizeformat": filterCounts, "float": filterCounts, "int": filterCounts,
@@ -55,7 +55,7 @@ func (t *tracer) filter(e *syntax.Filter) *tracked {
 	}
 }
 
-// apply returns what the filter makes of input.
+// apply returns the result of the filter for input.
 func (t *tracer) apply(name string, input *tracked, args trackedArgs) *tracked {
 	if t.question.Words[name] {
 		return ofTexts(asWords(t.text(input), true))
@@ -87,7 +87,7 @@ func (t *tracer) apply(name string, input *tracked, args trackedArgs) *tracked {
 	return nil
 }
 
-// kept returns what a filter makes of text that it keeps as it is if it is told nothing else.
+// kept returns the result of a filter that keeps text unchanged unless its arguments say otherwise.
 func (t *tracer) kept(input *tracked, args trackedArgs) *tracked {
 	if len(args.positional)+len(args.named) > 0 {
 		return t.altered(input, t.all(args))
@@ -95,7 +95,7 @@ func (t *tracer) kept(input *tracked, args trackedArgs) *tracked {
 	return ofTexts(t.text(input))
 }
 
-// mapped returns what the filter map makes of a list.
+// mapped returns the result of the filter map for a list.
 func (t *tracer) mapped(e *syntax.Filter, list *tracked, args trackedArgs) *tracked {
 	element := t.elements(list)
 	if len(e.Args.Pos) == 0 { // of an attribute

@@ -4,12 +4,12 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// textless are the methods that return numbers and booleans.
+// textless has the methods that return numbers and booleans.
 var textless = set("bit_length", "changed", "count", "endswith", "find", "index", "isalnum", "isalpha", "isascii", "isdecimal",
 	"isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "rfind", "rindex",
 	"startswith")
 
-// unary are the methods whose arguments do not become a part of what they return.
+// unary has the methods whose arguments do not become a part of their results.
 var unary = set("capitalize", "casefold", "decode", "encode", "lower", "lstrip", "partition", "removeprefix", "removesuffix",
 	"rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "swapcase", "title", "upper", "zfill")
 
@@ -21,7 +21,7 @@ func set(names ...string) map[string]bool {
 	return set
 }
 
-// method returns what the call e of a method of object may return.
+// method returns the possible results of the call e of a method of object.
 func (t *tracer) method(e *syntax.Call, object *tracked, method *syntax.Attribute, args trackedArgs) *tracked {
 	if callees := t.memberCallees(object, method.Name); len(callees) > 0 {
 		return t.callAll(callees, args)
@@ -43,7 +43,7 @@ func (t *tracer) method(e *syntax.Call, object *tracked, method *syntax.Attribut
 	return t.ofContainer(object, method.Name, args)
 }
 
-// ofContainer returns what a method of a mapping, or any other method, may return.
+// ofContainer returns the possible results of a method of a mapping, or of any other method.
 func (t *tracer) ofContainer(object *tracked, name string, args trackedArgs) *tracked {
 	switch name {
 	case "items":
@@ -61,7 +61,7 @@ func (t *tracer) ofContainer(object *tracked, name string, args trackedArgs) *tr
 	}
 }
 
-// memberCallees returns the macros that the member of a mapping, of a namespace or of self is.
+// memberCallees returns the macros that a member of a mapping, of a namespace or of self may be.
 func (t *tracer) memberCallees(object *tracked, name string) []*callee {
 	if object == nil {
 		return nil
@@ -73,7 +73,7 @@ func (t *tracer) memberCallees(object *tracked, name string) []*callee {
 	return member.callees
 }
 
-// got returns what object.get(key) may return.
+// got returns the possible results of object.get(key).
 func (t *tracer) got(e *syntax.Call, object *tracked) *tracked {
 	if len(e.Args.Pos) == 0 {
 		return t.entries(object)
@@ -92,7 +92,7 @@ func (t *tracer) got(e *syntax.Call, object *tracked) *tracked {
 	return v
 }
 
-// joined returns what a list may be as text with separator in between.
+// joined returns the text of the elements of a list, joined with separator.
 func (t *tracer) joined(list, separator *tracked) *tracked {
 	return ofTexts(t.together(t.elements(list), separator))
 }

@@ -72,7 +72,7 @@ func inOrder(paths []Path, flows []Flow) ([]Path, []Flow) {
 	return paths, flows
 }
 
-// beginning returns where an expression begins.
+// beginning returns the position at which an expression begins.
 func beginning(node syntax.Expr) syntax.Pos {
 	for {
 		inner := leftmost(node)
@@ -83,7 +83,7 @@ func beginning(node syntax.Expr) syntax.Pos {
 	}
 }
 
-// leftmost returns what an expression begins with, or nil where it begins with itself.
+// leftmost returns the expression that another one begins with, or nil if it begins with itself.
 func leftmost(node syntax.Expr) syntax.Expr {
 	switch e := node.(type) {
 	case *syntax.Filter:
@@ -110,8 +110,8 @@ func leftmost(node syntax.Expr) syntax.Expr {
 	return nil
 }
 
-// traceCoarsely takes everything that is read of objects for printed, whatever happens to it: it is for templates that
-// nobody writes, through which following it takes too long.
+// traceCoarsely reports everything that is read of objects as printed. It is for unusual templates, which take too long to
+// trace.
 func traceCoarsely(tree *syntax.Template, n *notes, q Question) ([]Path, []Flow) {
 	var paths []Path
 	var flows []Flow
@@ -134,7 +134,7 @@ func traceCoarsely(tree *syntax.Template, n *notes, q Question) ([]Path, []Flow)
 	return inOrder(paths, flows)
 }
 
-// chain returns the part of an object that a chain of attributes is, or nil.
+// chain returns the part of an object that a chain of attributes selects, or nil.
 func (n *notes) chain(node syntax.Node, q Question) *origin {
 	var keys []string
 	for {

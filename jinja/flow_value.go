@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// origin is a part of an object: where a value, or text, comes from.
+// origin is the part of an object that a value or text comes from.
 type origin struct {
 	root string
 	keys []string
@@ -24,33 +24,34 @@ func (o *origin) key(key string) *origin {
 	return &origin{root: o.root, keys: append(slices.Clip(o.keys), key), id: o.id + "\x00" + key, pos: o.pos, read: o.read}
 }
 
-// textPart is text that stems from somewhere. Word says that it is a part of one word of a shell, whatever it is.
+// textPart is text with a known origin. Word says that it is always part of a single word of a shell.
 type textPart struct {
 	*origin
 	word bool
 }
 
-// tracked is what is known of a value: what of objects it may be, or have in it. Nil has nothing. It is never changed.
+// tracked is what is known about a value: the parts of objects that it may be or contain. Nil contains none. It is never
+// changed.
 type tracked struct {
-	// objects are those that it may be, whose attributes can be followed, and texts is what its text may have in it.
+	// objects are the objects that it may be, whose attributes can be followed; texts is what its text may contain.
 	objects []*origin
 	texts   []textPart
-	// items are those of a list that the template writes down, and fields those of a mapping. Element is what any other
-	// element, or value of an entry, may be.
+	// items are the items of a list that is written in the template, and fields those of a mapping. Element has the
+	// possible values of any other element or entry.
 	items   []*tracked
 	fields  map[string]*tracked
 	element *tracked
-	// callees are the macros and blocks that it may be, and spaces the namespaces, by the calls that make them.
+	// callees are the macros and blocks that it may be, and spaces the namespaces, by the calls that create them.
 	callees []*callee
 	spaces  []*syntax.Call
-	// special is a variable that is none of data.
+	// special is a variable that is not data.
 	special special
-	// near are the items around that of a loop.
+	// near has the items before and after that of a loop.
 	near  *tracked
 	depth int
 }
 
-// special is what is called by its name.
+// special is a value that is known by its name.
 type special struct {
 	kind specialKind
 	name string
@@ -60,7 +61,7 @@ type specialKind int
 
 const (
 	_ specialKind = iota
-	// specialFunction is a function of the host that returns an object, specialGlobal one of Jinja.
+	// specialFunction is a function of the program that returns an object, specialGlobal a builtin function.
 	specialFunction
 	specialGlobal
 	specialLoop
@@ -70,7 +71,7 @@ const (
 // maxKeys is how many keys of a chain are followed.
 const maxKeys = 32
 
-// maxTexts is how many parts of objects are told apart in one value.
+// maxTexts is how many parts of objects are distinguished in one value.
 const maxTexts = 256
 
 func ofTexts(parts []textPart) *tracked {
@@ -87,10 +88,10 @@ func ofElement(element *tracked) *tracked {
 	return &tracked{element: element, depth: element.depth + 1}
 }
 
-// maxDepthTracked is how deep lists in lists are told apart.
+// maxDepthTracked is up to what depth lists in lists are distinguished.
 const maxDepthTracked = 5
 
-// ofItems returns a list that the template writes down.
+// ofItems returns a list that is written in the template.
 func (t *tracer) ofItems(items []*tracked) *tracked {
 	return t.shallow(&tracked{items: items, depth: 1 + depthOf(items...)})
 }
@@ -113,7 +114,7 @@ func depthOf(values ...*tracked) int {
 	return depth
 }
 
-// shallow returns v, or what is in it without its structure if that is deep.
+// shallow returns v or, if it is deep, its content without the structure.
 func (t *tracer) shallow(v *tracked) *tracked {
 	if v.depth <= maxDepthTracked {
 		return v
@@ -121,7 +122,7 @@ func (t *tracer) shallow(v *tracked) *tracked {
 	return ofElement(ofTexts(t.text(v)))
 }
 
-// join returns what is either a or b; and a itself if b adds nothing.
+// join returns a value that is either a or b; a itself if b adds nothing.
 func (t *tracer) join(a, b *tracked) *tracked {
 	if !t.step(1) || b == nil || a == b {
 		return a
@@ -149,7 +150,7 @@ func (t *tracer) join(a, b *tracked) *tracked {
 	return &joined
 }
 
-// joinInto makes *a the join of both, and says whether it has grown.
+// joinInto sets *a to the join of both, and reports whether it has grown.
 func (t *tracer) joinInto(a **tracked, b *tracked) bool {
 	before := *a
 	*a = t.join(before, b)
@@ -195,7 +196,7 @@ func (t *tracer) joinFields(a *tracked, fields map[string]*tracked) bool {
 	return grown
 }
 
-// grow adds those of more to all that are not there, and says whether there were any.
+// grow adds the entries of more that all does not have, and reports whether there were any.
 func grow[T any, K comparable](all *[]T, more []T, key func(T) K) bool {
 	grown := false
 	for _, item := range more {
@@ -221,7 +222,7 @@ func (t *tracer) addTexts(all *[]textPart, more []textPart) bool {
 	return grown
 }
 
-// text returns what the text of v may have in it.
+// text returns what the text of v may contain.
 func (t *tracer) text(v *tracked) []textPart {
 	if v == nil || !t.step(1) {
 		return nil
@@ -240,12 +241,12 @@ func (t *tracer) text(v *tracked) []textPart {
 	return parts
 }
 
-// altered returns the text of values after something was done to it that leaves no word whole.
+// altered returns the text of values after a change that keeps no word whole.
 func (t *tracer) altered(values ...*tracked) *tracked {
 	return ofTexts(asWords(t.together(values...), false))
 }
 
-// together returns the text of values put together.
+// together returns the concatenated text of values.
 func (t *tracer) together(values ...*tracked) []textPart {
 	var parts []textPart
 	for _, v := range values {
@@ -268,7 +269,7 @@ func asWords(parts []textPart, word bool) []textPart {
 	return out
 }
 
-// elements returns what any element of v may be, if v is a list, or its keys, if it is a mapping.
+// elements returns the possible elements of v if it is a list, or its keys if it is a mapping.
 func (t *tracer) elements(v *tracked) *tracked {
 	if v == nil {
 		return nil
@@ -280,7 +281,7 @@ func (t *tracer) elements(v *tracked) *tracked {
 	return t.join(element, t.altered(&tracked{objects: v.objects, texts: v.texts}))
 }
 
-// entries returns what the value of any entry, or any element, of v may be.
+// entries returns the possible values of the entries or elements of v.
 func (t *tracer) entries(v *tracked) *tracked {
 	if v == nil {
 		return nil
@@ -292,7 +293,7 @@ func (t *tracer) entries(v *tracked) *tracked {
 	return entry
 }
 
-// pairs returns what (key, value) of a mapping may be.
+// pairs returns the possible pairs (key, value) of a mapping.
 func (t *tracer) pairs(v *tracked) *tracked {
 	if v == nil {
 		return nil
@@ -301,7 +302,7 @@ func (t *tracer) pairs(v *tracked) *tracked {
 	return ofElement(t.ofItems([]*tracked{keys, t.entries(v)}))
 }
 
-// member returns what v.name or v['name'] may be.
+// member returns the possible values of v.name or v['name'].
 func (t *tracer) member(v *tracked, name string) *tracked {
 	if v == nil {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// expr is a compiled expression. What depends on no variable is evaluated when it is compiled, as Jinja does: it
-// is faster, and where output is escaped it makes a difference.
+// expr is a compiled expression. If it depends on no variable, it is evaluated when it is compiled, as Jinja does: that is
+// faster, and changes escaped output.
 type expr struct {
 	eval eval
-	// constant is the value, or nil where it is not known before a render.
+	// constant is the value, or nil if it is not known before a render.
 	constant py.Value
 }
 
@@ -19,8 +19,9 @@ func constantOf(value py.Value) expr {
 	return expr{constant: value, eval: func(*run) (py.Value, error) { return value, nil }}
 }
 
-// fold returns an expression of parts: evaluated right away if all of them are constant, and with evaluate in a render.
-// An error is left to the render, which may never get there.
+// fold returns an expression with these parts. It is evaluated now if all of them are constant, and otherwise with evaluate
+// in a render.
+// The render reports the error, if it evaluates the expression.
 func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), evaluate eval) expr {
 	if !allConstant(parts) {
 		return expr{eval: evaluate}
@@ -39,7 +40,7 @@ func (c *compiler) fold(parts []expr, now func(s *state) (py.Value, error), eval
 // replayed reports whether Jinja writes the value into its code instead of the expression.
 func (e expr) replayed() bool { return e.constant != nil && isLiteral(e.constant) }
 
-// isLiteral reports whether Python's repr of value is code that makes it again.
+// isLiteral reports whether Python's repr of value is code for the same value.
 func isLiteral(value py.Value) bool {
 	switch v := value.(type) {
 	case py.None, py.Bool, py.Int, py.Float, py.Str, py.Markup, *py.Range:
@@ -61,13 +62,13 @@ func isLiteral(value py.Value) bool {
 
 func isNoLiteral(value py.Value) bool { return !isLiteral(value) }
 
-// isSmall reports whether a constant is worth keeping: a template in the cache holds its constants.
+// isSmall reports whether a constant is small enough to keep: a template in the cache keeps its constants.
 func isSmall(value py.Value) bool {
 	const bytes = 16 << 10
 	return weigh(value, bytes) >= 0
 }
 
-// weigh returns what is left of room for about as many bytes after value, or less than nothing.
+// weigh returns room, reduced by the approximate size of value; it may be negative.
 func weigh(value py.Value, room int) int {
 	switch v := value.(type) {
 	case py.Str:
@@ -97,7 +98,7 @@ func weighAll(items []py.Value, room int) int {
 	return room
 }
 
-// truth returns whether a constant is true; ok says that it is known.
+// truth reports whether a constant is true; ok says that this is known.
 func (c *compiler) truth(e expr) (truth, ok bool) {
 	truth, err := py.Truth(c.folding.budget, e.constant)
 	return truth, err == nil
@@ -107,7 +108,7 @@ func allConstant(parts []expr) bool {
 	return !slices.ContainsFunc(parts, func(e expr) bool { return e.constant == nil })
 }
 
-// replay returns what yields a constant in a render: the value itself, or a copy of what can be changed.
+// replay returns a function for a constant in a render: it returns the value or, if that can be changed, a copy.
 func replay(value py.Value, evaluate eval) eval {
 	if !isLiteral(value) {
 		return evaluate
@@ -124,7 +125,7 @@ func replay(value py.Value, evaluate eval) eval {
 	return func(*run) (py.Value, error) { return value, nil }
 }
 
-// isFinite reports whether Jinja can write the literal into its code: infinity and NaN are names there, of nothing.
+// isFinite reports whether Jinja can write the literal into its code: infinity and NaN are undefined names there.
 func isFinite(value py.Value) bool {
 	switch v := value.(type) {
 	case py.Float:
@@ -145,7 +146,7 @@ func isFinite(value py.Value) bool {
 
 func isInfinite(value py.Value) bool { return !isFinite(value) }
 
-// copyLiteral returns a copy of a literal that shares nothing that can be changed.
+// copyLiteral returns a deep copy of a literal.
 func copyLiteral(b *py.Budget, value py.Value) (py.Value, error) {
 	switch v := value.(type) {
 	case *py.Tuple:
@@ -212,7 +213,7 @@ func evaluateAll(r *run, parts []expr) ([]py.Value, error) {
 	return values, nil
 }
 
-// pure returns an expression that computes of the values of its parts, in order, and of nothing else.
+// pure returns an expression that depends only on the values of its parts, in order.
 func (c *compiler) pure(parts []expr, compute func(s *state, values []py.Value) (py.Value, error)) expr {
 	return c.fold(parts,
 		func(s *state) (py.Value, error) { return compute(s, constants(parts)) },

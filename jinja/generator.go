@@ -2,18 +2,18 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// nextItem gives the items of a generator one by one, until ok is false.
+// nextItem returns the items of a generator one by one, until ok is false.
 type nextItem func(b *py.Budget) (value py.Value, ok bool, err error)
 
-// nothing has no items.
+// nothing is a generator without items.
 func nothing(*py.Budget) (py.Value, bool, error) { return nil, false, nil }
 
-// lazily makes a generator that begins when its first item is wanted, as Python's generators do, so
-// that this is when its errors come up, if it is used at all.
+// lazily returns a generator that begins when its first item is requested, as Python's generators do. Errors occur only
+// then.
 func lazily(begin func(b *py.Budget) (nextItem, error)) *py.Generator {
 	var next nextItem
 	return &py.Generator{Type: "generator", Fn: func(b *py.Budget) (py.Value, bool, error) {
-		// A generator may take its items from another one, and that from another.
+		// A generator may take its items from another generator, and so on.
 		if err := b.Enter(); err != nil {
 			return nil, false, err
 		}

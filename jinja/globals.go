@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// builtinGlobals are the variables that every template has, but for those that depend on the render.
+// builtinGlobals has the variables of every template, except those that depend on the render.
 var builtinGlobals = map[string]py.Value{
 	"cycler":    hostType("jinja2.utils.Cycler", newCycler),
 	"dict":      hostType("dict", newDict),
@@ -18,7 +18,7 @@ func hostType(name string, create func(b *py.Budget, args py.Args) (py.Value, er
 // lipsum is the name of the builtin variable that depends on the render.
 const lipsum = "lipsum"
 
-// global is the builtin variable of that name.
+// global returns the builtin variable of that name.
 func global(s *state, name string) (value py.Value, found bool) {
 	if name == lipsum {
 		return &py.Func{Name: "generate_lorem_ipsum", Type: "function", Fn: s.loremIpsum}, true
@@ -30,7 +30,7 @@ func global(s *state, name string) (value py.Value, found bool) {
 // maxRange is how many integers a range may have.
 const maxRange = 100000
 
-// safeRange is Python's range, but of limited length.
+// safeRange is Python's range with a limited length.
 func safeRange(_ *py.Budget, args py.Args) (py.Value, error) {
 	if len(args.Named) > 0 {
 		return nil, raisef("TypeError", "safe_range() got an unexpected keyword argument %s", args.Named[0].Label())

@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// cycler yields its items over and over again.
+// cycler returns its items in turn, again and again.
 type cycler struct {
 	items    []py.Value
 	position int
@@ -49,7 +49,7 @@ func (c *cycler) reset() py.Value {
 	return py.None{}
 }
 
-// withoutArguments is a method that takes none.
+// withoutArguments returns a method without parameters.
 func withoutArguments(name string, do func() py.Value) *py.Func {
 	return method(name, func(_ *py.Budget, args py.Args) (py.Value, error) {
 		if _, err := py.Bind(name, args); err != nil {
@@ -59,7 +59,7 @@ func withoutArguments(name string, do func() py.Value) *py.Func {
 	})
 }
 
-// joiner yields nothing at its first call, and a separator at all others.
+// joiner returns an empty text at its first call, and a separator at all others.
 type joiner struct {
 	separator py.Value
 	used      bool

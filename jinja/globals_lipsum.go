@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// loremIpsumWords are what lipsum makes sentences of.
+// loremIpsumWords are the words of lipsum.
 //
 //nolint:misspell // it is Latin
 var loremIpsumWords = strings.Fields(`
@@ -61,7 +61,7 @@ func (s *state) writeParagraph(w *textWriter, i int, html bool, least, most py.V
 	if err != nil {
 		return err
 	}
-	// The words are short: this is more than any of them needs.
+	// The words are short: this is enough for each.
 	if err := w.budget.Alloc(2 * valueSize * words); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *state) randomBetween(least, most py.Value) (int, error) {
 	return max(from+int(s.random.Uint64N(uint64(to)-uint64(from))), 0), nil
 }
 
-// sentences are so many words, of which none follows itself, with a comma now and then and a full stop a little less often.
+// sentences returns n words, none of which follows itself, with a comma now and then and a full stop a little less often.
 func (s *state) sentences(n int) string {
 	var words []string
 	last := ""

@@ -2,14 +2,14 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// namespace is what a template can assign attributes to from inner scopes.
+// namespace is an object to which a template can assign attributes in inner scopes.
 type namespace struct {
 	attributes *py.Dict
-	// open says that its representation is being written: inside itself, it is only hinted at.
+	// open says that its representation is being written: inside itself, it is shown as an ellipsis.
 	open bool
 }
 
-// newNamespace takes what dict does.
+// newNamespace has the parameters of dict.
 func newNamespace(b *py.Budget, args py.Args) (py.Value, error) {
 	value, err := newDict(b, args)
 	if err != nil {

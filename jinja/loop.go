@@ -12,7 +12,7 @@ type recursion func(b *py.Budget, items py.Value, depth int) (py.Value, error)
 // loopContext is the variable loop.
 type loopContext struct {
 	iterable py.Value
-	// sized says that the length is that of iterable, if that has one; else the items are counted when it is asked for.
+	// sized says that the length is that of iterable, if that has one; otherwise the items are counted when it is needed.
 	sized   bool
 	items   py.Iterator
 	length  int
@@ -21,7 +21,7 @@ type loopContext struct {
 	recurse recursion
 
 	before, current, after py.Value
-	// last is what changed was called with.
+	// last has the arguments of the last call of changed.
 	last py.Value
 }
 
@@ -63,7 +63,7 @@ func (l *loopContext) peek(b *py.Budget) (py.Value, bool, error) {
 	return item, true, nil
 }
 
-// Len returns how many items there are in all.
+// Len returns the number of all items.
 func (l *loopContext) Len(b *py.Budget) (int, error) {
 	if l.length >= 0 {
 		return l.length, nil
@@ -97,7 +97,7 @@ func (l *loopContext) Len(b *py.Budget) (int, error) {
 	return l.length, err
 }
 
-// loopAttributes are the attributes of loop that are no methods.
+// loopAttributes has the attributes of loop that are not methods.
 var loopAttributes = map[string]func(l *loopContext, b *py.Budget) (py.Value, error){
 	"index":    func(l *loopContext, _ *py.Budget) (py.Value, error) { return integer(l.index0 + 1) },
 	"index0":   func(l *loopContext, _ *py.Budget) (py.Value, error) { return integer(l.index0) },
@@ -197,7 +197,7 @@ func (l *loopContext) Call(b *py.Budget, args py.Args) (py.Value, error) {
 	return l.recurse(b, bound[0], l.depth0+1)
 }
 
-// Iter implements py.Iterable: what is taken of it is gone for the loop.
+// Iter implements py.Iterable: the loop does not get the items that are taken here.
 func (l *loopContext) Iter(*py.Budget) (py.Iterator, error) {
 	return &py.Generator{Fn: func(b *py.Budget) (py.Value, bool, error) {
 		item, ok, err := l.Next(b)

@@ -6,16 +6,16 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// cell is a variable of one scope, and of no other one of the same name.
+// cell is a variable of one scope; another scope's variable of the same name is another cell.
 type cell struct {
 	scope *symbols
 	name  string
 }
 
-// load returns how the scope comes by the first value of the variable.
+// load returns how the scope gets the first value of the variable.
 func (c cell) load() load { return c.scope.loads[identifier{c.scope.level, c.name}] }
 
-// of returns the variable in the scope or one around it that an alias stands for.
+// of returns the variable, in the scope or one around it, that an alias refers to.
 func (c cell) of(id identifier) cell {
 	scope := c.scope
 	for scope.level != id.level {
@@ -24,16 +24,16 @@ func (c cell) of(id identifier) cell {
 	return cell{scope, id.name}
 }
 
-// notes are what the compiler finds out about a template that a survey needs: what its names stand for. Its methods do
-// nothing for nil, with which templates are compiled to be rendered.
+// notes has what the compiler finds out about a template for a survey: what its names refer to. It is nil for templates
+// that are compiled only to be rendered; then its methods do nothing.
 type notes struct {
 	root     *symbols
 	problems []*Error
 	// reads are the names whose first value is that of a variable of the render.
 	reads []*syntax.Name
-	// cells are the variables that names, namespaces that are assigned to, and macros stand for.
+	// cells has the variables of names, of namespaces that are assigned to, and of macros.
 	cells map[syntax.Node]cell
-	// set are the names that the template gives a value anywhere, once they are asked for.
+	// set has the names that the template assigns to anywhere; it is filled when it is needed.
 	set map[string]bool
 	// scopes are those of macros, call blocks and loops.
 	scopes map[syntax.Node]*symbols
@@ -66,7 +66,7 @@ func (n *notes) read(name *syntax.Name, id identifier, f *frame) {
 	}
 }
 
-// variable notes the variable that node, seen from f, stands for.
+// variable notes the variable that node, seen from f, refers to.
 func (n *notes) variable(node syntax.Node, id identifier, f *frame) {
 	if n != nil {
 		n.cells[node] = cell{scope: f.symbols}.of(id)

@@ -1,7 +1,7 @@
 // Package editdistance measures how similar two names are, for suggestions. It knows no names.
 package editdistance
 
-// MaxName is the length in bytes up to which a similar name is looked for.
+// MaxName is the length in bytes up to which a name is compared with others.
 const MaxName = 40
 
 // Distance returns how many bytes must be inserted, deleted, replaced or swapped with the next to turn a into b.
