@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// raisef is what Python would raise. A TypeError is a kind of its own.
+// raisef returns the error of an exception of Python. A TypeError is a kind of its own.
 func raisef(exception, format string, args ...any) error {
 	kind := py.Other
 	if exception == "TypeError" {
@@ -17,13 +17,13 @@ func raisef(exception, format string, args ...any) error {
 	return &py.Error{Kind: kind, Exception: exception, Message: fmt.Sprintf(format, args...)}
 }
 
-// raised tells whether err is one of the exceptions.
+// raised reports whether err is one of the exceptions.
 func raised(err error, exceptions ...string) bool {
 	var e *py.Error
 	return errors.As(err, &e) && slices.Contains(exceptions, e.Exception)
 }
 
-// isBadValue tells whether err is what Python raises for a value that cannot be converted.
+// isBadValue reports whether err is the error of a value that cannot be converted.
 func isBadValue(err error) bool {
 	return raised(err, "TypeError", "ValueError", "UnicodeDecodeError", "UnicodeEncodeError")
 }

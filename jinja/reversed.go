@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// reversed is Python's function of that name.
+// reversed does what Python's function of that name does.
 func reversed(b *py.Budget, value py.Value) (*py.Generator, error) {
 	switch v := value.(type) {
 	case *py.List:
@@ -20,7 +20,7 @@ func reversed(b *py.Budget, value py.Value) (*py.Generator, error) {
 	return nil, raisef("TypeError", "'%s' object is not reversible", value.TypeName())
 }
 
-// backwards yields the items from the last of n to the first.
+// backwards returns a generator of n items, from the last to the first.
 func backwards(typeName string, n int, item func(b *py.Budget, i int) (py.Value, error)) *py.Generator {
 	return &py.Generator{Type: typeName, Fn: func(b *py.Budget) (py.Value, bool, error) {
 		if n == 0 {
@@ -39,7 +39,7 @@ func itemOf(value py.Value) func(b *py.Budget, i int) (py.Value, error) {
 	return func(b *py.Budget, i int) (py.Value, error) { return py.Item(b, value, py.NewInt(int64(i))) }
 }
 
-// reversedList ends early where the list has become shorter.
+// reversedList ends early if the list has become shorter.
 func reversedList(list *py.List) *py.Generator {
 	next := len(list.Items) - 1
 	return &py.Generator{Type: "list_reverseiterator", Fn: func(b *py.Budget) (py.Value, bool, error) {
@@ -52,7 +52,7 @@ func reversedList(list *py.List) *py.Generator {
 	}}
 }
 
-// reversedViewTypes are the types of iterators of views.
+// reversedViewTypes has the types of iterators of views.
 var reversedViewTypes = map[string]string{
 	"dict_keys":   "dict_reversekeyiterator",
 	"dict_values": "dict_reversevalueiterator",

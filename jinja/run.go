@@ -6,21 +6,21 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// run is a piece of a render: where it prints to, and whose variables it sees.
+// run is a part of a render: its output, and the variables that it sees.
 type run struct {
 	*state
 	// scope has the variables of the render, and what the template sets outside of inner scopes.
 	scope *scope
 	frame *activation
 	out   *output
-	// collected is what the filter of a filter or set block is applied to.
+	// collected is the input of the filter of a filter or set block.
 	collected py.Value
 }
 
 // scope is what Jinja calls the context.
 type scope struct {
 	variables map[string]py.Value
-	// set is what the template has assigned at its top level; it hides variables.
+	// set has what the template assigned at its top level; it hides variables.
 	set    map[string]py.Value
 	blocks map[string]*block
 }
@@ -39,7 +39,7 @@ func (r *run) lookUp(name string) py.Value {
 	return nil
 }
 
-// derive returns a scope that sees locals as well.
+// derive returns a scope that also sees locals.
 func (c *scope) derive(locals map[string]py.Value) *scope {
 	all := make(map[string]py.Value, len(c.variables)+len(c.set)+len(locals))
 	for _, values := range []map[string]py.Value{c.variables, c.set, locals} {
@@ -76,7 +76,7 @@ type activation struct {
 	outer *activation
 }
 
-// size is about how many bytes an activation takes.
+// size is the approximate size of an activation in bytes.
 func (u *unit) size() int { return 4*valueSize + valueSize*len(u.slots) }
 
 // activate is called when the unit has been compiled, and all its slots are known.
@@ -84,7 +84,7 @@ func (u *unit) activate(outer *activation) *activation {
 	return &activation{slots: make([]py.Value, len(u.slots)), outer: outer}
 }
 
-// reference is where a variable is: how many activations further out, and its slot there.
+// reference is the position of a variable: how many activations further out, and its slot there.
 type reference struct{ depth, slot int }
 
 func (ref reference) in(frame *activation) *py.Value {
@@ -97,11 +97,11 @@ func (ref reference) in(frame *activation) *py.Value {
 // output collects what is printed.
 type output struct {
 	text strings.Builder
-	// failed is that something was printed that is no text. As in Jinja, this shows when all of it is put together.
+	// failed says that a value was printed that is not text. As in Jinja, the error occurs when the output is joined.
 	failed error
 }
 
-// done returns all that was printed.
+// done returns the output.
 func (o *output) done() (string, error) { return o.text.String(), o.failed }
 
 // print appends text to the output.

@@ -2,10 +2,10 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// keyed is an item with what it is sorted by.
+// keyed is an item with its sort key.
 type keyed struct{ item, key py.Value }
 
-// sortBy is items in the order of their keys. It is stable, in reverse as well.
+// sortBy returns items in the order of their keys. It is stable, also in reverse order.
 func (s *state) sortBy(items []py.Value, key getter, reverse bool) ([]py.Value, error) {
 	if err := s.budget.Alloc(4 * valueSize * len(items)); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (s *state) sortBy(items []py.Value, key getter, reverse bool) ([]py.Value, 
 	return sorted, nil
 }
 
-// place is where the item at i of n goes. What is sorted in reverse is turned round before and after, so that
-// equal items stay in their order.
+// place returns the new index of item i of n. For a reverse sort, the items are reversed before and after, so equal items
+// keep their order.
 func place(i, n int, reverse bool) int {
 	if reverse {
 		return n - 1 - i
@@ -45,7 +45,7 @@ type sorting struct {
 	err  error
 }
 
-// before is false once a comparison has failed.
+// before returns false once a comparison has failed.
 func (s *sorting) before(x, y keyed) bool {
 	if s.err != nil {
 		return false
@@ -55,8 +55,8 @@ func (s *sorting) before(x, y keyed) bool {
 	return less && err == nil
 }
 
-// insertionSize is up to how many items Python sorts by insertion. Where a comparison is no order, as with
-// NaN, the result depends on how it is sorted, so that few items are sorted just as Python does.
+// insertionSize is up to how many items Python sorts by insertion. If a comparison is not an order, as with NaN, the result
+// depends on the algorithm, so few items are sorted exactly as Python does.
 const insertionSize = 63
 
 func (s *sorting) sort(entries []keyed) {
@@ -70,7 +70,7 @@ func (s *sorting) sort(entries []keyed) {
 	s.merge(entries, middle)
 }
 
-// insert finds the run that entries begin with, turns it round if it descends, and inserts the others.
+// insert finds the run at the beginning of entries, reverses it if it descends, and inserts the others.
 func (s *sorting) insert(entries []keyed) {
 	for next := s.run(entries); next < len(entries) && s.err == nil; next++ {
 		pivot, low, high := entries[next], 0, next
@@ -86,7 +86,7 @@ func (s *sorting) insert(entries []keyed) {
 	}
 }
 
-// run is the length of the run that entries begin with.
+// run returns the length of the run at the beginning of entries.
 func (s *sorting) run(entries []keyed) int {
 	if len(entries) < 2 {
 		return len(entries)
@@ -104,7 +104,7 @@ func (s *sorting) run(entries []keyed) int {
 	return n
 }
 
-// merge merges what is sorted before and behind middle.
+// merge merges the sorted entries before and after middle.
 func (s *sorting) merge(entries []keyed, middle int) {
 	left, right := append([]keyed(nil), entries[:middle]...), entries[middle:]
 	for i := 0; len(left) > 0; i++ {

@@ -6,32 +6,32 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// state is what filters, tests and global functions see of the render that calls them.
+// state is the part of a render that filters, tests and global functions see.
 type state struct {
 	budget     *py.Budget
 	env        *Environment
 	autoescape bool
-	// random is seeded alike for each render, so that output is deterministic.
+	// random has the same seed for each render, so output is deterministic.
 	random *rand.Rand
 }
 
-// filter makes a value of another; args are what stands in parentheses behind its name.
+// filter returns a value for another one; args are the arguments in parentheses after its name.
 type filter func(s *state, value py.Value, args py.Args) (py.Value, error)
 
-// test answers a question about a value.
+// test reports whether something is true of a value.
 type test func(s *state, value py.Value, args py.Args) (bool, error)
 
-// attribute is value.name: an attribute, or else an item; undefined if it is neither.
+// attribute returns value.name: an attribute or, without one, an item; undefined if there is neither.
 func (s *state) attribute(object py.Value, name string) (py.Value, error) {
 	return py.SandboxAttr(s.budget, object, name)
 }
 
-// item is object[key]: an item, or else an attribute; undefined if it is neither.
+// item returns object[key]: an item or, without one, an attribute; undefined if there is neither.
 func (s *state) item(object, key py.Value) (py.Value, error) {
 	return py.SandboxItem(s.budget, object, key)
 }
 
-// call calls what a template has named.
+// call calls a value of the template.
 func (s *state) call(function py.Value, args py.Args) (py.Value, error) {
 	if err := s.budget.Enter(); err != nil {
 		return nil, err

@@ -8,30 +8,30 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// Question is what a host wants to know of a template.
+// Question says what a program wants to know about a template.
 type Question struct {
 	// Names are the variables that a render has.
 	Names map[string]bool
-	// Objects are those of them whose attributes are of interest, and where they go.
+	// Objects are the variables for which the survey reports which attributes are read and printed.
 	Objects map[string]bool
-	// Functions are variables that return such an object when they are called. Its root is the name with "()".
+	// Functions are variables whose calls return such an object. Its root is the name with "()".
 	Functions map[string]bool
-	// Words are the filters that make any text one word of a shell.
+	// Words are the filters that turn any text into one word of a shell.
 	Words map[string]bool
-	// Booleans are variables that a host reads when a template has been rendered, and that must be true or false if
+	// Booleans are variables that the program reads after a render, and that must be true or false if
 	// the template sets them outside of inner scopes.
 	Booleans map[string]bool
 }
 
-// Survey is what can be known of a template without rendering it.
+// Survey is what can be known about a template without rendering it.
 type Survey struct {
-	// Problems are mistakes: what makes the source no template; and filters and tests that do not exist and statements that
-	// need other templates, which Jinja only reports when, and if, a render meets them; and Booleans that are set to
-	// something else.
+	// Problems are errors: syntax errors; filters and tests that do not exist, and statements that need other templates,
+	// which Jinja reports only when a render reaches them; and Booleans that are set to other values.
 	Problems []*Error
-	// Unknown are the places where a name is read that neither the render nor the template gives a value.
+	// Unknown are the places that read a name to which neither the render nor the template assigns a value.
 	Unknown []Unknown
-	// Sets are the variables that the template may set outside of loops, macros and other inner scopes, to anything but false.
+	// Sets are the variables that the template may set outside of loops, macros and other inner scopes, to anything but
+	// false.
 	Sets map[string]bool
 	// Paths are the chains of attributes that are read of objects.
 	Paths []Path
@@ -39,19 +39,19 @@ type Survey struct {
 	Flows []Flow
 }
 
-// Unknown is a place where a name is read that has no value.
+// Unknown is a place that reads a name without a value.
 type Unknown struct {
 	syntax.Pos
 	Name string
-	// Harmless says that a render does not fail of it, or may never meet it: its absence is asked for, or it has a
-	// default, it is only passed on, or it is in a macro, or where it depends on what is defined.
+	// Harmless says that a render does not fail there, or may never get there: the template tests whether the name is
+	// defined, or gives it a default, or only passes it on; or the place is in a macro, or depends on what is defined.
 	Harmless bool
-	// Conditional says that it depends on an object, or on a name that may not be known, whether a render gets there.
+	// Conditional says that an object, or a name that may be unknown, decides whether a render gets there.
 	Conditional bool
-	// Expected says that the name has a default, or that the template asks whether it, or what its reading depends on, is
-	// defined: it is written for several kinds of renders.
+	// Expected says that the name has a default, or that the template tests whether it, or what the place depends on, is
+	// defined: the template is written for several kinds of renders.
 	Expected bool
-	// Hint is empty, or what to add to a message: the nearest name that is known.
+	// Hint is empty, or text to add to a message: the most similar known name.
 	Hint string
 }
 
@@ -60,23 +60,23 @@ type Path struct {
 	syntax.Pos
 	Root string
 	Keys []string
-	// Guarded says that the last of Keys may be missing without a failure.
+	// Guarded says that a render does not fail if the last of Keys is missing.
 	Guarded bool
-	// Tested is how many of Keys the template asks for somewhere, or gives a default: they may be missing.
+	// Tested is how many of Keys the template tests somewhere, or gives a default: they may be missing.
 	Tested int
 }
 
-// Flow is a part of an object that reaches the output. Pos is where it is read, or, if that was in another statement,
-// where it is printed.
+// Flow is a part of an object that reaches the output. Pos is the place that reads it or, if that is in another statement,
+// the place that prints it.
 type Flow struct {
 	syntax.Pos
 	Root string
 	Keys []string
-	// Word says that a filter that makes a word was the last thing that happened to it.
+	// Word says that a filter of Question.Words was applied last.
 	Word bool
 }
 
-// Survey says what can be known of source without rendering it.
+// Survey returns what can be known about source without rendering it.
 func (env *Environment) Survey(source string, question Question) *Survey {
 	n := newNotes()
 	tree, err := env.parse(source)

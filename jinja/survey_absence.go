@@ -5,38 +5,37 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// absence is where a template provides for what has no value, and where that does no harm.
+// absence has the places where a template expects that a name has no value, and where that does no harm.
 type absence struct {
 	question Question
-	// unknown are the reads of names that nothing gives a value.
+	// unknown has the reads of names to which nothing assigns a value.
 	unknown map[*syntax.Name]bool
-	// tested are the names of which it asks somewhere whether they are defined, or true.
+	// tested has the names that the template tests somewhere for being defined or true.
 	tested map[string]bool
-	// asked are the expressions of which it asks whether they are defined, or true, and defaulted those with a default.
+	// asked has the expressions that it tests for being defined or true, and defaulted those with a default.
 	asked, defaulted map[syntax.Node]bool
-	// expected are the names of which it asks somewhere whether they are defined.
+	// expected has the names that it tests somewhere for being defined.
 	expected map[string]bool
-	// soft are those whose value may be undefined without a failure at that place.
+	// soft has the expressions that may be undefined without an error at that place.
 	soft map[syntax.Node]bool
-	// lenient are the reads of names that a render may never meet for a reason that can be seen: they are in a macro, or
-	// where it depends on whether something is defined, as it does for those that are guarded. It depends for conditional
-	// ones on whether there is something.
+	// lenient has the reads that a render may never reach, for a visible reason: they are in a macro, or depend on whether
+	// something is defined, as guarded ones do. Conditional ones depend on whether something exists.
 	lenient, guarded, conditional map[*syntax.Name]bool
-	// optional are the places of filters and tests of which the template asks whether there are such filters and tests.
+	// optional has the places of filters and tests whose existence the template tests.
 	optional map[syntax.Pos]bool
-	// answers are the variables that are set to whether something is defined.
+	// answers has the variables that are set to whether something is defined.
 	answers map[string]bool
-	// conditions are what has been found out about conditions.
+	// conditions caches what is known about conditions.
 	conditions map[syntax.Node]condition
 
-	// at is what holds where the walk is; macros is how many macros are around it.
+	// at is what is true at the current place; macros is how many macros are around it.
 	at     condition
 	macros int
 }
 
-// condition is what a condition asks for.
+// condition is what a condition tests.
 type condition struct {
-	// defined: whether anything is defined; there: whether an object, or a name that is unknown, is true or of some type;
+	// defined: whether anything is defined; there: whether an object or an unknown name is true or of some type;
 	// exists: whether there is a filter or a test.
 	defined, there, exists bool
 }
@@ -56,7 +55,7 @@ func lookForAbsence(body []syntax.Stmt, unknown map[*syntax.Name]bool, q Questio
 	return a
 }
 
-// under walks what is only met where a condition says so.
+// under walks code that is executed only if a condition is true.
 func (a *absence) under(c condition, walk func()) {
 	before := a.at
 	a.at = before.or(c)
@@ -64,7 +63,7 @@ func (a *absence) under(c condition, walk func()) {
 	a.at = before
 }
 
-// asks returns what a condition asks for.
+// asks returns what a condition tests.
 func (a *absence) asks(test syntax.Node) condition {
 	if known, ok := a.conditions[test]; ok {
 		return known
@@ -76,7 +75,7 @@ func (a *absence) asks(test syntax.Node) condition {
 	case *syntax.Test:
 		found = condition{defined: asksForAbsence(e), exists: e.Name == "filter" || e.Name == "test"}
 	case *syntax.Attribute, *syntax.Item:
-		// What is read of an object is not asked of the object.
+		// Reading a part of an object does not test the object.
 		return condition{}
 	}
 	for _, child := range test.Children() {
@@ -86,7 +85,7 @@ func (a *absence) asks(test syntax.Node) condition {
 	return found
 }
 
-// mayLack reports whether another template in the same place may have no such name, or this one.
+// mayLack reports whether this template, or another one in the same place, may lack this name.
 func (a *absence) mayLack(name *syntax.Name) bool {
 	return a.question.Objects[name.Name] || a.unknown[name]
 }
@@ -152,7 +151,7 @@ func (a *absence) filterOf(filter syntax.Expr) {
 	}
 }
 
-// branches walks an if, in which what a test asks for holds for all that follows.
+// branches walks an if; what a test asks for applies to all later branches.
 func (a *absence) branches(s *syntax.If) {
 	before := a.at
 	for _, branch := range s.Branches {
@@ -177,7 +176,7 @@ func (a *absence) loop(s *syntax.For) {
 	a.statements(s.Else)
 }
 
-// assign walks a set: what it is set to may be undefined, but where it is taken apart, or has to be a boolean.
+// assign walks a set: the value may be undefined, unless it is unpacked or has to be a boolean.
 func (a *absence) assign(s *syntax.Assign) {
 	target, isName := s.Target.(*syntax.Name)
 	_, taken := s.Target.(*syntax.Tuple)
@@ -246,8 +245,8 @@ func (a *absence) operands(node syntax.Node, hard bool) {
 	}
 }
 
-// failing are the filters that fail of what is undefined, and passing those that yield something undefined of it. Others
-// take it for empty.
+// failing has the filters that fail for an undefined value, and passing those that return an undefined value for it. Other
+// filters treat it as empty.
 var (
 	failing = set("abs", "attr", "dictsort", "filesizeformat", "float", "indent", "int", "round", "tojson", "wordwrap", "xmlattr")
 	passing = set("first", "last", "max", "min", "random", "truncate")
@@ -265,7 +264,7 @@ func (a *absence) filter(e *syntax.Filter, hard bool) {
 	a.args(e.Args, false)
 }
 
-// failingTests are the tests that fail of what is undefined.
+// failingTests has the tests that fail for an undefined value.
 var failingTests = set("divisibleby", "even", "ge", "greaterthan", "gt", "le", "lessthan", "lt", "odd")
 
 func (a *absence) test(e *syntax.Test) {
@@ -282,7 +281,7 @@ func (a *absence) test(e *syntax.Test) {
 	a.args(e.Args, false)
 }
 
-// call walks a call: what is undefined can be passed to macros and methods, but not to the functions of the render.
+// call walks a call: an undefined value can be passed to macros and methods, but not to the functions of the render.
 func (a *absence) call(e *syntax.Call) {
 	a.expr(e.Function, true)
 	name, ok := e.Function.(*syntax.Name)
@@ -304,7 +303,7 @@ func (a *absence) args(args syntax.Args, hard bool) {
 	}
 }
 
-// comparison walks a chain of comparisons: any value can be compared for equality, and looked for, but not ordered.
+// comparison walks a chain of comparisons: any value can be tested for equality and membership, but not ordered.
 func (a *absence) comparison(c *syntax.Compare) {
 	ordered := func(i int) bool {
 		if i < 0 || i >= len(c.Ops) {
@@ -319,7 +318,7 @@ func (a *absence) comparison(c *syntax.Compare) {
 	}
 }
 
-// ask notes that the template provides for the absence of what an expression reads.
+// ask notes that the template expects that what an expression reads may be missing.
 func (a *absence) ask(tested syntax.Expr) {
 	a.asked[tested] = true
 	if name, ok := tested.(*syntax.Name); ok {
@@ -327,7 +326,7 @@ func (a *absence) ask(tested syntax.Expr) {
 	}
 }
 
-// truth notes that an expression is only asked whether it is true, which what is undefined is not.
+// truth notes that an expression is only tested for being true; an undefined value is false.
 func (a *absence) truth(test syntax.Expr) {
 	if a.asked[test] {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// noBooleans returns the errors of statements that set those of Booleans to what is never a boolean, but for those that
-// a later statement may make up for.
+// noBooleans returns the errors of statements that set one of Booleans to a value that is never a boolean, unless a later
+// statement may correct it.
 func (q Question) noBooleans(body []syntax.Stmt) []*Error {
 	var all []*Error
 	for name := range q.Booleans {
@@ -45,7 +45,7 @@ func lastSet(name string, body []syntax.Stmt) (wrong []*Error, sets bool) {
 	return wrong, sets
 }
 
-// setOf reports whether a statement sets a variable, where, and whether that is to something that is never a boolean.
+// setOf reports whether a statement sets a variable, where, and whether its value is never a boolean.
 func setOf(name string, statement syntax.Stmt) (pos syntax.Pos, wrong, sets bool) {
 	switch s := statement.(type) {
 	case *syntax.Assign:
@@ -55,7 +55,7 @@ func setOf(name string, statement syntax.Stmt) (pos syntax.Pos, wrong, sets bool
 		return beginning(s.Value), isName && neverBoolean(s.Value), targets[name]
 	case *syntax.AssignBlock:
 		target, ok := s.Target.(*syntax.Name)
-		// A filter may make anything of the text.
+		// The result of a filter may be of any type.
 		return s.Target.Position(), s.Filter == nil, ok && target.Name == name
 	case *syntax.Macro:
 		return s.Pos, true, s.Name == name

@@ -5,7 +5,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// unknownReads returns the reads of names that neither the render nor the template gives a value.
+// unknownReads returns the reads of names to which neither the render nor the template assigns a value.
 func unknownReads(n *notes, q Question) map[*syntax.Name]bool {
 	unknown := map[*syntax.Name]bool{}
 	for _, read := range n.reads {
@@ -50,7 +50,7 @@ func (n *notes) hint(name string, q Question) string {
 	return suggest(name, q.Names)
 }
 
-// setElsewhere returns the names that the template gives a value anywhere.
+// setElsewhere returns the names that the template assigns to anywhere.
 func (n *notes) setElsewhere() map[string]bool {
 	if n.set == nil {
 		n.set = map[string]bool{}
@@ -63,7 +63,7 @@ func (n *notes) setElsewhere() map[string]bool {
 	return n.set
 }
 
-// setsOutside returns the variables that statements set outside of inner scopes, but for those that are set to false.
+// setsOutside returns the variables that statements set outside of inner scopes, except those that are set to false.
 func setsOutside(statements []syntax.Stmt) map[string]bool {
 	sets := map[string]bool{}
 	var visit func(statements []syntax.Stmt)

@@ -9,17 +9,17 @@ import (
 )
 
 // identifier is a variable of a scope. Jinja's scopes follow the statements, but which scope a name belongs to
-// depends on all that a scope reads and assigns, anywhere in it: so a scope is looked through before it is compiled.
+// depends on everything that a scope reads and assigns, so a scope is analyzed before it is compiled.
 // These rules are those of jinja2/idtracking.py.
 type identifier struct {
 	level int
 	name  string
 }
 
-// load is how a scope comes by the first value of one of its variables.
+// load is how a scope gets the first value of one of its variables.
 type load struct {
 	kind loadKind
-	// of is the variable of an outer scope whose value is taken, for loadAlias; name that of the context, for loadContext.
+	// of is the variable of an outer scope, for loadAlias; name is the name of the variable of the context, for loadContext.
 	of   identifier
 	name string
 }
@@ -36,8 +36,8 @@ const (
 	loadMissing
 )
 
-// analysis is what looking through the scopes of a template has taken: names that were copied. Each branch begins with
-// a copy of what was there before it, which is nothing for templates that people write.
+// analysis counts the names that were copied to analyze the scopes of a template. Each branch begins with a copy of the
+// names before it, which are few in normal templates.
 type analysis struct{ copied int }
 
 // maxCopied is how many names may be copied.
@@ -71,7 +71,7 @@ func (s *symbols) copy() *symbols {
 }
 
 func (s *symbols) define(name string, l load) identifier {
-	// Names that Unicode takes for the same text are one variable, as in Python; a context has them as they are.
+	// Names that are equal after Unicode normalization are one variable, as in Python; a context has them unchanged.
 	id := identifier{s.level, norm.NFKC.String(name)}
 	if s.refs == nil {
 		s.refs, s.loads = map[string]identifier{}, map[identifier]load{}
@@ -131,8 +131,8 @@ func (s *symbols) read(name string) {
 	}
 }
 
-// merge takes over what branches of an if, each begun as a copy of s, have noted. A name that only some of all count
-// branches assign keeps in the others what it was before.
+// merge adds what the branches of an if noted, each of which began as a copy of s. A name that only some of all count
+// branches assign keeps its earlier value in the others.
 func (s *symbols) merge(branches []*symbols, count int) {
 	var stored map[string]int
 	for _, branch := range branches {
@@ -239,7 +239,7 @@ func (s *symbols) name(n *syntax.Name) {
 	}
 }
 
-// branches looks through an if. Each test but the first belongs to the branches, as they are nested.
+// branches analyzes an if. Each test but the first belongs to the branches, as they are nested.
 func (s *symbols) branches(branches []syntax.Branch, otherwise []syntax.Stmt) {
 	s.visit(branches[0].Test)
 	body := s.copy()
@@ -257,7 +257,7 @@ func (s *symbols) branches(branches []syntax.Branch, otherwise []syntax.Stmt) {
 		last.stmts(otherwise)
 		all = append(all, last)
 	}
-	// There are always three: what is left out is a branch that assigns nothing.
+	// There are always three: a missing one is a branch that assigns nothing.
 	const count = 3
 	s.merge(all, count)
 }
@@ -279,7 +279,7 @@ func (s *symbols) params(target syntax.Node) {
 	}
 }
 
-// undeclared returns which of names are read in body before it assigns them, in whatever scope; but not in blocks.
+// undeclared returns which of names body reads before it assigns them, in any scope; but not in blocks.
 func undeclared(body []syntax.Stmt, names ...string) map[string]bool {
 	u := undeclaredNames{wanted: map[string]bool{}, found: map[string]bool{}}
 	for _, name := range names {

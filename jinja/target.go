@@ -5,14 +5,14 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// target is what a statement assigns to.
+// target is the target of an assignment.
 type target interface {
-	// check finds what forbids the assignment before the value is evaluated.
+	// check reports errors of the target before the value is evaluated.
 	check(r *run) error
 	set(r *run, value py.Value) error
 }
 
-// target compiles what a statement of f assigns to.
+// target compiles the target of an assignment in f.
 func (c *compiler) target(node syntax.Expr, f *frame) (target, error) {
 	switch t := node.(type) {
 	case *syntax.Name:
@@ -37,7 +37,7 @@ func (c *compiler) target(node syntax.Expr, f *frame) (target, error) {
 	return nil, syntaxError(node.Position(), "cannot assign to this expression")
 }
 
-// variable is a target; at the top level it is one of the render's variables, too.
+// variable is a variable as a target; at the top level it becomes a variable of the render, too.
 type variable struct {
 	ref      reference
 	name     string
@@ -92,7 +92,7 @@ func (u unpacking) set(r *run, value py.Value) error {
 	return nil
 }
 
-// unpack returns the values of an iterable, of which there must be as many as targets.
+// unpack returns the values of an iterable; there must be as many as targets.
 func (u unpacking) unpack(r *run, value py.Value) ([]py.Value, error) {
 	items, err := py.Iterate(r.budget, value)
 	if raised, ok := err.(*py.Error); ok && raised.Kind == py.Type { //nolint:errorlint // it is made right there

@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// builtinTests are Jinja's tests by name.
+// builtinTests has Jinja's tests by name.
 var builtinTests = map[string]test{
 	"odd":         bound("odd", testOdd, required("value")),
 	"even":        bound("even", testEven, required("value")),
@@ -63,7 +63,7 @@ func testDivisibleBy(s *state, args []py.Value) (bool, error) {
 	return s.hasRemainder(args[0], args[1], 0)
 }
 
-// hasRemainder is value % divisor == remainder, whatever % means for the value.
+// hasRemainder returns value % divisor == remainder, with the value's own operator %.
 func (s *state) hasRemainder(value, divisor py.Value, remainder int64) (bool, error) {
 	modulo, err := py.Binary(s.budget, py.OpMod, value, divisor)
 	if err != nil {
@@ -84,7 +84,7 @@ func testTest(s *state, args []py.Value) (bool, error) {
 	return isKnown(err)
 }
 
-// isKnown tells whether a look-up by name has found something; err is what it has returned.
+// isKnown reports whether a look-up by name has found something; err is the error of the look-up.
 func isKnown(err error) (bool, error) {
 	if raised(err, "TemplateRuntimeError") {
 		return false, nil
@@ -104,7 +104,7 @@ func testIs(value py.Bool) func(s *state, args []py.Value) (bool, error) {
 	}
 }
 
-// testCase asks a method of the text of a value.
+// testCase calls a method of the text of a value.
 func testCase(method string) func(s *state, args []py.Value) (bool, error) {
 	return func(s *state, args []py.Value) (bool, error) {
 		text, err := plainString(s.budget, args[0])
@@ -129,7 +129,7 @@ func testNumber(_ *state, args []py.Value) (bool, error) {
 	return false, nil
 }
 
-// testSequence is true of what has a length and items.
+// testSequence is true for values with a length and items.
 func testSequence(_ *state, args []py.Value) (bool, error) {
 	switch args[0].(type) {
 	case py.Str, py.Markup, py.Bytes, *py.List, *py.Tuple, *py.Dict, *py.Range, *py.Undefined:
@@ -146,7 +146,7 @@ func testIterable(s *state, args []py.Value) (bool, error) {
 	return err == nil, err
 }
 
-// testCallable is true of what is undefined as well: calling it is its own error.
+// testCallable is also true for undefined values: a call of them has an error of its own.
 func testCallable(_ *state, args []py.Value) (bool, error) {
 	_, callable := args[0].(py.Callable)
 	return callable || isUndefined(args[0]), nil

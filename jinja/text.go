@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// textWriter builds a text within what the budget allows.
+// textWriter builds a text within the budget.
 type textWriter struct {
 	budget *py.Budget
 	text   strings.Builder
@@ -27,7 +27,7 @@ func (w *textWriter) reserve(n int) error { return w.budget.Append(w.text.Len(),
 
 func (w *textWriter) String() string { return w.text.String() }
 
-// softString is value as a string, which stays HTML if it is that.
+// softString returns value as a string; HTML remains HTML.
 func softString(b *py.Budget, value py.Value) (py.Value, error) {
 	if _, isString := py.TextOf(value); isString {
 		return value, nil
@@ -35,16 +35,16 @@ func softString(b *py.Budget, value py.Value) (py.Value, error) {
 	return plainString(b, value)
 }
 
-// plainString is str(value).
+// plainString returns str(value).
 func plainString(b *py.Budget, value py.Value) (py.Value, error) {
 	text, err := py.ToStr(b, value)
 	return py.Str(text), err
 }
 
-// escape is value as HTML.
+// escape returns value as HTML.
 func escape(b *py.Budget, value py.Value) (py.Value, error) { return py.Escape(b, value) }
 
-// markup is text, which is known to be HTML if automatic escaping is on.
+// markup returns text; as HTML if automatic escaping is on.
 func (s *state) markup(text string) py.Value {
 	if s.autoescape {
 		return py.Markup(text)
@@ -52,5 +52,5 @@ func (s *state) markup(text string) py.Value {
 	return py.Str(text)
 }
 
-// valueSize is about how many bytes one value in a list takes.
+// valueSize is the approximate size of a value in a list, in bytes.
 const valueSize = 32

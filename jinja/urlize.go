@@ -7,8 +7,8 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// These patterns are for words whose characters beyond ASCII asciiWord has replaced. What a host may be followed by
-// is none of their business.
+// These patterns are for words in which asciiWord has replaced characters beyond ASCII. They do not check what follows a
+// host.
 var (
 	linkHost = regexp.MustCompile(`(?i)^(?:` +
 		`(?:https?://|www\.)(?:(?:[\w%-]+\.)+)?(?:[a-z]{2,63}|xn--[\w%]{2,59})` +
@@ -19,7 +19,7 @@ var (
 	urlScheme   = regexp.MustCompile(`^[\w.+-]{2,}:/{0,2}$`)
 )
 
-// A pattern takes many steps for each character, which matters for hosts that are longer than any real one.
+// A pattern takes many steps for each character, which is slow for hosts that are longer than real ones.
 const (
 	longHost     = 1024
 	patternSteps = 64
@@ -47,7 +47,7 @@ func asciiWord(word string) string {
 	}, word)
 }
 
-// linker makes links of the words of a text that look like addresses. The text is HTML already.
+// linker turns words of a text that look like addresses into links. The text is HTML already.
 type linker struct {
 	budget *py.Budget
 	// attributes are those of each link.
@@ -57,10 +57,10 @@ type linker struct {
 	trim func(text string) (string, error)
 }
 
-// The brackets that an address in a text may stand in.
+// The brackets that may surround an address in a text.
 var linkBrackets = [][2]string{{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}}
 
-// link makes a link of word if it is an address, leaving out the punctuation around it.
+// link turns word into a link if it is an address, without the punctuation around it.
 func (l *linker) link(word string) (string, error) {
 	if err := l.budget.Alloc(4 * len(word)); err != nil {
 		return "", err
@@ -100,7 +100,7 @@ func trimSuffixes(text string, suffixes ...string) string {
 	return text
 }
 
-// balance moves closing brackets from tail to middle, as many as are open in it.
+// balance moves closing brackets from tail to middle, as many as middle opens.
 func balance(middle, tail, begin, end string) (string, string) {
 	open := strings.Count(middle, begin)
 	if open <= strings.Count(middle, end) {
@@ -135,7 +135,7 @@ func (l *linker) linkAddress(word string) (string, error) {
 	return l.linkSchemes(word)
 }
 
-// isLink tells whether a word is a URL, or a host that is likely to be one, with or without a path.
+// isLink reports whether a word is a URL, or probably a host, with or without a path.
 func (l *linker) isLink(word string) (bool, error) {
 	path := 0
 	for _, scheme := range []string{"http://", "https://"} {
@@ -155,7 +155,7 @@ func (l *linker) isLink(word string) (bool, error) {
 	return linkHost.MatchString(host), nil
 }
 
-// linkSchemes makes a link of each scheme that word begins with. It goes on with the link that it has made.
+// linkSchemes adds a link for each scheme that word begins with. It continues with the link that it has made.
 func (l *linker) linkSchemes(word string) (string, error) {
 	for _, scheme := range l.schemes {
 		if word == scheme || !strings.HasPrefix(word, scheme) {

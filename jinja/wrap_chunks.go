@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// wrapChunks divides text into what may stand on lines of their own: words, white space, and if hyphens is
+// wrapChunks divides text into parts between which a line may break: words, white space, and if hyphens is
 // set also parts of words that end with a hyphen, and dashes.
 func wrapChunks(text []rune, hyphens bool) [][]rune {
 	var chunks [][]rune
@@ -42,7 +42,7 @@ func chunkEnd(text []rune, start int, hyphens bool) int {
 	}
 }
 
-// dashLength is how many hyphens at i make a dash between words, as in "one--two"; 0 if they do not.
+// dashLength returns how many hyphens at i make a dash between words, as in "one--two"; 0 if they do not.
 func dashLength(text []rune, i int) int {
 	if i == 0 || !isWordOrPunctuation(text[i-1]) {
 		return 0
@@ -57,12 +57,12 @@ func dashLength(text []rune, i int) int {
 	return end - i
 }
 
-// isHyphen tells whether a word may be divided behind what is at i: a hyphen with letters on both sides.
+// isHyphen reports whether a word may be divided after index i: at a hyphen with letters on both sides.
 func isHyphen(text []rune, i int) bool {
 	return text[i] == '-' && hasLetters(text, i, -1) && hasLetters(text, i, 1)
 }
 
-// hasLetters tells whether two letters follow what is at i in the direction of step, perhaps with a hyphen between them.
+// hasLetters reports whether two letters follow index i in the direction of step, possibly with a hyphen between them.
 func hasLetters(text []rune, i, step int) bool {
 	at := func(n int) rune {
 		if n < 0 || n >= len(text) {
@@ -77,7 +77,7 @@ func hasLetters(text []rune, i, step int) bool {
 	return isLetter(at(first)) && isLetter(at(second))
 }
 
-// isWrapSpace is where lines may be divided: not at no-break spaces and the like.
+// isWrapSpace reports whether a line may be divided at r: not at no-break spaces and the like.
 func isWrapSpace(r rune) bool { return strings.ContainsRune("\t\n\v\f\r ", r) }
 
 func isWordOrPunctuation(r rune) bool { return py.IsWordRune(r) || strings.ContainsRune(`!"'&.,?`, r) }

@@ -1,6 +1,6 @@
 package syntax
 
-// children returns what groups have in them, in order, without what is left out.
+// children returns the nodes in groups, in order, without those that are nil.
 func children(groups ...[]Node) []Node {
 	var all []Node
 	for _, group := range groups {
@@ -9,7 +9,7 @@ func children(groups ...[]Node) []Node {
 	return all
 }
 
-// exprs returns those of items that are there.
+// exprs returns those of items that are not nil.
 func exprs(items ...Expr) []Node {
 	nodes := make([]Node, 0, len(items))
 	for _, item := range items {

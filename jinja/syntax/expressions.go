@@ -33,8 +33,8 @@ func (p *parser) expression() (Expr, error) {
 // operand reads the operands of one level of precedence.
 type operand func() (Expr, error)
 
-// leftToRight reads operands with operators in between that associate to the left. Join makes of an operator
-// and its operands one expression, or nil where the token is no operator of this level.
+// leftToRight reads operands with left-associative operators in between. Join returns an expression for an operator and its
+// operands, or nil if the token is not an operator of this level.
 func (p *parser) leftToRight(operand operand, join func(t *token, left, right Expr) Expr) (Expr, error) {
 	left, err := operand()
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *parser) compare() (Expr, error) {
 	return chain, nil
 }
 
-// comparison passes over an operator of comparison, if there is one.
+// comparison reads a comparison operator, if there is one.
 func (p *parser) comparison() (CompareOp, bool) {
 	t := p.current()
 	if op, ok := comparisons[t.kind]; ok {
@@ -151,7 +151,7 @@ func (p *parser) sum() (Expr, error)     { return p.leftToRight(p.concat, sums) 
 func (p *parser) product() (Expr, error) { return p.leftToRight(p.power, products) }
 func (p *parser) power() (Expr, error)   { return p.leftToRight(p.filtered, powers) }
 
-// concat reads a ~ b ~ c, which binds tighter than + in Jinja.
+// concat reads a ~ b ~ c, which has a higher precedence than + in Jinja.
 func (p *parser) concat() (Expr, error) {
 	first, err := p.product()
 	if err != nil || p.current().kind != "~" {
@@ -168,7 +168,7 @@ func (p *parser) concat() (Expr, error) {
 	return joined, nil
 }
 
-// filtered reads an operand with the filters, tests and calls behind it.
+// filtered reads an operand with the filters, tests and calls after it.
 func (p *parser) filtered() (Expr, error) {
 	value, err := p.unary()
 	for err == nil {
@@ -186,7 +186,7 @@ func (p *parser) filtered() (Expr, error) {
 	return nil, err
 }
 
-// unary reads an operand with its sign and its postfixes; the latter belong to the sign's result, as in Jinja.
+// unary reads an operand with its sign and its postfixes; the postfixes apply to the result of the sign, as in Jinja.
 func (p *parser) unary() (Expr, error) {
 	t := p.current()
 	var value Expr

@@ -14,11 +14,11 @@ type lexer struct {
 	tokens []token
 	// closing are the brackets that are open, innermost last: inside them, delimiters are operators.
 	closing []byte
-	// lineStarting says that what was read last ended a line.
+	// lineStarting says that the last token ended a line.
 	lineStarting bool
 }
 
-// lex returns the tokens of source, without the end.
+// lex returns the tokens of source, without the end token.
 func lex(source string) ([]token, error) {
 	l := &lexer{source: normalize(source), pos: Pos{1, 1}, lineStarting: true}
 	l.tokens = make([]token, 0, len(source)/8+4)
@@ -41,7 +41,7 @@ func normalize(source string) string {
 
 func (l *lexer) rest() string { return l.source[l.offset:] }
 
-// advance goes n bytes on.
+// advance moves n bytes forward.
 func (l *lexer) advance(n int) {
 	if n == 0 {
 		return
@@ -64,9 +64,9 @@ func (l *lexer) emit(k kind, text string) {
 
 // tag is a delimiter in data.
 type tag struct {
-	// at is where it begins, size its length with its sign.
+	// at is its offset, size its length with its sign.
 	at, size int
-	// sign is '-', '+' or 0: what is to happen to whitespace before it.
+	// sign is '-', '+' or 0: what happens to whitespace before it.
 	sign byte
 	kind byte // '{' for print, '%' for statements, '#' for comments
 	raw  bool
@@ -150,7 +150,7 @@ func rawBegin(text string) int {
 	return len(text) - len(rest)
 }
 
-// strip removes what a tag's sign, or lstrip_blocks, removes of the data before it.
+// strip removes the part of the data before a tag that its sign, or lstrip_blocks, removes.
 func (l *lexer) strip(data string, before tag) string {
 	if before.sign == '-' {
 		return trimRight(data)
@@ -165,7 +165,7 @@ func (l *lexer) strip(data string, before tag) string {
 	return data
 }
 
-// comment passes over a comment, whose beginning has been read.
+// comment skips a comment, whose beginning has been read.
 func (l *lexer) comment(begin Pos) error {
 	text := l.rest()
 	if text == "" {
@@ -187,7 +187,7 @@ func (l *lexer) comment(begin Pos) error {
 	return nil
 }
 
-// raw emits what stands between raw and endraw, the first of which has been read.
+// raw emits the text between raw and endraw; the tag raw has been read.
 func (l *lexer) raw(begin Pos) error {
 	text := l.rest()
 	if text == "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Template is a whole template. Blocks are those in it, however deep.
+// Template is a whole template. Blocks has its blocks, at any depth.
 type Template struct {
 	Body   []Stmt
 	Blocks []*Block
@@ -19,10 +19,10 @@ type parser struct {
 	tokens []token
 	next   int
 	depth  int
-	// open are the tags of the statements that the parser is in, and ends the tags that each of them waits for.
+	// open has the tags of the statements around the parser's position, and ends the tags that may end each of them.
 	open []string
 	ends [][]string
-	// blocks are those that have been read.
+	// blocks has the blocks that have been read.
 	blocks []*Block
 }
 
@@ -47,7 +47,7 @@ func (p *parser) look() *token {
 	return &p.tokens[min(p.next+1, len(p.tokens)-1)]
 }
 
-// take returns the current token and goes on to the next.
+// take returns the current token and moves to the next.
 func (p *parser) take() *token {
 	t := &p.tokens[p.next]
 	if t.kind != kindEOF {
@@ -56,7 +56,7 @@ func (p *parser) take() *token {
 	return t
 }
 
-// skip goes on if the current token is of kind k, and says whether it was.
+// skip moves to the next token if the current one is of kind k, and reports whether it was.
 func (p *parser) skip(k kind) bool {
 	if p.current().kind != k {
 		return false
@@ -89,7 +89,7 @@ func (p *parser) expectName(name string) error {
 	return nil
 }
 
-// expected is the error that something else should stand at the current token.
+// expected returns the error that something else is required at the current token.
 func (p *parser) expected(what string) error {
 	return errorAt(p.current().Pos, "expected '%s', got '%s'", what, p.current().describe())
 }
@@ -104,7 +104,8 @@ func (p *parser) enter() error {
 
 func (p *parser) leave() { p.depth-- }
 
-// statements reads until one of the tags ends, which stays the current token; or, where ends is nil, until the end.
+// statements reads until one of the tags ends, which remains the current token; or, if ends is nil, until the end of the
+// source.
 func (p *parser) statements(ends []string) ([]Stmt, error) {
 	if ends != nil {
 		p.ends = append(p.ends, ends)
@@ -148,7 +149,7 @@ func (p *parser) statements(ends []string) ([]Stmt, error) {
 	}
 }
 
-// printed reads what stands between {{ and }}.
+// printed reads the expression between {{ and }}.
 func (p *parser) printed() (Expr, error) {
 	value, err := p.tuple(p.expression, false)
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *parser) printed() (Expr, error) {
 	return value, err
 }
 
-// body reads the end of a tag and what follows until one of ends, which stays the current token.
+// body reads the end of a tag and the statements until one of ends, which remains the current token.
 func (p *parser) body(ends ...string) ([]Stmt, error) {
 	p.skip(":")
 	if _, err := p.expect(kindBlockEnd); err != nil {
@@ -167,7 +168,7 @@ func (p *parser) body(ends ...string) ([]Stmt, error) {
 	return p.statements(ends)
 }
 
-// bodyUntil is body with one possible end, which it passes over.
+// bodyUntil is body with one possible end, which it also reads.
 func (p *parser) bodyUntil(end string) ([]Stmt, error) {
 	body, err := p.body(end)
 	if err == nil {
@@ -213,7 +214,7 @@ func (p *parser) statement() (Stmt, error) {
 	return statement, err
 }
 
-// unknown is the error of a tag that is none, or does not belong here.
+// unknown returns the error of a tag that does not exist, or is not allowed here.
 func (p *parser) unknown(tag *token) error {
 	message := "there is no statement '" + tag.text + "'"
 	switch {
@@ -237,7 +238,7 @@ func (p *parser) unclosed() error {
 	return errorAt(p.current().Pos, "unexpected end of template; %s", p.waiting())
 }
 
-// waiting says what would close the innermost open statement.
+// waiting returns the tags that would end the innermost open statement.
 func (p *parser) waiting() string {
 	return "expected '" + strings.Join(p.ends[len(p.ends)-1], "' or '") + "' for the open '" + p.open[len(p.open)-1] + "'"
 }

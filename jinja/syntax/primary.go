@@ -6,7 +6,7 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// constants are the names that are values.
+// constants has the names of constants.
 var constants = map[string]py.Value{
 	"true": py.Bool(true), "True": py.Bool(true), "false": py.Bool(false), "False": py.Bool(false),
 	"none": py.None{}, "None": py.None{},
@@ -42,7 +42,7 @@ func (p *parser) primary() (Expr, error) {
 	}
 }
 
-// strings reads adjacent string literals, which are one.
+// strings reads adjacent string literals as one.
 func (p *parser) strings() Expr {
 	pos := p.current().Pos
 	var text strings.Builder
@@ -54,7 +54,7 @@ func (p *parser) strings() Expr {
 	return &Const{pos, py.Str(text.String())}
 }
 
-// tuple reads items with commas in between, or one without. Empty says that there may be none.
+// tuple reads items with commas in between, or a single item without a comma. Empty says that there may be none.
 func (p *parser) tuple(item operand, empty bool) (Expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (p *parser) arg(args *Args, open Pos) error {
 	return err
 }
 
-// allows reports whether an argument that begins with a token of kind k may follow those that are there.
+// allows reports whether an argument that begins with a token of kind k may follow the arguments so far.
 func (a *Args) allows(k kind, named bool) bool {
 	switch {
 	case a.StarStar != nil:
@@ -206,7 +206,7 @@ func (a *Args) allows(k kind, named bool) bool {
 	return a.Star == nil && len(a.Named) == 0
 }
 
-// filters reads the filters behind input, if any.
+// filters reads the filters after input, if any.
 func (p *parser) filters(input Expr) (Expr, error) {
 	for p.skip("|") {
 		filtered, err := p.filter(input)
@@ -231,7 +231,7 @@ func (p *parser) filter(input Expr) (Expr, error) {
 	return filter, err
 }
 
-// dotted reads a name that may have dots in it.
+// dotted reads a name that may contain dots.
 func (p *parser) dotted() (string, error) {
 	t, err := p.expect(kindName)
 	parts := []string{t.text}

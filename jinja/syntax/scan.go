@@ -27,7 +27,7 @@ func (l *lexer) inTag(end kind) error {
 			return err
 		}
 	}
-	// The parser knows better what is missing.
+	// The parser reports more exactly what is missing.
 	return nil
 }
 
@@ -176,7 +176,7 @@ func digitsAt(text string) int {
 	return run(text, isDecimal)
 }
 
-// run returns the length of what matches at the beginning of text, single underscores in between.
+// run returns the length of the matching bytes at the beginning of text, with single underscores in between.
 func run(text string, matches func(byte) bool) int {
 	size := 0
 	for i := 0; i < len(text); i++ {

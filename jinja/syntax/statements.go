@@ -283,7 +283,7 @@ func (p *parser) include() (Stmt, error) {
 	return statement, nil
 }
 
-// importContext passes over "with context" or "without context", and says whether it stood there.
+// importContext reads "with context" or "without context", and reports whether there was one.
 func (p *parser) importContext() bool {
 	if (p.current().is("with") || p.current().is("without")) && p.look().is("context") {
 		p.next += 2
@@ -339,7 +339,7 @@ func (p *parser) fromImport() (Stmt, error) {
 	}
 }
 
-// imported reads one name, or name as other, and returns the one that it is bound to.
+// imported reads one name, or name as other, and returns the name to which it is bound.
 func (p *parser) imported() (*Name, error) {
 	name, err := p.targetName()
 	if err != nil {
@@ -354,7 +354,7 @@ func (p *parser) imported() (*Name, error) {
 	return p.targetName()
 }
 
-// target reads what a statement assigns to: names, or tuples of them.
+// target reads the target of an assignment: a name, or a tuple of names.
 func (p *parser) target(use Use) (Expr, error) {
 	target, err := p.tuple(p.primary, false)
 	if err != nil {

@@ -39,7 +39,7 @@ var simpleEscapes = map[byte]string{
 	'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v",
 }
 
-// unescape decodes text as Python's unicode-escape codec does: an unknown escape stands for itself.
+// unescape decodes text as Python's unicode-escape codec does: an unknown escape remains unchanged.
 func unescape(text string) (string, error) {
 	if !strings.Contains(text, `\`) {
 		return text, nil
@@ -82,7 +82,7 @@ func escape(text string) (decoded string, size int, err error) {
 	case isOctal(c):
 		return octalEscape(text)
 	case c >= utf8.RuneSelf:
-		// Jinja makes the text ASCII before it decodes it, so that the backslash escapes the next one.
+		// Jinja converts the text to ASCII before it decodes it, so the backslash escapes the next one.
 		char, length := utf8.DecodeRuneInString(text[1:])
 		return `\` + asciiEscape(char), 1 + length, nil
 	}

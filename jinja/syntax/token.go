@@ -6,13 +6,13 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// Pos is a place in the source: line and column count from one, columns in code points.
+// Pos is a position in the source: line and column count from one, columns in code points.
 type Pos struct{ Line, Column int }
 
 // Position returns p; nodes of the tree embed their Pos.
 func (p Pos) Position() Pos { return p }
 
-// Error is a mistake in the source.
+// Error is an error in the source.
 type Error struct {
 	Pos
 	Message string
@@ -25,7 +25,7 @@ func errorAt(pos Pos, format string, args ...any) error {
 	return &Error{Pos: pos, Message: fmt.Sprintf(format, args...)}
 }
 
-// kind is the sort of a token. Operators are their own kind: "+", "==", "(".
+// kind is the kind of a token. Each operator is a kind of its own: "+", "==", "(".
 type kind string
 
 const (
@@ -60,7 +60,7 @@ func (t *token) describe() string {
 	return string(t.kind)
 }
 
-// operators, longest first: the first one that matches is meant.
+// operators, longest first: the first match counts.
 var operators = []string{
 	"//", "**", "==", "!=", ">=", "<=",
 	"+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",

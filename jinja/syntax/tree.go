@@ -2,10 +2,10 @@ package syntax
 
 import "github.com/albertofaria/pav/jinja/py"
 
-// Node is a piece of the tree.
+// Node is a node of the tree.
 type Node interface {
 	Position() Pos
-	// Children are the nodes right below, in the order in which Jinja looks for names in them.
+	// Children returns the nodes directly below, in the order in which Jinja searches them for names.
 	Children() []Node
 }
 
@@ -49,7 +49,7 @@ type (
 		Pos
 		Keys, Values []Expr
 	}
-	// Cond is Then if Test else Else; Else is nil where it is left out.
+	// Cond is Then if Test else Else; Else may be nil.
 	Cond struct {
 		Pos
 		Test, Then, Else Expr
@@ -111,7 +111,7 @@ type (
 		Function Expr
 		Args     Args
 	}
-	// Filter is Input|Name(Args); Input is nil where it is what the statement around it has collected.
+	// Filter is Input|Name(Args); a nil Input is the output that the statement around it collected.
 	Filter struct {
 		Pos
 		Input Expr
@@ -132,7 +132,7 @@ type (
 	}
 )
 
-// Use is what a Name stands for: a value, what a statement assigns to, or a parameter.
+// Use is how a Name is used: as a value, as the target of an assignment, or as a parameter.
 type Use int
 
 // The uses of a Name.
@@ -157,7 +157,7 @@ type NamedArg struct {
 
 // CompareOp is a comparison, or membership.
 type CompareOp struct {
-	// Op counts where neither In nor NotIn is set.
+	// Op applies if neither In nor NotIn is set.
 	Op        py.CompareOp
 	In, NotIn bool
 }
@@ -169,7 +169,7 @@ type (
 		Pos
 		Items []Expr
 	}
-	// Data is the text outside of tags; as an item of an Output.
+	// Data is text outside of tags, as an item of an Output.
 	Data struct {
 		Pos
 		Text string
@@ -226,7 +226,7 @@ type (
 		Targets, Values []Expr
 		Body            []Stmt
 	}
-	// Autoescape turns escaping of what its body prints on or off.
+	// Autoescape turns the escaping of the output of its body on or off.
 	Autoescape struct {
 		Pos
 		Value Expr
@@ -244,14 +244,14 @@ type (
 		Pos
 		Tag      string
 		Template Expr
-		// IgnoreMissing says that an include may find nothing.
+		// IgnoreMissing says that an include may not find a template.
 		IgnoreMissing bool
 		// Binds are the names that it would set.
 		Binds []string
 	}
 )
 
-// Branch is a test and what is executed where it holds.
+// Branch is a test and the body that is executed if it is true.
 type Branch struct {
 	Test Expr
 	Body []Stmt
