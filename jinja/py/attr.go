@@ -9,7 +9,7 @@ import (
 type method struct {
 	params []Param
 	run    func(b *Budget, self Value, args []Value) (Value, error)
-	// inPython says that the method is not a built-in one, which makes it another type.
+	// inPython says that the method is not a builtin one, and so of another type.
 	inPython bool
 }
 
@@ -27,13 +27,14 @@ func (m method) of(self Value, name string) *Func {
 	return &Func{Name: name, Type: "builtin_function_or_method", Fn: fn}
 }
 
-// class is what the values of one type have for a template to see, besides what is in hiddenNames.
+// class has the attributes of the values of one type that a template can see, besides those in hiddenNames.
 type class struct {
 	methods map[string]method
 	data    map[string]func(self Value) Value
-	// refused are the methods that are there, and that the sandbox gives to nobody as they change self.
+	// refused has the methods that exist, and that the sandbox refuses because they change self.
 	refused []string
-	// unsupported are those that are there in Python alone: to have them undefined would give other text in silence.
+	// unsupported has the methods that exist only in Python: if they were undefined, the output would differ without an
+	// error.
 	unsupported []string
 }
 
@@ -66,9 +67,8 @@ var classes = map[string]class{
 	},
 }
 
-// Attr is Python's getattr(v, name), where found is false for what would be an AttributeError. Safe is false where the
-// sandbox of Jinja refuses the attribute, whose value is then None: names with a leading underscore, mutating
-// methods, and internals.
+// Attr returns Python's getattr(v, name); found is false for an AttributeError. Safe is false if Jinja's sandbox refuses
+// the attribute: names with a leading underscore, mutating methods, and internals. Its value is then None.
 func Attr(b *Budget, v Value, name string) (value Value, found, safe bool, err error) {
 	if object, ok := v.(Attributed); ok {
 		value, found, err = object.Attr(b, name)
@@ -85,7 +85,7 @@ func Attr(b *Budget, v Value, name string) (value Value, found, safe bool, err e
 	return classAttr(v, name)
 }
 
-// classAttr is an attribute that v has because of its type.
+// classAttr returns an attribute that v has because of its type.
 func classAttr(v Value, name string) (value Value, found, safe bool, err error) {
 	switch v := v.(type) {
 	case *Tuple:

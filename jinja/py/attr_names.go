@@ -12,8 +12,8 @@ func names(list string) nameSet {
 	return set
 }
 
-// isHidden reports whether v has the attribute name, which begins with an underscore, so that no template gets it. It
-// makes the difference between what is refused and what is undefined.
+// isHidden reports whether v has the attribute name, which begins with an underscore, so no template gets it. Such a name
+// is refused, and others are undefined.
 func isHidden(v Value, name string) bool {
 	typeName := v.TypeName()
 	if typeName == "Namespace" { // It asks its own attributes for every other name.
@@ -22,7 +22,7 @@ func isHidden(v Value, name string) bool {
 	return objectNames[name] || hiddenNames[typeName][name]
 }
 
-// objectNames are the attributes of every object of Python.
+// objectNames has the attributes of every object of Python.
 var objectNames = names(`__class__ __delattr__ __dir__ __doc__ __eq__ __format__ __ge__ __getattribute__
 	__getstate__ __gt__ __hash__ __init__ __init_subclass__ __le__ __lt__ __ne__ __new__ __reduce__ __reduce_ex__
 	__repr__ __setattr__ __sizeof__ __str__ __subclasshook__`)
@@ -40,15 +40,15 @@ const (
 	iteratorNames = "__iter__ __length_hint__ __next__ "
 	viewNames     = "__iter__ __len__ __reversed__ "
 	setNames      = viewNames + "__and__ __contains__ __or__ __rand__ __ror__ __rsub__ __rxor__ __sub__ __xor__"
-	// instanceNames are those of what has a class written in Python.
+	// instanceNames has those of objects whose class is written in Python.
 	instanceNames = "__dict__ __module__ __weakref__ "
 	functionNames = "__call__ __module__ __name__ __qualname__ "
-	// pythonNames are those of a function written in Python.
+	// pythonNames has those of a function written in Python.
 	pythonNames = functionNames + `__annotations__ __builtins__ __closure__ __code__ __defaults__ __dict__ __get__
 		__globals__ __kwdefaults__ `
 )
 
-// hiddenNames are the attributes by type that begin with an underscore, besides those of every object.
+// hiddenNames has the attributes by type that begin with an underscore, besides those of every object.
 var hiddenNames = map[string]nameSet{
 	"NoneType":   names("__bool__"),
 	"bool":       names(intNames),

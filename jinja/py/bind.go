@@ -11,8 +11,7 @@ type Param struct {
 	PosOnly, KwOnly bool
 }
 
-// Bind returns the arguments of a call in the order of params, or Python's TypeError for a call that does not
-// fit them.
+// Bind returns the arguments of a call in the order of params, or Python's TypeError if the call does not match them.
 func Bind(function string, args Args, params ...Param) ([]Value, error) {
 	positional := len(params)
 	for positional > 0 && params[positional-1].KwOnly {
@@ -59,7 +58,7 @@ func wasOrWere(n int) string {
 	return "were"
 }
 
-// required and optional are parameters of the many functions of Python that take their arguments by position alone.
+// required and optional are parameters of the many functions of Python whose arguments have no names.
 func required(name string) Param { return Param{Name: name, PosOnly: true} }
 
 func optional(name string, value Value) Param {
@@ -69,7 +68,7 @@ func optional(name string, value Value) Param {
 // byName is a parameter with a default that can be given by name.
 func byName(name string, value Value) Param { return Param{Name: name, Default: value} }
 
-// absent is the default of a parameter for which None is a value of its own.
+// absent is the default of a parameter for which None is an ordinary value.
 type absent struct{}
 
 // TypeName implements Value.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Limits bound what one evaluation may use.
+// Limits are the limits of one evaluation.
 type Limits struct {
 	// Steps is how many elementary operations there may be.
 	Steps int64
-	// Memory is how many bytes may be allocated in all, by whatever grows with the data.
+	// Memory is how many bytes may be allocated in all, for everything that grows with the data.
 	Memory int64
 	// Text is how many bytes one string, and the output, may have.
 	Text int
@@ -31,12 +31,11 @@ type Budget struct {
 	steps    int64
 	memory   int64
 	depth    int
-	// nans is how many floats that are no number there have been. Each is another object for Python, and only the same as
-	// itself.
+	// nans is how many NaN floats there have been. Each is another object for Python, and the same only as itself.
 	nans uint64
 }
 
-// Untimed returns a budget of limits, but for the time.
+// Untimed returns a budget of limits without the limit of time.
 func Untimed(limits Limits) *Budget { return &Budget{Limits: limits} }
 
 // NewBudget returns a budget of limits, which ends early when ctx does.
@@ -44,7 +43,7 @@ func NewBudget(ctx context.Context, limits Limits) *Budget {
 	return &Budget{Limits: limits, ctx: ctx, deadline: time.Now().Add(limits.Time)}
 }
 
-// stepsPerCheck is how often the clock is looked at.
+// stepsPerCheck is after how many steps the clock is read.
 const stepsPerCheck = 1024
 
 // Step takes n elementary operations.
@@ -72,7 +71,7 @@ func (b *Budget) Step(n int) error {
 // Used returns how many bytes of memory have been taken.
 func (b *Budget) Used() int64 { return b.memory }
 
-// Alloc takes n bytes of memory, and as many steps as it takes to fill them.
+// Alloc takes n bytes of memory, and the steps to fill them.
 func (b *Budget) Alloc(n int) error {
 	b.memory += int64(n)
 	if n < 0 || b.memory > b.Limits.Memory {
@@ -89,7 +88,7 @@ func (b *Budget) Text(n int) error {
 	return b.Alloc(n)
 }
 
-// Enter goes one level deeper into calls or values; Leave must follow where it returns nil.
+// Enter goes one level deeper into calls or values; Leave must follow if it returns nil.
 func (b *Budget) Enter() error {
 	if b.depth >= b.Limits.Depth {
 		return limitError("it nests deeper than %d levels", b.Limits.Depth)
@@ -113,7 +112,7 @@ func (b *Budget) Append(size, n int) error {
 	return b.Alloc(n)
 }
 
-// Wait runs f, which waits for something outside, and returns how long it took: that does not count.
+// Wait runs f, which waits for something outside, and returns how long it took: that time does not count.
 func (b *Budget) Wait(f func()) time.Duration {
 	start := time.Now()
 	f()

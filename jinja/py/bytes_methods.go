@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// bytesMethods are the methods of bytes. Most are those of str done to a text that stands for the bytes.
+// bytesMethods has the methods of bytes. Most are methods of str, applied to a text that represents the bytes.
 var bytesMethods = func() map[string]method {
 	methods := map[string]method{
 		"decode":    {params: codecParams, run: bytesDecode},
@@ -35,11 +35,10 @@ var bytesMethods = func() map[string]method {
 	return methods
 }()
 
-// privateUse is where the code points begin that stand for bytes that would have a meaning in text that they do not have
-// as bytes.
+// privateUse is the first of the code points for bytes that have a meaning as text, but not as bytes.
 const privateUse = 0xf700
 
-// separators are the control characters that are white space in text alone. Every byte above ASCII goes with them.
+// separators has the control characters that are white space only in text. Bytes above ASCII are treated like them.
 const separators = "\x1c\x1d\x1e\x1f"
 
 func toText(data, special string) string {
@@ -68,11 +67,11 @@ func fromText(text string) Bytes {
 	return Bytes(data.String())
 }
 
-// bytesMethod is a method of str that is done to bytes.
+// bytesMethod returns a method of str for bytes.
 type bytesMethod struct {
 	of      method
 	special string
-	// takesByte says that a byte can be looked for by its number.
+	// takesByte says that the argument may be the number of a byte.
 	takesByte bool
 }
 
@@ -105,7 +104,7 @@ func (m bytesMethod) run(b *Budget, self Value, args []Value) (Value, error) {
 	return bytesResult(result), nil
 }
 
-// text is what stands for data.
+// text returns the text that represents data.
 func (m bytesMethod) text(b *Budget, data Bytes) (Value, error) {
 	if err := b.Alloc(len(data) * utf8.UTFMax); err != nil {
 		return nil, err
@@ -113,7 +112,7 @@ func (m bytesMethod) text(b *Budget, data Bytes) (Value, error) {
 	return Str(toText(string(data), m.special)), nil
 }
 
-// argument is an argument of a method of bytes as that of the method of str.
+// argument returns an argument of a method of bytes as one of the method of str.
 func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
 	switch {
 	case param == "iterable":
@@ -133,7 +132,7 @@ func (m bytesMethod) argument(b *Budget, v Value, param string) (Value, error) {
 	}
 }
 
-// affixes are several beginnings or ends; what is no bytes is an error only if none before it is there.
+// affixes has several prefixes or suffixes; one that is not bytes is an error only if none before it matches.
 func (m bytesMethod) affixes(b *Budget, v *Tuple) (Value, error) {
 	texts := make([]Value, len(v.Items))
 	for i, item := range v.Items {
@@ -149,7 +148,7 @@ func (m bytesMethod) affixes(b *Budget, v *Tuple) (Value, error) {
 	return &Tuple{Items: texts}, nil
 }
 
-// byteOrBytes is what can be looked for in bytes: bytes, or the number of one.
+// byteOrBytes is what bytes can be searched for: bytes, or the number of a byte.
 func (m bytesMethod) byteOrBytes(b *Budget, v Value) (Value, error) {
 	data, ok := v.(Bytes)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// bytesHex writes hexadecimal digits, with a separator between so many bytes, counted from the right, or from the left
-// where that is negative.
+// bytesHex writes hexadecimal digits, with a separator after each group of bytes, counted from the right or, if the size of
+// groups is negative, from the left.
 func bytesHex(b *Budget, self Value, args []Value) (Value, error) {
 	data, _ := self.(Bytes)
 	group, err := cInt(args[1])
@@ -80,7 +80,7 @@ func bytesFromHex(b *Budget, _ Value, args []Value) (Value, error) {
 
 func trimHexSpace(text string) string { return strings.TrimLeft(text, " \t\n\r\v\f") }
 
-// bytesMakeTrans makes a table for translate of two texts of equal length.
+// bytesMakeTrans makes a table for translate from two texts of equal length.
 func bytesMakeTrans(_ *Budget, _ Value, args []Value) (Value, error) {
 	from, isFrom := args[0].(Bytes)
 	to, isTo := args[1].(Bytes)
@@ -100,7 +100,7 @@ func bytesMakeTrans(_ *Budget, _ Value, args []Value) (Value, error) {
 	return Bytes(table), nil
 }
 
-// bytesTranslate looks every byte up in a table, but for those that it deletes.
+// bytesTranslate looks every byte up in a table, except those that it deletes.
 func bytesTranslate(b *Budget, self Value, args []Value) (Value, error) {
 	data, _ := self.(Bytes)
 	table, ok := args[0].(Bytes)

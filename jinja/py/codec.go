@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// codec turns text to bytes and back, as an encoding of Python does. Handler is the name of an error handler.
+// codec converts text to bytes and back, as an encoding of Python does. Handler is the name of an error handler.
 type codec struct {
 	encode func(b *Budget, s, handler string) (string, error)
 	decode func(b *Budget, data, handler string) (string, error)
@@ -27,7 +27,7 @@ var codecs = map[string]codec{
 	"utf_32_be": wide(4, binary.BigEndian, false),
 }
 
-// codecAliases are the other names of codecs, normalized.
+// codecAliases has other names of codecs, normalized.
 var codecAliases = map[string][]string{
 	"utf_8": {"utf8", "u8", "utf", "cp65001", "utf8_ucs2", "utf8_ucs4"},
 	"ascii": {
@@ -43,7 +43,7 @@ var codecAliases = map[string][]string{
 	"utf_32":    {"u32", "utf32"}, "utf_32_le": {"utf_32le"}, "utf_32_be": {"utf_32be"},
 }
 
-// longestCodecName is more than the longest name of an encoding has, in whatever way it is written.
+// longestCodecName is more than the length of the longest name of an encoding, in any spelling.
 const longestCodecName = 100
 
 func codecNamed(name string) (codec, error) {
@@ -100,7 +100,7 @@ func bytesDecode(b *Budget, self Value, args []Value) (Value, error) {
 	}
 	data, _ := self.(Bytes)
 	if data == "" {
-		// Nothing is text in every encoding, even in one that there is not.
+		// The empty text is valid in every encoding, even in one that does not exist.
 		return Str(""), nil
 	}
 	found, err := codecNamed(name)
@@ -162,7 +162,7 @@ func unencodable(r rune, handler string) (string, error) {
 	}
 }
 
-// backslashed is r as an escape in ASCII.
+// backslashed returns r as an escape in ASCII.
 func backslashed(r rune) string {
 	switch {
 	case r < 0x100:

@@ -32,7 +32,8 @@ func decodeLatin1(b *Budget, data, handler string) (string, error) {
 	return decode(b, data, handler, func(data string) (rune, int) { return rune(data[0]), 1 })
 }
 
-// decode takes one code point after the other from data by next, which gives -1 for so many bytes that are none.
+// decode takes one code point after another from data. Next returns a code point and its length, or -1 and how many bytes
+// are invalid.
 func decode(b *Budget, data, handler string, next func(data string) (rune, int)) (string, error) {
 	if err := b.Alloc(len(data) * 2); err != nil {
 		return "", err
@@ -75,8 +76,8 @@ func undecodable(data, handler string) (string, error) {
 	}
 }
 
-// malformed is how many bytes at the beginning of data one replacement stands for: as many as could have gone on to a code
-// point, at least one.
+// malformed returns how many bytes at the beginning of data one replacement represents: as many as can begin a code point,
+// and at least one.
 func malformed(data string) int {
 	size := 1
 	for size < min(len(data), utf8.UTFMax) && !utf8.FullRuneInString(data[:size+1]) {

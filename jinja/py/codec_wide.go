@@ -12,7 +12,7 @@ type byteOrder interface {
 	binary.AppendByteOrder
 }
 
-// wide is the codec of units of so many bytes. A marked one begins with the byte order mark.
+// wide is the codec with units of several bytes. A marked one begins with the byte order mark.
 func wide(size int, order byteOrder, marked bool) codec {
 	w := wideCodec{size: size, order: order, marked: marked}
 	return codec{encode: w.encode, decode: w.decode}
@@ -44,7 +44,7 @@ func (w wideCodec) encode(b *Budget, s, _ string) (string, error) {
 	return string(data), b.Text(len(data))
 }
 
-// decode takes what is no text for an error whatever the error handler is.
+// decode returns an error for invalid text, whatever the error handler is.
 func (w wideCodec) decode(b *Budget, data, _ string) (string, error) {
 	if err := b.Alloc(len(data) * 2); err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func (w *wideCodec) unmarked(units []byte) []byte {
 	return units
 }
 
-// next decodes one code point; its size is 0 where there is none.
+// next decodes one code point; its size is 0 if there is none.
 func (w wideCodec) next(units []byte) (r rune, size int) {
 	if len(units) < w.size {
 		return 0, 0

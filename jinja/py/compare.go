@@ -21,7 +21,7 @@ const (
 
 var compareSigns = [...]string{OpEq: "==", OpNe: "!=", OpLt: "<", OpLe: "<=", OpGt: ">", OpGe: ">="}
 
-// holds reports whether op holds for two values of the order.
+// holds reports whether op is true for two values of the order.
 func (op CompareOp) holds(order int) bool {
 	switch op {
 	case OpEq:
@@ -144,7 +144,7 @@ func Equal(b *Budget, x, y Value) (bool, error) {
 	return equalParts(b, x, y)
 }
 
-// equalParts compares what has parts by them, and all else by identity.
+// equalParts compares values with parts by their parts, and others by identity.
 func equalParts(b *Budget, x, y Value) (bool, error) {
 	switch v := x.(type) {
 	case *List:
@@ -200,7 +200,7 @@ func equalDicts(b *Budget, x, y *Dict) (bool, error) {
 	return true, nil
 }
 
-// Same returns x is y. Values without parts are the same where they are alike, which Python leaves open.
+// Same returns x is y. Equal values without parts are the same, which Python does not specify.
 func Same(x, y Value) bool {
 	if _, ok := x.(Int); !ok {
 		if f, ok := x.(Float); ok {

@@ -59,7 +59,7 @@ func isMarkup(v Value) bool {
 	return ok
 }
 
-// concatenateMarkup escapes the side that is no Markup.
+// concatenateMarkup escapes the side that is not Markup.
 func concatenateMarkup(b *Budget, x, y Value) (Value, error) {
 	s, err := Escape(b, x)
 	if err != nil {

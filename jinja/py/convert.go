@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ToInt is int(v).
+// ToInt returns int(v).
 func ToInt(b *Budget, v Value) (Int, error) {
 	if i, ok := asInt(v); ok {
 		return i, nil
@@ -26,7 +26,7 @@ func ToInt(b *Budget, v Value) (Int, error) {
 	return Int{}, typeError("int() argument must be a string, a bytes-like object or a real number, not '%s'", v.TypeName())
 }
 
-// digits returns the bytes as a text to read a number from: only those of ASCII are digits or whitespace there.
+// digits returns the bytes as text of a number: only ASCII bytes are digits or whitespace in it.
 func (text Bytes) digits() string {
 	return strings.Map(func(r rune) rune {
 		if r >= utf8.RuneSelf {
@@ -47,7 +47,7 @@ func truncate(f float64) (Int, error) {
 	return NewBigInt(n), nil
 }
 
-// ToFloat is float(v).
+// ToFloat returns float(v).
 func ToFloat(b *Budget, v Value) (Float, error) {
 	if isNumber(v) {
 		f, err := asFloat(v)
@@ -79,7 +79,7 @@ type Lengther interface {
 	Len(b *Budget) (int, error)
 }
 
-// Len is len(v).
+// Len returns len(v).
 func Len(b *Budget, v Value) (int, error) {
 	if text, ok := TextOf(v); ok {
 		return runeCount(text), b.Step(len(text)/bytesPerStep + 1)
@@ -105,7 +105,7 @@ func Len(b *Budget, v Value) (int, error) {
 	return 0, typeError("object of type '%s' has no len()", v.TypeName())
 }
 
-// Truth is bool(v): what is empty, zero, none or not there is false.
+// Truth returns bool(v): empty, zero, None and undefined values are false.
 func Truth(b *Budget, v Value) (bool, error) {
 	switch v := v.(type) {
 	case Bool:
@@ -141,5 +141,5 @@ func Call(b *Budget, v Value, args Args) (Value, error) {
 	return nil, typeError("'%s' object is not callable", v.TypeName())
 }
 
-// runeCount is how many code points a text has.
+// runeCount returns how many code points a text has.
 func runeCount(text string) int { return utf8.RuneCountInString(text) }

@@ -7,7 +7,7 @@ import (
 	"math/big"
 )
 
-// Object is a mapping as data, in order.
+// Object is an ordered mapping as data.
 type Object []Member
 
 // Member is an entry of an Object.
@@ -17,8 +17,8 @@ type Member struct {
 }
 
 // FromData returns data as a value: nil, bool, int, int32, int64, float64, json.Number, string, []any, map[string]any
-// (in the order of its keys) and Object, to any depth. The data is never changed. Mappings are converted when they
-// are first looked at; what is no data in them is undefined.
+// (in the order of its keys) and Object, to any depth. The data is never changed. Mappings are converted when they are
+// first read; values of other types in them are undefined.
 func FromData(data any) (Value, error) {
 	value := fromData(data)
 	if u, ok := value.(*Undefined); ok {

@@ -8,10 +8,11 @@ import (
 // Dict is a mutable mapping in the order of insertion.
 type Dict struct {
 	entries []dictEntry
-	// index finds entries by hash, where there are too many to look through.
+	// index finds entries by hash, if there are too many to search.
 	index map[any]int
-	// data is what the entries are made of when they are first needed all together: many a context is never looked at.
-	// looked are the values that have been looked up before.
+	// data has the source of the entries, which are made when they are first needed all together: many contexts are never
+	// read.
+	// looked has the values that have been looked up before that.
 	data   any
 	looked map[string]Value
 }
@@ -21,7 +22,7 @@ type dictEntry struct {
 	hash       any
 }
 
-// scanned is up to how many entries are looked through one after another.
+// scanned is up to how many entries are searched one after another.
 const scanned = 8
 
 // TypeName implements Value.
@@ -50,7 +51,7 @@ func (d *Dict) load() {
 	}
 }
 
-// converted returns the value that has been looked up under key, or else that of data.
+// converted returns the value that has been looked up before for key or, without one, that of data.
 func (d *Dict) converted(key string, data any) Value {
 	if value, ok := d.looked[key]; ok {
 		return value
@@ -58,7 +59,7 @@ func (d *Dict) converted(key string, data any) Value {
 	return fromData(data)
 }
 
-// lookUp returns the value of a key before the entries have been made.
+// lookUp returns the value of a key before the entries are made.
 func (d *Dict) lookUp(data map[string]any, key string) (Value, bool) {
 	item, ok := data[key]
 	if !ok {
@@ -84,7 +85,7 @@ func (d *Dict) Entry(i int) (key, value Value) {
 	return d.entries[i].key, d.entries[i].value
 }
 
-// Get returns the value of a key. The error is that of a key that cannot be one.
+// Get returns the value of a key. The error is that of a value that cannot be a key.
 func (d *Dict) Get(key Value) (value Value, ok bool, err error) {
 	hash, err := hashOf(key)
 	if err != nil {
@@ -125,7 +126,7 @@ func (d *Dict) find(hash any) int {
 	return -1
 }
 
-// Set sets the value of a key, which stays where it is if it is there.
+// Set sets the value of a key. A key that exists keeps its position.
 func (d *Dict) Set(key, value Value) error {
 	hash, err := hashOf(key)
 	if err != nil {

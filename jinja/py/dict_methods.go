@@ -1,6 +1,6 @@
 package py
 
-// dictMethods are those methods of dict that the sandbox lets through: they do not change it.
+// dictMethods has the methods of dict that the sandbox allows: they do not change it.
 var dictMethods = map[string]method{
 	"copy":     {run: dictCopy},
 	"fromkeys": {params: fromKeysParams, run: dictFromKeys},
@@ -61,7 +61,7 @@ func dictFromKeys(b *Budget, _ Value, args []Value) (Value, error) {
 
 var viewMethods = map[string]method{"isdisjoint": {params: []Param{required("other")}, run: viewIsDisjoint}}
 
-// viewIsDisjoint looks for what is in the smaller set in the larger one.
+// viewIsDisjoint looks up the elements of the smaller set in the larger one.
 func viewIsDisjoint(b *Budget, self Value, args []Value) (Value, error) {
 	other := args[0]
 	if view, ok := self.(*DictView); ok {

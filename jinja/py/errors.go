@@ -2,7 +2,7 @@ package py
 
 import "fmt"
 
-// Kind is what sort of mistake an Error is.
+// Kind is the kind of an Error.
 type Kind int
 
 // The kinds of Error. Other is any exception of Python that has no kind of its own here.
@@ -15,8 +15,8 @@ const (
 	Limit
 )
 
-// Error is what Python would raise. Exception is the name of the exception (ValueError); Message never
-// quotes a value whole, which may be secret or large.
+// Error is an exception of Python. Exception is its name (ValueError). Message never quotes a whole value, which may be
+// secret or large.
 type Error struct {
 	Kind      Kind
 	Exception string

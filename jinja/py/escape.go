@@ -4,10 +4,11 @@ import "strings"
 
 var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
 
-// longestEscape is how many bytes one byte can become.
+// longestEscape is the length of the longest escape of a byte.
 const longestEscape = len("&amp;")
 
-// Escape is markupsafe.escape: Markup and what gives HTML of itself stay as they are, all else is made a str and escaped.
+// Escape does what markupsafe.escape does: Markup and objects with a method __html__ keep their HTML; other values are
+// converted to a str and escaped.
 func Escape(b *Budget, v Value) (Markup, error) {
 	if html, ok, err := htmlOf(b, v); err != nil || ok {
 		return html, err
@@ -32,7 +33,7 @@ func Escape(b *Budget, v Value) (Markup, error) {
 	return Markup(htmlEscapes.Replace(s)), nil
 }
 
-// htmlOf is what v gives as HTML of itself, if it does: a Markup, or an object with a method __html__.
+// htmlOf returns the HTML of v, if v is a Markup, or an object with a method __html__.
 func htmlOf(b *Budget, v Value) (html Markup, ok bool, err error) {
 	if html, ok = v.(Markup); ok {
 		return html, true, nil

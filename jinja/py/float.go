@@ -28,7 +28,7 @@ func FloatText(f float64) string {
 	return text
 }
 
-// float returns f, and of what is no number one that Same tells from all others.
+// float returns f; a NaN is one that Same distinguishes from all others.
 func (b *Budget) float(f float64) Float {
 	if !math.IsNaN(f) {
 		return Float(f)
@@ -38,7 +38,7 @@ func (b *Budget) float(f float64) Float {
 	return Float(math.Float64frombits(quiet | b.nans))
 }
 
-// zeroFloats and zeroInts are how Python words a division by zero.
+// zeroFloats and zeroInts are Python's messages for a division by zero.
 var (
 	zeroFloats = map[BinaryOp]string{OpDiv: "float division by zero", OpFloorDiv: "float floor division by zero", OpMod: "float modulo"}
 	zeroInts   = map[BinaryOp]string{
@@ -77,7 +77,7 @@ func divideFloats(op BinaryOp, x, y float64) (float64, error) {
 	return quotient, nil
 }
 
-// floorDivideFloats follows CPython's float_divmod, whose rounding is its own.
+// floorDivideFloats follows CPython's float_divmod, which has its own way of rounding.
 func floorDivideFloats(x, y float64) (quotient, remainder float64) {
 	remainder = math.Mod(x, y)
 	quotient = (x - remainder) / y

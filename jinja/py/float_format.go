@@ -15,15 +15,15 @@ type floatText struct {
 	// alternate keeps the point and trailing zeros; pointZero writes at least one digit after the point, unless there
 	// is an exponent.
 	alternate, pointZero bool
-	// noNegative leaves the sign of zero out, also of what is rounded to zero.
+	// noNegative omits the sign of zero, also of numbers that are rounded to zero.
 	noNegative bool
 }
 
 const (
-	// significantDigits is more than any float has in all.
+	// significantDigits is more than the number of digits of any float.
 	significantDigits = 1100
-	// shortDigits and longDigits are more than a float has before the point, or in an exponent: those that have more than
-	// short are large.
+	// shortDigits and longDigits are more than the digits of a float before the point, or in an exponent: floats with more
+	// digits than shortDigits are large.
 	shortDigits, longDigits = 32, 320
 	large                   = 1e16
 )
@@ -112,7 +112,7 @@ func (t floatText) general(scientific string, largest int) string {
 	return text + "e" + exponentText
 }
 
-// fixed writes digits with the point after so many of them.
+// fixed writes digits, with the point after some of them.
 func (t floatText) fixed(digits string, point int) string {
 	if point <= 0 {
 		return "0." + strings.Repeat("0", -point) + digits

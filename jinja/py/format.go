@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Format is Python's format(v, spec).
+// Format returns Python's format(v, spec).
 func Format(b *Budget, v Value, spec string) (string, error) {
 	if spec == "" {
 		return ToStr(b, v)
@@ -52,7 +52,7 @@ func formatText(b *Budget, s, spec string) (string, error) {
 	return filled(b, s, f.fill, before, after)
 }
 
-// padding is how many fills go before, within and after what has so many code points.
+// padding returns how many fill characters are before, within and after a text of so many code points.
 func (f *formatSpec) padding(length int) (before, within, after int) {
 	missing := max(f.width-length, 0)
 	switch f.align {
@@ -110,7 +110,7 @@ func formatInt(b *Budget, v Value, spec string) (string, error) {
 	return f.number(b, num)
 }
 
-// intDigits are the digits of the absolute value of n.
+// intDigits returns the digits of the absolute value of n.
 func intDigits(b *Budget, n Int, base int) (string, error) {
 	if base == 10 {
 		text, err := ToStr(b, n)
@@ -123,7 +123,7 @@ func intDigits(b *Budget, n Int, base int) (string, error) {
 	return absolute.Text(base), nil
 }
 
-// character formats a number as the character that it is the code of.
+// character formats a number as the character with that code.
 func (f *formatSpec) character(b *Budget, n Int) (string, error) {
 	if f.sign != 0 {
 		return "", valueError("Sign not allowed with integer format specifier 'c'")

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// formatField is what comes next in the text that str.format formats: literal text, and a replacement field or none.
+// formatField is the next part of a text that str.format formats: literal text, and perhaps a replacement field.
 type formatField struct {
 	literal string
 	isField bool
@@ -17,7 +17,7 @@ type formatField struct {
 
 const noConversion rune = -1
 
-// nextField parses what comes next in text, which is not empty, and returns the rest.
+// nextField parses the next part of text, which is not empty, and returns the rest.
 func nextField(text string) (field formatField, rest string, err error) {
 	i := strings.IndexAny(text, "{}")
 	if i < 0 {
@@ -37,7 +37,7 @@ func nextField(text string) (field formatField, rest string, err error) {
 	return field, rest, err
 }
 
-// parseField parses a replacement field from behind its opening brace.
+// parseField parses a replacement field after its opening brace.
 func parseField(text string) (field formatField, rest string, err error) {
 	field = formatField{isField: true, conversion: noConversion}
 	end, err := nameEnd(text)
@@ -68,7 +68,7 @@ func parseField(text string) (field formatField, rest string, err error) {
 	return field, rest, err
 }
 
-// nameEnd is where the name of a field ends; an item in brackets can have any characters but the closing one.
+// nameEnd returns where the name of a field ends; an item in brackets can contain any character but the closing bracket.
 func nameEnd(text string) (int, error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -104,7 +104,7 @@ func parseFieldSpec(text string) (spec, rest string, err error) {
 	return "", "", valueError("unmatched '{' in format spec")
 }
 
-// fieldPath is the name of a field: an argument, and then attributes and items of it.
+// fieldPath is the name of a field: an argument, followed by attributes and items of it.
 type fieldPath struct{ rest string }
 
 // pathStep is one attribute or item.
@@ -115,7 +115,7 @@ type pathStep struct {
 
 func (p *fieldPath) first() string { return p.until(".[") }
 
-// until takes what comes before any of ends.
+// until takes the text before any of ends.
 func (p *fieldPath) until(ends string) string {
 	i := strings.IndexAny(p.rest, ends)
 	if i < 0 {
@@ -126,7 +126,7 @@ func (p *fieldPath) until(ends string) string {
 	return name
 }
 
-// next takes one step; more is false where there is none.
+// next takes one step; more is false if there is none.
 func (p *fieldPath) next() (step pathStep, more bool, err error) {
 	if p.rest == "" {
 		return pathStep{}, false, nil
@@ -151,7 +151,7 @@ func (p *fieldPath) next() (step pathStep, more bool, err error) {
 	return step, true, nil
 }
 
-// fieldNumber is the number that name is, if it is one, in the digits of any script.
+// fieldNumber returns the number that name is, if it is one, with the digits of any script.
 func fieldNumber(name string) (n int, isNumber bool, err error) {
 	n, read, ok := leadingNumber(name)
 	if !ok {

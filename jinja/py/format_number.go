@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// number is the text of a number in parts: rest is what follows the digits that can be grouped.
+// number is the text of a number in parts: rest is the text after the digits that can be grouped.
 type number struct {
 	negative             bool
 	prefix, digits, rest string
 }
 
-// number puts the sign, the separators and the fills of a specification to a number.
+// number adds the sign, separators and fill characters of a specification to a number.
 func (f *formatSpec) number(b *Budget, n number) (string, error) {
 	if err := room(b, len(n.prefix)+len(n.digits)*2+len(n.rest), max(f.width, 0), len(f.fill)*2); err != nil {
 		return "", err

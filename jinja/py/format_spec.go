@@ -15,7 +15,7 @@ type formatSpec struct {
 	noNegative bool // z: no negative zero
 	alternate  bool
 	width      int // -1: none
-	// separator is what stands between groups of digits, if anything.
+	// separator is the separator of groups of digits, if any.
 	separator string
 	precision int // -1: none
 	kind      rune
@@ -26,7 +26,7 @@ const alignments = "<>=^"
 // specReader reads a format specification from its start.
 type specReader struct{ rest string }
 
-// parseSpec parses spec; kind and align are what goes without saying.
+// parseSpec parses spec; kind and align are the defaults.
 func parseSpec(spec string, kind rune, align byte) (formatSpec, error) {
 	r := &specReader{rest: spec}
 	parsed := formatSpec{fill: " ", align: align, kind: kind}
@@ -103,7 +103,7 @@ func (r *specReader) sizes(parsed *formatSpec) (err error) {
 	return err
 }
 
-// number reads a number in the digits of any script; it is -1 where there is none.
+// number reads a number with the digits of any script; it is -1 if there is none.
 func (r *specReader) number() (int, error) {
 	n, read, ok := leadingNumber(r.rest)
 	if !ok {
@@ -116,7 +116,7 @@ func (r *specReader) number() (int, error) {
 	return n, nil
 }
 
-// leadingNumber is the number that s begins with, of so many bytes; ok is false where it is too large.
+// leadingNumber returns the number at the beginning of s, and its length in bytes; ok is false if it is too large.
 func leadingNumber(s string) (n, read int, ok bool) {
 	for i, r := range s {
 		digit := decimalDigit(r)

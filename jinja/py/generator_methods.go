@@ -1,6 +1,6 @@
 package py
 
-// generatorMethods are of no use in a template, and yet there.
+// generatorMethods has methods that are useless in templates, but exist.
 var generatorMethods = map[string]method{
 	"close": {run: generatorClose},
 	"send":  {params: []Param{required("value")}, run: generatorSend},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Hashes of values that are equal are equal, and have a type of their own where no Go value serves.
+// Hashes of equal values are equal. They have a type of their own if no Go value can be used.
 type (
 	bytesHash     string
 	bigHash       string
@@ -25,7 +25,7 @@ func Hashable(v Value) error {
 	return err
 }
 
-// hashOf returns what stands for v among keys: a comparable Go value.
+// hashOf returns the comparable Go value that represents v among keys.
 func hashOf(v Value) (any, error) {
 	if text, ok := TextOf(v); ok {
 		return text, nil
@@ -68,7 +68,7 @@ func (i Int) hash() any {
 	return i.small
 }
 
-// hash of a whole number is that of the integer.
+// The hash of a whole number is that of the integer.
 func (f Float) hash() any {
 	const exact = 1 << 62
 	switch x := float64(f); {
@@ -103,10 +103,10 @@ const (
 
 func (t *Tuple) hash() (any, error) { return new(tupleHasher).hash(t, 0) }
 
-// tupleHasher counts what has been read of a tuple and the tuples in it.
+// tupleHasher counts the items that have been read of a tuple and the tuples in it.
 type tupleHasher struct{ size int }
 
-// hash writes the hashes of the items behind each other, each with its type and length.
+// hash writes the hashes of the items one after another, each with its type and length.
 func (h *tupleHasher) hash(t *Tuple, depth int) (any, error) {
 	if depth > maxHashDepth {
 		return nil, limitError("a key nests deeper than %d levels", maxHashDepth)
@@ -132,7 +132,7 @@ func (h *tupleHasher) hash(t *Tuple, depth int) (any, error) {
 	return tupleHash(shortened(text.String())), nil
 }
 
-// shortened keeps a dictionary from holding what is in its keys once more.
+// shortened avoids that a dictionary stores the content of its keys twice.
 func shortened(text string) string {
 	if len(text) <= 4*sha256.Size {
 		return text
@@ -161,6 +161,6 @@ func hashText(hash any) (kind, text string) {
 	case rangeHash, nanHash:
 		return "r", fmt.Sprint(hash)
 	}
-	// Objects are keys by what they are, not by what they contain.
+	// Objects are keys by identity, not by content.
 	return "o", fmt.Sprintf("%T %p", hash, hash)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// intMethods are the methods of int and bool.
+// intMethods has the methods of int and bool.
 var intMethods = map[string]method{
 	"as_integer_ratio": {run: intRatio},
 	"bit_count":        {run: intBitCount},
@@ -26,7 +26,7 @@ var intData = map[string]func(self Value) Value{
 	"denominator": func(Value) Value { return Int{small: 1} },
 }
 
-// wholeOf is the int of a bool.
+// wholeOf returns the int of a bool.
 func wholeOf(self Value) Value {
 	n, _ := Index(self)
 	return n
@@ -137,7 +137,7 @@ func intFromBytes(b *Budget, self Value, args []Value) (Value, error) {
 	return NewBigInt(n), nil
 }
 
-// bytesOf is bytes(v) of bytes, or of small numbers.
+// bytesOf returns bytes(v) for bytes, or for small numbers.
 func bytesOf(b *Budget, v Value) ([]byte, error) {
 	switch v := v.(type) {
 	case Bytes:

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Item is obj[key]; key may be a *SliceKey.
+// Item returns obj[key]; key may be a *SliceKey.
 func Item(b *Budget, obj, key Value) (Value, error) {
 	if err := b.Step(1); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Item(b *Budget, obj, key Value) (Value, error) {
 	return nil, typeError("'%s' object is not subscriptable", obj.TypeName())
 }
 
-// genericAlias returns a type with a parameter, dict['x'], which is the type again as far as calling it goes.
+// genericAlias returns a type with a parameter, dict['x'], which can be called like the type.
 func genericAlias(b *Budget, v *Func, key Value) (Value, error) {
 	text, err := Repr(b, key)
 	if t, ok := key.(*Tuple); ok && len(t.Items) > 0 {
@@ -54,7 +54,7 @@ func dictItem(d *Dict, key Value) (Value, error) {
 	return value, nil
 }
 
-// position returns the place that a key names in a sequence of n: from the end if it is negative.
+// position returns the index that a key means in a sequence of n: from the end if it is negative.
 func position(kind string, key Value, n int) (int, error) {
 	i, ok := asInt(key)
 	if !ok {
@@ -200,12 +200,12 @@ func like(obj Value, text string) Value {
 	return Str(text)
 }
 
-// places are what a slice chooses of a sequence: n of them, from start by step.
+// places are the indexes that a slice selects: n of them, from start by step.
 type places struct{ start, stop, step, n int }
 
 func (p places) at(i int) int { return p.start + i*p.step }
 
-// places returns what k chooses of a sequence of length, as slice.indices does.
+// places returns the indexes that k selects in a sequence of a length, as slice.indices does.
 func (k *SliceKey) places(length int) (places, error) {
 	step, err := sliceBound(k.Step, 1)
 	if err != nil {
@@ -257,10 +257,10 @@ func isAbsent(v Value) bool {
 	return none || v == nil
 }
 
-// farthest is beyond any sequence, and far from overflowing.
+// farthest is beyond the end of any sequence, and does not overflow.
 const farthest = 1 << 62
 
-// sliceBound returns a part of a slice, clipped to farthest.
+// sliceBound returns a bound of a slice, clipped to farthest.
 func sliceBound(v Value, absent int) (int, error) {
 	if isAbsent(v) {
 		return absent, nil

@@ -28,7 +28,7 @@ func Iterate(b *Budget, v Value) (Iterator, error) {
 	return nil, typeError("'%s' object is not iterable", v.TypeName())
 }
 
-// indexedIterator yields what at gives for 0 to n.
+// indexedIterator returns the results of at for 0 to n.
 type indexedIterator struct {
 	next, n int
 	at      func(i int) Value
@@ -45,7 +45,7 @@ func (it *indexedIterator) Next(b *Budget) (Value, bool, error) {
 	return it.at(it.next - 1), true, b.Step(1)
 }
 
-// listIterator sees what happens to its list meanwhile.
+// listIterator sees changes of its list.
 type listIterator struct {
 	list *List
 	next int
@@ -60,7 +60,7 @@ func (it *listIterator) Next(b *Budget) (Value, bool, error) {
 	return it.list.Items[it.next-1], true, b.Step(1)
 }
 
-// textIterator yields the characters of a text.
+// textIterator returns the characters of a text.
 type textIterator struct{ rest string }
 
 // Next implements Iterator.
@@ -74,10 +74,10 @@ func (it *textIterator) Next(b *Budget) (Value, bool, error) {
 	return Str(char), true, b.Step(1)
 }
 
-// itemSize is about how many bytes one more value in a list takes, with the list's growing.
+// itemSize is approximately how many bytes another value takes in a list that grows.
 const itemSize = 48
 
-// Collect is list(v): a slice of the caller's own.
+// Collect returns list(v): a new slice.
 func Collect(b *Budget, v Value) ([]Value, error) {
 	items, err := Iterate(b, v)
 	if err != nil {
@@ -99,7 +99,7 @@ func Collect(b *Budget, v Value) ([]Value, error) {
 	}
 }
 
-// Range is what range() gives: Start, Start+Step, … up to Stop, which is not in it. Step is not zero.
+// Range is the result of range(): Start, Start+Step, … up to Stop, which it does not contain. Step is not zero.
 type Range struct{ Start, Stop, Step int64 }
 
 // TypeName implements Value.

@@ -35,7 +35,7 @@ type jsonReader struct {
 	depth   int
 }
 
-// maxJSONDepth is how deep JSON may nest, which is as for package json.
+// maxJSONDepth is the maximum depth of JSON, the same as in package json.
 const maxJSONDepth = 10000
 
 func (r *jsonReader) value() (any, error) {
@@ -107,7 +107,7 @@ func (r *jsonReader) object() (any, error) {
 	return object, err
 }
 
-// hasLoneSurrogate reports whether an escape in JSON stands for half a character, which package json would replace.
+// hasLoneSurrogate reports whether an escape in JSON is half a character, which package json would replace.
 func hasLoneSurrogate(raw []byte) bool {
 	const escape = len(`\u0000`)
 	for {
@@ -135,7 +135,7 @@ func hasLoneSurrogate(raw []byte) bool {
 // The two halves of the surrogates begin here, and what follows them.
 const highSurrogates, lowSurrogates, afterSurrogates = 0xd800, 0xdc00, 0xe000
 
-// escapedUnit returns the unit of UTF-16 that an escape at the beginning of raw is of, or -1.
+// escapedUnit returns the unit of UTF-16 of the escape at the beginning of raw, or -1.
 func escapedUnit(raw []byte) int {
 	if len(raw) < len(`\u0000`) || raw[0] != '\\' || raw[1] != 'u' {
 		return -1

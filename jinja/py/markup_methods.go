@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// markupMethods are the methods of Markup: those of str that make a text of the whole give Markup and escape their
-// arguments, and some are of its own; the rest give what they give for a str.
+// markupMethods has the methods of Markup. Methods of str that return a text return Markup and escape their arguments; the
+// other methods of str are the same, and some methods exist only for Markup.
 var markupMethods = func() map[string]method {
 	methods := maps.Clone(strMethods)
 	for _, name := range markupEscaping {
@@ -40,7 +40,7 @@ var (
 	}, markupEscaping...)
 )
 
-// escaping is a method of str as a method of Markup.
+// escaping returns a method of str as a method of Markup.
 func escaping(of method) method {
 	return method{params: of.params, run: func(b *Budget, self Value, args []Value) (Value, error) {
 		escaped := make([]Value, len(args))
@@ -59,7 +59,7 @@ func escaping(of method) method {
 	}}
 }
 
-// escapeText escapes what is text or HTML, and leaves the rest.
+// escapeText escapes text and HTML, and returns other values unchanged.
 func escapeText(b *Budget, v Value) (Value, error) {
 	if _, isText := TextOf(v); isText {
 		return Escape(b, v)
@@ -71,7 +71,7 @@ func escapeText(b *Budget, v Value) (Value, error) {
 	return html, nil
 }
 
-// giving is a method with something done to what it gives.
+// giving returns a method whose result is converted.
 func giving(result func(Value) Value, of method) method {
 	return method{params: of.params, run: func(b *Budget, self Value, args []Value) (Value, error) {
 		v, err := of.run(b, self, args)
@@ -82,7 +82,7 @@ func giving(result func(Value) Value, of method) method {
 	}}
 }
 
-// markupItems makes Markup of the strings in a list or tuple that nobody else has.
+// markupItems converts the strings in a new list or tuple to Markup.
 func markupItems(v Value) Value {
 	items := []Value(nil)
 	switch v := v.(type) {

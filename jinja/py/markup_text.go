@@ -14,7 +14,7 @@ func markupUnescape(b *Budget, s string, _ []Value) (Value, error) {
 	return Str(text), err
 }
 
-// markupStripTags removes comments and tags, joins words by single spaces, and unescapes what is left.
+// markupStripTags removes comments and tags, joins words by single spaces, and unescapes the rest.
 func markupStripTags(b *Budget, s string, _ []Value) (Value, error) {
 	if err := b.Alloc(len(s) * 3); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func markupStripTags(b *Budget, s string, _ []Value) (Value, error) {
 	return Str(text), err
 }
 
-// without removes everything from an opening to the next closing.
+// without removes the text from each opening to the next closing.
 func without(s, opening, closing string) string {
 	var rest strings.Builder
 	for {
@@ -49,7 +49,7 @@ func without(s, opening, closing string) string {
 // referenceSize is how many bytes it takes to remember where a numeric reference is.
 const referenceSize = 128
 
-// numericReference matches what only looks like a reference, too, to keep it from Go.
+// numericReference also matches text that only looks like a reference, so that Go does not replace it.
 var numericReference = regexp.MustCompile(`&#(?:([0-9]+);?|[xX]([0-9a-fA-F]+);?)?`)
 
 // unescape replaces the character references of HTML. Python agrees with Go on those with a name; those with a number
@@ -76,7 +76,7 @@ func unescape(b *Budget, s string) (string, error) {
 	return text.String(), nil
 }
 
-// referenced is the character of the match at in s.
+// referenced returns the character of the match at in s.
 func referenced(s string, at []int) (string, error) {
 	var n int64
 	var err error
@@ -98,7 +98,7 @@ func charReferenced(r rune, tooLarge bool) string {
 	case tooLarge || r == 0 || !utf8.ValidRune(r):
 		return string(utf8.RuneError)
 	case r >= 0x80 && r < 0xa0:
-		// What Windows has there instead of control characters.
+		// The characters that Windows has instead of control characters.
 		return html.UnescapeString(fmt.Sprintf("&#%d;", r))
 	case isNoCharacter(r):
 		return ""

@@ -108,7 +108,7 @@ func asFloat(v Value) (float64, error) {
 	return i.float()
 }
 
-// Index returns v as an integer, or the TypeError of what is none.
+// Index returns v as an integer, or a TypeError if it is not one.
 func Index(v Value) (Int, error) {
 	if i, ok := asInt(v); ok {
 		return i, nil
@@ -116,7 +116,7 @@ func Index(v Value) (Int, error) {
 	return Int{}, typeError("'%s' object cannot be interpreted as an integer", v.TypeName())
 }
 
-// isExactFloat reports whether i is a float without rounding.
+// isExactFloat reports whether i can be converted to a float without rounding.
 func (i Int) isExactFloat() bool {
 	const exact = 1 << 53
 	return i.large == nil && -exact <= i.small && i.small <= exact

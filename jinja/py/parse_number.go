@@ -11,7 +11,7 @@ import (
 // maxDigits is how many decimal digits Python converts between integers and text.
 const maxDigits = 4300
 
-// ParseInt is int(text, base). Text may be surrounded by whitespace, and have underscores between its digits.
+// ParseInt returns int(text, base). Text may have whitespace around it, and underscores between its digits.
 func ParseInt(b *Budget, text string, base int) (Int, error) {
 	if base != 0 && (base < 2 || base > 36) {
 		return Int{}, valueError("int() base must be >= 2 and <= 36, or 0")
@@ -39,7 +39,7 @@ func ParseInt(b *Budget, text string, base int) (Int, error) {
 
 func invalidInt(base int) error { return valueError("invalid literal for int() with base %d", base) }
 
-// parseDigits reads digits of a base, which the text was of by the name of asked.
+// parseDigits reads digits of a base; asked is the base that errors name.
 func parseDigits(b *Budget, digits string, base, asked int) (*big.Int, error) {
 	if len(digits) > maxDigits && base&(base-1) != 0 {
 		return nil, tooManyDigits()
@@ -64,7 +64,7 @@ func cutSign(text string) (negative bool, rest string) {
 	return false, strings.TrimPrefix(text, "+")
 }
 
-// isNumberSpace says what may surround a number: not the separators of information, which are white space elsewhere.
+// isNumberSpace reports whether r may surround a number: not the information separators, which are white space elsewhere.
 func isNumberSpace(r rune) bool { return unicode.IsSpace(r) }
 
 // withoutPrefix removes 0x, 0o or 0b where base allows it, and returns the base that is meant.
@@ -91,7 +91,7 @@ func withoutPrefix(digits string, base int) (rest string, actual int, ok bool) {
 	return digits, 10, zero || digits[0] != '0'
 }
 
-// withoutUnderscores removes single underscores between digits; others are not ok.
+// withoutUnderscores removes single underscores between digits; ok is false for others.
 func withoutUnderscores(digits string) (string, bool) {
 	if !strings.Contains(digits, "_") {
 		return digits, true
@@ -117,7 +117,7 @@ func asciiDigits(text string) string {
 	return text
 }
 
-// digitValue is what a decimal digit of any script stands for: each script has its ten in a row.
+// digitValue returns the value of a decimal digit of any script: the ten digits of each script are consecutive.
 func digitValue(r rune) rune {
 	value := rune(0)
 	for value < 9 && isDecimal(r-value-1) {
@@ -130,7 +130,7 @@ func digitValue(r rune) rune {
 	return value
 }
 
-// ParseFloat is float(text).
+// ParseFloat returns float(text).
 func ParseFloat(text string) (Float, error) {
 	invalid := valueError("could not convert string to float")
 	digits := asciiDigits(strings.TrimFunc(text, isNumberSpace))
@@ -149,7 +149,7 @@ func ParseFloat(text string) (Float, error) {
 	if !isFloatSyntax(bare) {
 		return 0, invalid
 	}
-	// What is too large is infinite, and that is no error.
+	// A number that is too large is infinite, without an error.
 	f, err := strconv.ParseFloat(strings.ReplaceAll(digits, "_", ""), 64)
 	if err != nil && !math.IsInf(f, 0) {
 		return 0, invalid
@@ -157,7 +157,8 @@ func ParseFloat(text string) (Float, error) {
 	return Float(f), nil
 }
 
-// isFloatSyntax reports whether text, in lower case and without sign, is digits with at most a point and an exponent,
+// isFloatSyntax reports whether text, in lower case and without sign, consists of digits with at most a point and an
+// exponent,
 // and underscores only between digits.
 func isFloatSyntax(text string) bool {
 	mantissa, exponent, hasExponent := strings.Cut(text, "e")
@@ -173,7 +174,7 @@ func isFloatSyntax(text string) bool {
 	return whole+fraction != "" && (whole == "" || isDigits(whole)) && (fraction == "" || isDigits(fraction))
 }
 
-// isDigits reports whether text is decimal digits with single underscores between them.
+// isDigits reports whether text consists of decimal digits with single underscores between them.
 func isDigits(text string) bool {
 	text, ok := withoutUnderscores(text)
 	return ok && strings.Trim(text, "0123456789") == ""

@@ -1,6 +1,6 @@
 package py
 
-// The character classes of Python's regular expressions, for what Jinja has patterns for.
+// The character classes of Python's regular expressions that Jinja's patterns use.
 
 // IsWordRune is \w.
 func IsWordRune(r rune) bool { return r == '_' || isAlnum(r) }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// PercentFormat is format % args. A Markup escapes what it formats.
+// PercentFormat returns format % args. A Markup escapes its arguments.
 func PercentFormat(b *Budget, format, args Value) (Value, error) {
 	text, ok := TextOf(format)
 	if !ok {
@@ -28,23 +28,24 @@ func PercentFormat(b *Budget, format, args Value) (Value, error) {
 	return Str(p.text.String()), nil
 }
 
-// isMapping reports whether v could be a mapping of names to arguments, which for Python is all that has items.
+// isMapping reports whether v could be a mapping of names to arguments; for Python, every object with items is one.
 func isMapping(v Value) bool {
 	_, isText := TextOf(v)
 	return !isText && isHidden(v, "__getitem__")
 }
 
-// percentFormatter is where the formatting of a text by % has got to.
+// percentFormatter is the state of formatting a text by %.
 type percentFormatter struct {
 	b    *Budget
 	rest string
 	text strings.Builder
-	// items are the arguments, of which so many are used.
+	// items are the arguments; used is how many of them have been used.
 	items []Value
 	used  int
-	// mapping has the arguments with a name, if they are a mapping.
+	// mapping has the arguments by name, if they are a mapping.
 	mapping Value
-	// markup says that arguments are as markupsafe hides them: not numbers, but convertible to such, and escaped.
+	// markup says that arguments are wrapped as by markupsafe: they are escaped, and not numbers, but can be converted to
+	// numbers.
 	markup bool
 }
 
@@ -120,7 +121,7 @@ func (p *percentFormatter) directive() (directive, error) {
 	}
 	if given {
 		d.left = d.left || width < 0
-		// The smallest integer has no negative; no text is as long as that, whatever it is.
+		// The smallest integer has no positive counterpart; no text is that long anyway.
 		d.width = max(width, -width)
 	}
 	if p.take(".") {
@@ -140,7 +141,7 @@ func (p *percentFormatter) directive() (directive, error) {
 	return d, nil
 }
 
-// lookUp makes the argument of the name that comes next the only one.
+// lookUp selects the argument of the name in parentheses.
 func (p *percentFormatter) lookUp() error {
 	if p.mapping == nil {
 		return typeError("format requires a mapping")

@@ -60,7 +60,7 @@ func (p *percentFormatter) escaped(v Value) (string, error) {
 	return string(html), err
 }
 
-// toASCII writes what is not ASCII in a representation as escapes.
+// toASCII escapes the characters of a representation that are not ASCII.
 func toASCII(b *Budget, text string) (string, error) {
 	if isASCII(text) {
 		return text, nil
@@ -119,7 +119,7 @@ func (p *percentFormatter) integer(v Value, d directive) (number, error) {
 	return num, nil
 }
 
-// whole is an argument as an integer: a decimal verb takes a float, the others nothing but an int.
+// whole returns an argument as an integer: a decimal verb accepts a float, the others only an int.
 func (p *percentFormatter) whole(v Value, verb rune) (Int, error) {
 	decimal := strings.ContainsRune("diu", verb)
 	if n, ok := asInt(v); ok && (decimal || !p.markup) {

@@ -5,23 +5,22 @@ import (
 	"math/big"
 )
 
-// Python prints a float to its last digit, so that a power has to be right to the last digit, which math.Pow is not. It is
-// calculated with more bits than it has in the end: of what is left out, the result is wrong by less than rounding
-// to snapped bits takes away.
+// Python prints a float to its last digit, so a power has to be correct to the last digit, which math.Pow is not. It is
+// calculated with additional bits: the error is smaller than what rounding to snapped bits removes.
 const (
 	precision = 256
 	snapped   = 230
 	ln2       = "0.69314718055994530941723212145817656807550013436025525412068000949339362196969471560586332699641868754200148"
 )
 
-// powerSteps is how much work a power of floats is.
+// powerSteps is how many steps a power of floats takes.
 const powerSteps = 256
 
-// accuratePower returns x**y as the float next to it.
+// accuratePower returns the float nearest to x**y.
 func accuratePower(x, y float64) float64 {
 	size := math.Abs(x)
 	scale := y * math.Log2(size)
-	// What is nothing to calculate: 0, 1 and infinity, and whatever is far too large or too small.
+	// No calculation is needed for 0, 1 and infinity, and for results that are far too large or too small.
 	const largest = 1100
 	if math.IsNaN(scale) || scale == 0 || math.Abs(scale) > largest {
 		return math.Pow(x, y)

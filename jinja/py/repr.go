@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ToStr is str(v). What is not there is an empty text.
+// ToStr returns str(v). That of an undefined value is empty.
 func ToStr(b *Budget, v Value) (string, error) {
 	if text, ok := TextOf(v); ok {
 		return text, nil
@@ -18,7 +18,7 @@ func ToStr(b *Budget, v Value) (string, error) {
 	return Repr(b, v)
 }
 
-// Repr is repr(v).
+// Repr returns repr(v).
 func Repr(b *Budget, v Value) (string, error) {
 	w := &reprWriter{budget: b}
 	if err := w.value(v); err != nil {
@@ -31,7 +31,7 @@ func Repr(b *Budget, v Value) (string, error) {
 type reprWriter struct {
 	budget *Budget
 	text   strings.Builder
-	// open are the containers that are being written: inside themselves, they are only hinted at.
+	// open has the containers that are being written: inside themselves, they are shown as an ellipsis.
 	open []Value
 }
 
@@ -86,7 +86,7 @@ func (w *reprWriter) object(v Representable) error {
 	return w.write(text)
 }
 
-// simpleRepr is the text of a value without parts.
+// simpleRepr returns the text of a value without parts.
 func simpleRepr(v Value) (string, bool) {
 	switch v := v.(type) {
 	case None:
@@ -109,8 +109,8 @@ func simpleRepr(v Value) (string, bool) {
 	return "", false
 }
 
-// objectRepr is the text of what has no other. That of most objects is their address in Python, which is another one
-// each time: nothing that anybody wants in a text, and so an error.
+// objectRepr returns the text of objects without a text of their own. In Python it usually contains their address, which is
+// another one each time. Nobody wants that in a text, so it is an error.
 func objectRepr(v Value) (string, error) {
 	f, ok := v.(*Func)
 	switch {
@@ -151,7 +151,7 @@ func (w *reprWriter) enclosed(open, closing string, inside func() error) error {
 	return w.write(closing)
 }
 
-// container writes what has values inside.
+// container writes a value that contains others.
 func (w *reprWriter) container(v Value, open, closing string, inside func() error) error {
 	if slices.Contains(w.open, v) {
 		return w.write(open + "..." + closing)
@@ -217,10 +217,10 @@ func (w *reprWriter) quoted(text string) error {
 	return w.write(textRepr(text))
 }
 
-// reprEscapes are the characters that repr writes in a way of their own.
+// reprEscapes has the characters with special escapes in repr.
 var reprEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// textRepr quotes text as Python does: with ', unless only that is in it.
+// textRepr quotes text as Python does: with ', unless text contains ' and no ".
 func textRepr(text string) string {
 	if isPlain(text) {
 		return "'" + text + "'"
@@ -252,7 +252,7 @@ func textRepr(text string) string {
 	return out.String()
 }
 
-// isPlain reports whether nothing in text has to be escaped.
+// isPlain reports whether no character of text has to be escaped.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '\\' || c == '\'' {
@@ -262,7 +262,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// bytesRepr quotes bytes: what is not ASCII is written as its code.
+// bytesRepr quotes bytes: those that are not ASCII are written as their codes.
 func bytesRepr(text string) string {
 	quote := byte('\'')
 	if strings.Contains(text, "'") && !strings.Contains(text, `"`) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// SandboxAttr is obj.name in a template: the attribute, else the item of that name, else Undefined, which takes the name
-// for computed: see Written.
-// What the sandbox refuses is an Undefined whose every use is a security error.
+// SandboxAttr returns obj.name in a template: the attribute, else the item of that name, else Undefined with a computed
+// name: see Written.
+// For a name that the sandbox refuses, it returns an Undefined whose every use is a security error.
 func SandboxAttr(b *Budget, obj Value, name string) (Value, error) {
 	value, found, safe, err := Attr(b, obj, name)
 	if err != nil {
@@ -24,7 +24,7 @@ func SandboxAttr(b *Budget, obj Value, name string) (Value, error) {
 	return missing(obj, Str(name)), nil
 }
 
-// SandboxItem is obj[key] in a template: the item, else the attribute of that name, else Undefined.
+// SandboxItem returns obj[key] in a template: the item, else the attribute of that name, else Undefined.
 func SandboxItem(b *Budget, obj, key Value) (Value, error) {
 	value, err := Item(b, obj, key)
 	if err == nil || !isLookupFailure(err) {
@@ -44,7 +44,7 @@ func SandboxItem(b *Budget, obj, key Value) (Value, error) {
 	return missing(obj, key), nil
 }
 
-// Written returns v as what looking up a name gives that stands in the template: an error may tell the name.
+// Written returns v as the result for a name that is written in the template, so errors may contain it.
 func Written(v, obj Value, name string) Value {
 	if u, ok := v.(*Undefined); ok && u.Computed && u.Object == obj && u.Name == name {
 		written := *u
@@ -54,7 +54,7 @@ func Written(v, obj Value, name string) Value {
 	return v
 }
 
-// isLookupFailure reports whether err is one that looking something up hides: TypeError or LookupError.
+// isLookupFailure reports whether err is one that a look-up hides: TypeError or LookupError.
 func isLookupFailure(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && (e.Kind == Type || isLookupError(e))
@@ -71,7 +71,7 @@ func sandboxed(obj Value, name string, value Value, safe bool) Value {
 	return value
 }
 
-// missing is what a look-up without a result gives. A key that is no name may be secret.
+// missing returns the result of a look-up that finds nothing. A key that is not a name may be secret.
 func missing(obj, key Value) *Undefined {
 	if name, ok := TextOf(key); ok {
 		return &Undefined{Name: name, Object: obj, Computed: true}
@@ -82,7 +82,7 @@ func missing(obj, key Value) *Undefined {
 	}
 }
 
-// TextOf returns the text of a str, which a Markup is, too.
+// TextOf returns the text of a str or a Markup.
 func TextOf(v Value) (string, bool) {
 	switch v := v.(type) {
 	case Str:

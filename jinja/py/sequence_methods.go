@@ -9,7 +9,7 @@ var indexParams = []Param{
 	required("value"), optional("start", Int{}), optional("stop", Int{small: math.MaxInt64}),
 }
 
-// listMethods are those methods of list that the sandbox lets through, of which two change the list.
+// listMethods has the methods of list that the sandbox allows; two of them change the list.
 var listMethods = map[string]method{
 	"clear": {run: listClear},
 	"copy":  {run: listCopy},
@@ -61,7 +61,7 @@ func listPop(b *Budget, self Value, args []Value) (Value, error) {
 		return nil, exception("IndexError", "pop index out of range")
 	}
 	item := list.Items[i]
-	// Another list may have its items in the same array, which is why none moves there.
+	// Another list may share the array, so no item is moved in it.
 	list.Items = slices.Concat(list.Items[:i], list.Items[i+1:])
 	return item, b.Step(len(list.Items)/bytesPerStep + 1)
 }
@@ -102,7 +102,7 @@ func sequenceIndexOf(b *Budget, self Value, args []Value) (Value, error) {
 	return nil, valueError("value is not in %s", self.TypeName())
 }
 
-// matches is how a container looks for x: by identity, then by equality.
+// matches compares as a container does that looks for x: by identity, then by equality.
 func matches(b *Budget, item, x Value) (bool, error) {
 	if err := b.Step(1); err != nil {
 		return false, err

@@ -48,7 +48,7 @@ func strSwapCase(b *Budget, s string, _ []Value) (Value, error) {
 	})
 }
 
-// mapText is what add makes of the code points of s, each given with where it begins.
+// mapText returns the text that add appends for the code points of s; add gets the index of each.
 func mapText(b *Budget, s string, add func(text []byte, i int, r rune) []byte) (Value, error) {
 	if err := b.Text(len(s)); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ const (
 	finalSigma   = "ς"
 )
 
-// appendLowerAt appends the lower case of r, which is at s[i:]: the sigma that ends a word has one of its own.
+// appendLowerAt appends the lower case of r, which is at s[i:]: a sigma at the end of a word has a special one.
 func appendLowerAt(text []byte, s string, i int, r rune) []byte {
 	if r != capitalSigma {
 		return appendLower(text, r)
@@ -77,7 +77,7 @@ func appendLowerAt(text []byte, s string, i int, r rune) []byte {
 	return append(text, smallSigma...)
 }
 
-// endsWord reports whether what is between before and after ends a word: a letter is before it, none after it.
+// endsWord reports whether the character between before and after ends a word: a letter is before it, and none after it.
 func endsWord(before, after string) bool {
 	for before != "" {
 		r, size := utf8.DecodeLastRuneInString(before)

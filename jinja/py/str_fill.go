@@ -15,11 +15,11 @@ func strRightJustify(b *Budget, s string, args []Value) (Value, error) {
 }
 
 func strCenter(b *Budget, s string, args []Value) (Value, error) {
-	// Where it cannot be even, an odd width puts more to the left.
+	// If both sides cannot be equal, an odd width adds more to the left.
 	return justify(b, s, args, func(width, missing int) int { return missing/2 + missing&width&1 })
 }
 
-// justify fills s up to a width; left says how much of what is missing goes before it.
+// justify fills s up to a width; left returns how many of the fill characters are before it.
 func justify(b *Budget, s string, args []Value, left func(width, missing int) int) (Value, error) {
 	width, err := sizeArgument(args[0])
 	if err != nil {
@@ -38,7 +38,7 @@ func justify(b *Budget, s string, args []Value, left func(width, missing int) in
 	return Str(text), err
 }
 
-// filled is s with so many fills before and after it.
+// filled returns s with so many fill characters before and after it.
 func filled(b *Budget, s, fill string, before, after int) (string, error) {
 	if err := room(b, len(s), before+after, len(fill)); err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func strExpandTabs(b *Budget, s string, args []Value) (Value, error) {
 	return Str(expanded.String()), nil
 }
 
-// cInt is an argument that C declares as an int.
+// cInt returns an argument that C declares as an int.
 func cInt(v Value) (int, error) {
 	index, err := Index(v)
 	if err != nil {

@@ -11,7 +11,7 @@ func isStrFormat(v Value, name string) bool {
 	return isText && (name == "format" || name == "format_map")
 }
 
-// strFormatMethod is format or format_map of the text v, which keep to the sandbox.
+// strFormatMethod returns format or format_map of the text v, which obey the sandbox.
 func strFormatMethod(v Value, name string) *Func {
 	fn := func(b *Budget, args Args) (Value, error) { return StrFormat(b, v, args) }
 	if name == "format_map" {
@@ -20,8 +20,8 @@ func strFormatMethod(v Value, name string) *Func {
 	return &Func{Name: name, Type: "function", Fn: fn}
 }
 
-// StrFormat is format.format(*args, **kwargs) as the sandbox has it: fields look up attributes and items as templates
-// do. A Markup escapes what it formats.
+// StrFormat returns format.format(*args, **kwargs) with the rules of the sandbox: fields look up attributes and items as
+// templates do. A Markup escapes its arguments.
 func StrFormat(b *Budget, format Value, args Args) (Value, error) {
 	named := make(map[string]Value, len(args.Named))
 	for _, arg := range args.Named {
@@ -68,19 +68,19 @@ func formatFields(
 // fieldNesting is how deep fields may be in the format specifications of others.
 const fieldNesting = 2
 
-// fieldFormatter is where the formatting of a text by str.format has got to.
+// fieldFormatter is the state of formatting a text by str.format.
 type fieldFormatter struct {
 	b      *Budget
 	items  []Value
 	named  func(b *Budget, name string) (Value, error)
 	markup bool
-	// counted is how many fields have had the number of their argument from counting; numbered says that some have
-	// had one of their own, which does not go together.
+	// counted is how many fields had no number, and got one by counting; numbered says that fields had numbers. A text
+	// cannot have both.
 	counted  int
 	numbered bool
 }
 
-// format formats text, which may nest so many times.
+// format formats text, whose fields may nest to a depth.
 func (f *fieldFormatter) format(text string, nesting int) (string, error) {
 	if nesting < 0 {
 		return "", valueError("Max string recursion exceeded")
@@ -107,7 +107,7 @@ func (f *fieldFormatter) format(text string, nesting int) (string, error) {
 	return result.String(), nil
 }
 
-// field is the text of one replacement field.
+// field returns the text of one replacement field.
 func (f *fieldFormatter) field(part formatField, nesting int) (string, error) {
 	name, err := f.numberedName(part.name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *fieldFormatter) field(part formatField, nesting int) (string, error) {
 	return Format(f.b, v, spec)
 }
 
-// numberedName gives a field without a name the next number.
+// numberedName returns name or, if it is empty, the next number.
 func (f *fieldFormatter) numberedName(name string) (string, error) {
 	switch {
 	case name == "" && f.numbered:
@@ -166,7 +166,7 @@ func (f *fieldFormatter) convert(v Value, conversion rune) (Value, error) {
 	return Str(text), err
 }
 
-// formatMarkup is how the formatter of markupsafe formats: what is HTML has no specifications.
+// formatMarkup formats as the formatter of markupsafe does: HTML accepts no specification.
 func (f *fieldFormatter) formatMarkup(v Value, spec string) (string, error) {
 	html, ok, err := htmlOf(f.b, v)
 	if err != nil {
@@ -186,7 +186,7 @@ func (f *fieldFormatter) formatMarkup(v Value, spec string) (string, error) {
 	return string(html), err
 }
 
-// lookUp finds what the name of a field says: an argument, and then attributes and items.
+// lookUp finds the value that the name of a field means: an argument, or attributes and items of one.
 func (f *fieldFormatter) lookUp(name string) (Value, error) {
 	path := fieldPath{rest: name}
 	v, err := f.argument(path.first())

@@ -1,6 +1,6 @@
 package py
 
-// strIs is a method that asks whether all code points of a text that has any are of a kind.
+// strIs returns a method that reports whether a text is not empty, and all its code points are of a kind.
 func strIs(kind func(rune) bool) strMethod {
 	return func(_ *Budget, s string, _ []Value) (Value, error) {
 		return Bool(s != "" && all(s, kind)), nil
@@ -52,7 +52,7 @@ func not(kind func(rune) bool) func(rune) bool {
 	return func(r rune) bool { return !kind(r) }
 }
 
-// strIsTitle asks whether every word begins with a capital letter and has no other.
+// strIsTitle reports whether every word begins with a capital letter and has no other.
 func strIsTitle(_ *Budget, s string, _ []Value) (Value, error) {
 	inWord, cased := false, false
 	for _, r := range s {

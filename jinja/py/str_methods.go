@@ -29,7 +29,7 @@ var (
 	newOldParams = []Param{required("old"), required("new"), optional("count", Int{small: -1})}
 )
 
-// strMethods are the methods of str but for format and format_map, which look at attributes themselves.
+// strMethods has the methods of str except format and format_map, which read attributes themselves.
 var strMethods = map[string]method{
 	"capitalize":   onStr(nil, strCapitalize),
 	"casefold":     onStr(nil, strCasefold),

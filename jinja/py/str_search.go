@@ -35,7 +35,7 @@ func windowOf(s string, start, end Value) (window, error) {
 	return window{text: s[from : from+byteOffset(s[from:], hi-lo)], before: lo}, nil
 }
 
-// sliceIndex is the argument of a method that says where in a sequence of length n to start or end.
+// sliceIndex returns the argument of a method that says where in a sequence of length n to start or end.
 func sliceIndex(v Value, absent, n int) (int, error) {
 	if _, ok := v.(None); ok {
 		return absent, nil
@@ -61,7 +61,7 @@ func sequenceIndex(v Value, n int) (int, error) {
 	}
 }
 
-// byteOffset is where in s its code point number n begins.
+// byteOffset returns where code point number n of s begins.
 func byteOffset(s string, n int) int {
 	for i := range s {
 		if n == 0 {
@@ -72,7 +72,7 @@ func byteOffset(s string, n int) int {
 	return len(s)
 }
 
-// strArgument is an argument that must be a str.
+// strArgument returns an argument that must be a str.
 func strArgument(function string, v Value) (string, error) {
 	if s, ok := TextOf(v); ok {
 		return s, nil
@@ -80,7 +80,7 @@ func strArgument(function string, v Value) (string, error) {
 	return "", typeError("%s() argument must be str, not %s", function, v.TypeName())
 }
 
-// place is strings.Index or strings.LastIndex.
+// place calls strings.Index or strings.LastIndex.
 type place func(s, sub string) int
 
 var (
@@ -215,7 +215,7 @@ func strRemoveSuffix(_ *Budget, s string, args []Value) (Value, error) {
 	return Str(strings.TrimSuffix(s, suffix)), err
 }
 
-// sizeArgument is an argument that counts something.
+// sizeArgument returns an argument that is a count.
 func sizeArgument(v Value) (int, error) {
 	index, err := Index(v)
 	if err != nil {

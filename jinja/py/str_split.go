@@ -9,7 +9,7 @@ import (
 // partSize is how many bytes one more string in a list takes.
 const partSize = 32
 
-// parts collects what a text is split into.
+// parts collects the parts of a text.
 type parts struct {
 	b     *Budget
 	items []Value
@@ -166,7 +166,7 @@ func lineEnd(s string) (end, next int) {
 	return end, end + size
 }
 
-// flagArgument is an argument that is true or false, and an integer.
+// flagArgument returns an argument that is true or false, given as an integer.
 func flagArgument(v Value) (bool, error) {
 	n, err := cInt(v)
 	return n != 0, err
@@ -195,7 +195,7 @@ func strStrip(left, right bool) strMethod {
 	}
 }
 
-// oneOf tells quickly whether a code point is among chars, however many those are.
+// oneOf returns a fast function that reports whether a code point is one of chars.
 func oneOf(chars string) func(rune) bool {
 	set := make(map[rune]bool, min(len(chars), 1024))
 	for _, r := range chars {

@@ -48,7 +48,7 @@ func translation(item Value) (string, error) {
 	}
 }
 
-// character is chr(n). A surrogate, which has no place in UTF-8, is refused, too.
+// character returns chr(n). It also refuses a surrogate, which UTF-8 cannot encode.
 func character(n Int, outside string) (string, error) {
 	r, ok := n.Int64()
 	if !ok || r < 0 || r > utf8.MaxRune {
@@ -60,7 +60,7 @@ func character(n Int, outside string) (string, error) {
 	return string(rune(r)), nil
 }
 
-// strMakeTrans makes a table for translate: of a dictionary, or of two texts of equal length and a third whose
+// strMakeTrans makes a table for translate: from a dictionary, or from two texts of equal length and a third whose
 // characters are deleted.
 func strMakeTrans(b *Budget, _ Value, args []Value) (Value, error) {
 	if _, ok := args[1].(absent); ok {

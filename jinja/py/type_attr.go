@@ -2,8 +2,8 @@ package py
 
 import "strings"
 
-// typeMethods are the types that templates know by name, and what they have besides what every type has. The methods take
-// the object as an argument, which gets those that change it past the sandbox of Jinja; here, they do not.
+// typeMethods has the types that templates know by name, with their methods. These take the object as an argument. In
+// Jinja, that lets methods that change it pass the sandbox; here, it does not.
 var typeMethods = map[string]class{
 	"dict": {
 		methods:     dictMethods,
@@ -12,7 +12,7 @@ var typeMethods = map[string]class{
 	"Cycler": {unsupported: []string{"current", "next", "reset"}},
 }
 
-// bareName is the name of a type without that of its module.
+// bareName returns the name of a type without that of its module.
 func bareName(of *Func) string { return of.Name[strings.LastIndexByte(of.Name, '.')+1:] }
 
 // isHiddenInType reports whether v is a type whose objects have the hidden attribute name, so that it has it, too.
@@ -21,7 +21,7 @@ func isHiddenInType(v Value, name string) bool {
 	return ok && of.Type == "type" && hiddenNames[bareName(of)][name]
 }
 
-// typeAttr is an attribute of a type.
+// typeAttr returns an attribute of a type.
 func typeAttr(of *Func, name string) (value Value, found, safe bool, err error) {
 	if name == "mro" {
 		return None{}, true, false, nil

@@ -2,7 +2,7 @@ package py
 
 import "fmt"
 
-// Err is what using u raises.
+// Err returns the error of using u.
 func (u *Undefined) Err() error {
 	if u.Unsafe {
 		return &Error{Kind: Security, Exception: "SecurityError", Message: u.message()}

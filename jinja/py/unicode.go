@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// is reports whether r is in one of tables, by the Unicode version of Python.
+// is reports whether r is in one of tables in the Unicode version of Python.
 func is(r rune, tables ...*unicode.RangeTable) bool {
 	return unicode.In(r, tables...) && (r < utf8.RuneSelf || !unicode.Is(laterThan14, r))
 }
@@ -38,7 +38,7 @@ func isPrintable(r rune) bool {
 	return r == ' ' || is(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
 }
 
-// isSpace is true of the separators of information, too, which package unicode takes for no space.
+// isSpace is also true for the information separators, which are not spaces for package unicode.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 func isLineBreak(r rune) bool {
@@ -87,7 +87,7 @@ func appendFold(text []byte, r rune) []byte {
 	if folded, ok := foldings[r]; ok {
 		return append(text, folded...)
 	}
-	// The small letters of Cherokee came late, so that it folds to the capital ones.
+	// The small letters of Cherokee were added late, so it folds to the capital ones.
 	if unicode.Is(unicode.Cherokee, r) {
 		return utf8.AppendRune(text, unicode.ToUpper(r))
 	}
@@ -101,7 +101,7 @@ func mapped(r rune, mapping func(rune) rune) rune {
 	return r
 }
 
-// decimalDigit is the value of a decimal digit of any script, or -1.
+// decimalDigit returns the value of a decimal digit of any script, or -1.
 func decimalDigit(r rune) int {
 	if !isDecimal(r) {
 		return -1

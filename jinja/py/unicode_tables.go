@@ -2,10 +2,10 @@ package py
 
 import "unicode"
 
-// The text of Python 3.11 follows Unicode 14.0. These tables are what it knows beyond package unicode, and what that
-// knows beyond 14.0; the test of every code point tells when a new version of Go makes them wrong.
+// The text of Python 3.11 follows Unicode 14.0. These tables have the differences to package unicode. The test of every
+// code point fails if a new version of Go makes them wrong.
 
-// laterThan14 are the code points that package unicode has and Python has not.
+// laterThan14 has the code points of package unicode that Python does not have.
 var laterThan14 = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0xcf3, 0xcf3, 1}, {0xece, 0xece, 1},
@@ -22,14 +22,14 @@ var laterThan14 = &unicode.RangeTable{
 	},
 }
 
-// lowerAfter14 are the letters that have become lower case since.
+// lowerAfter14 has the letters that became lower case after 14.0.
 var lowerAfter14 = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x10fc, 0x10fc, 1}, {0xa7f2, 0xa7f4, 1}, {0xab69, 0xab69, 1},
 	},
 }
 
-// otherDigits are the digits besides the decimal ones.
+// otherDigits has the digits besides the decimal ones.
 var otherDigits = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1},
@@ -43,7 +43,7 @@ var otherDigits = &unicode.RangeTable{
 	LatinOffset: 2,
 }
 
-// otherNumerals are numerals that are letters.
+// otherNumerals has numerals that are letters.
 var otherNumerals = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x3405, 0x3405, 1}, {0x3483, 0x3483, 1}, {0x382a, 0x382a, 1}, {0x3b4d, 0x3b4d, 1}, {0x4e00, 0x4e00, 1},
@@ -67,7 +67,7 @@ var otherNumerals = &unicode.RangeTable{
 	},
 }
 
-// notInIdentifiers are what other letters and marks are not: a part of an identifier in every normal form.
+// notInIdentifiers has the letters and marks that are not part of an identifier in every normal form.
 var notInIdentifiers = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x37a, 0x37a, 1}, {0x2e2f, 0x2e2f, 1}, {0x309b, 0x309c, 1}, {0xfc5e, 0xfc63, 1}, {0xfdfa, 0xfdfb, 1},
@@ -76,14 +76,14 @@ var notInIdentifiers = &unicode.RangeTable{
 	},
 }
 
-// notFirstInIdentifiers are letters that can only go on with an identifier.
+// notFirstInIdentifiers has letters that cannot begin an identifier.
 var notFirstInIdentifiers = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0xe33, 0xe33, 1}, {0xeb3, 0xeb3, 1}, {0xff9e, 0xff9f, 1},
 	},
 }
 
-// caseIgnorable are the punctuation marks within words, which the final sigma looks through.
+// caseIgnorable has the punctuation marks within words, which the rule for the final sigma ignores.
 var caseIgnorable = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x27, 0x27, 1}, {0x2e, 0x2e, 1}, {0x3a, 0x3a, 1}, {0xb7, 0xb7, 1}, {0x387, 0x387, 1}, {0x55f, 0x55f, 1},
@@ -93,7 +93,7 @@ var caseIgnorable = &unicode.RangeTable{
 	LatinOffset: 4,
 }
 
-// longUpper are the upper case mappings to several code points.
+// longUpper has the upper case mappings to several code points.
 var longUpper = map[rune]string{
 	0xdf: "\u0053\u0053", 0x149: "\u02bc\u004e", 0x1f0: "\u004a\u030c", 0x390: "\u0399\u0308\u0301",
 	0x3b0: "\u03a5\u0308\u0301", 0x587: "\u0535\u0552", 0x1e96: "\u0048\u0331", 0x1e97: "\u0054\u0308",
@@ -123,7 +123,7 @@ var longUpper = map[rune]string{
 	0xfb16: "\u054e\u0546", 0xfb17: "\u0544\u053d",
 }
 
-// longTitle are the title case mappings to several code points.
+// longTitle has the title case mappings to several code points.
 var longTitle = map[rune]string{
 	0xdf: "\u0053\u0073", 0x149: "\u02bc\u004e", 0x1f0: "\u004a\u030c", 0x390: "\u0399\u0308\u0301",
 	0x3b0: "\u03a5\u0308\u0301", 0x587: "\u0535\u0582", 0x1e96: "\u0048\u0331", 0x1e97: "\u0054\u0308",
@@ -139,7 +139,7 @@ var longTitle = map[rune]string{
 	0xfb14: "\u0544\u0565", 0xfb15: "\u0544\u056b", 0xfb16: "\u054e\u0576", 0xfb17: "\u0544\u056d",
 }
 
-// foldings are the case foldings that are not the lower case, without Cherokee, which has a rule.
+// foldings has the case foldings that are not the lower case, without Cherokee, which has a rule.
 var foldings = map[rune]string{
 	0xb5: "\u03bc", 0xdf: "\u0073\u0073", 0x149: "\u02bc\u006e", 0x17f: "\u0073", 0x1f0: "\u006a\u030c",
 	0x345: "\u03b9", 0x390: "\u03b9\u0308\u0301", 0x3b0: "\u03c5\u0308\u0301", 0x3c2: "\u03c3", 0x3d0: "\u03b2",

@@ -4,7 +4,7 @@ import "math/big"
 
 // Value is one of the kinds of this package, or an object of the interpreter that uses it.
 type Value interface {
-	// TypeName is what Python's type(x).__name__ gives, as it stands in error messages.
+	// TypeName returns Python's type(x).__name__, as in error messages.
 	TypeName() string
 }
 
@@ -40,18 +40,18 @@ type Tuple struct {
 	Fields []string
 }
 
-// Undefined stands for what is not there. It can be tested, compared and iterated; every other use is
-// an error, which its fields explain.
+// Undefined is the value of a name that does not exist. It can be tested, compared and iterated over; every other use is an
+// error, which its fields explain.
 type Undefined struct {
-	// Name is the variable, attribute or key that was looked for.
+	// Name is the variable, attribute or key that was looked up.
 	Name string
-	// Object is what it was looked for in, or nil for a variable.
+	// Object is the object of the look-up, or nil for a variable.
 	Object Value
 	// Hint replaces the message, if there is one.
 	Hint string
-	// Unsafe says that it is there but may not be used: every use is a security error.
+	// Unsafe says that it exists but may not be used: every use is a security error.
 	Unsafe bool
-	// Computed says that Name does not stand in the template but is a value of it, which may be secret.
+	// Computed says that Name is not written in the template, but a value, which may be secret.
 	Computed bool
 }
 
@@ -65,11 +65,11 @@ type Args struct {
 type NamedArg struct {
 	Name  string
 	Value Value
-	// Computed says that Name does not stand in the template but is a value of it, which may be secret.
+	// Computed says that Name is not written in the template, but a value, which may be secret.
 	Computed bool
 }
 
-// Label returns the name as it may stand in an error.
+// Label returns the name as errors may show it.
 func (a NamedArg) Label() string {
 	if a.Computed {
 		return "of the mapping behind **"
@@ -83,14 +83,14 @@ type Callable interface {
 	Call(b *Budget, args Args) (Value, error)
 }
 
-// Attributed is a Value with attributes of its own. Found is false where it has none of that name.
+// Attributed is a Value with attributes of its own. Found is false if it has none of that name.
 type Attributed interface {
 	Value
 	Attr(b *Budget, name string) (value Value, found bool, err error)
 }
 
-// Representable is a Value with a text of its own, besides the kinds of this package. The text has no address in it, so
-// that output is deterministic.
+// Representable is a Value with a text of its own, besides the kinds of this package. The text contains no address, so
+// output is deterministic.
 type Representable interface {
 	Value
 	Repr(b *Budget) (string, error)
@@ -102,21 +102,21 @@ type Iterable interface {
 	Iter(b *Budget) (Iterator, error)
 }
 
-// Iterator yields values, one a call, until ok is false.
+// Iterator returns values, one in each call, until ok is false.
 type Iterator interface {
 	Next(b *Budget) (value Value, ok bool, err error)
 }
 
-// Func is a function of the host. Type is what TypeName says: function, type, method.
+// Func is a function of the program. Type is the result of TypeName: function, type, method.
 type Func struct {
 	Name string
 	Type string
 	Fn   func(b *Budget, args Args) (Value, error)
 }
 
-// Generator is an iterator as a value: whatever has been taken from it is gone.
+// Generator is an iterator as a value: an item that has been taken from it is gone.
 type Generator struct {
-	// Type is what TypeName says: generator, list_reverseiterator, ….
+	// Type is the result of TypeName: generator, list_reverseiterator, ….
 	Type string
 	Fn   func(b *Budget) (value Value, ok bool, err error)
 }

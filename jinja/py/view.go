@@ -1,6 +1,6 @@
 package py
 
-// DictView is what the methods keys, values and items of a dictionary give.
+// DictView is the result of the methods keys, values and items of a dictionary.
 type DictView struct {
 	Dict *Dict
 	// Kind is dict_keys, dict_values or dict_items.
@@ -36,7 +36,7 @@ func (v *DictView) equal(b *Budget, w *DictView) (bool, error) {
 	return v.isSubset(b, w)
 }
 
-// compare orders v and w as sets: less is a part of.
+// compare orders v and w as sets: less means a subset.
 func (v *DictView) compare(b *Budget, op CompareOp, w *DictView) (bool, error) {
 	if op == OpGt || op == OpGe {
 		v, w = w, v
