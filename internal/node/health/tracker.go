@@ -133,42 +133,30 @@ func (t *Tracker) Describe(descs chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. The series are those of existing stages, so none stays after its stage.
 func (t *Tracker) Collect(to chan<- prometheus.Metric) {
 	for desc, series := range t.series() {
-		for labels, value := range series {
-			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels.values()...)
-		}
+		series.Send(desc, to)
 	}
 }
 
-// labels are the label values of a series: the provisioner, and a second one if there is one.
-type labels [2]string
-
-func (l labels) values() []string {
-	if l[1] == "" {
-		return l[:1]
-	}
-	return l[:]
-}
-
-// series returns the values by metric and label. A volume may have several stages, one for each of its
-// client pods, and is degraded once.
-func (t *Tracker) series() map[*prometheus.Desc]map[labels]float64 {
+// series returns the series by metric. A volume may have several stages, one for each of its client pods, and is degraded
+// once.
+func (t *Tracker) series() map[*prometheus.Desc]metrics.Series {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	phases, pending, failing, degraded := map[labels]float64{}, map[labels]float64{}, map[labels]float64{}, map[labels]float64{}
+	phases, pending, failing, degraded := metrics.Series{}, metrics.Series{}, metrics.Series{}, metrics.Series{}
 	counted := map[[3]string]bool{}
 	for _, is := range t.stages {
-		phase := labels{is.provisioner, cmp.Or(string(is.phase), "New")}
+		phase := metrics.Labels{is.provisioner, cmp.Or(string(is.phase), "New")}
 		phases[phase]++
 		if !is.unready.IsZero() {
-			pending[phase] = max(pending[phase], t.clusterTime().Sub(is.unready).Seconds())
+			pending.AtLeast(phase, t.clusterTime().Sub(is.unready).Seconds())
 		}
-		if all := (labels{is.provisioner}); !is.failingSince.IsZero() {
-			failing[all] = max(failing[all], t.clusterTime().Sub(is.failingSince).Seconds())
+		if !is.failingSince.IsZero() {
+			failing.AtLeast(metrics.Labels{is.provisioner}, t.clusterTime().Sub(is.failingSince).Seconds())
 		}
 		if volume := [3]string{is.provisioner, is.degraded, is.volume}; is.degraded != "" && !counted[volume] {
 			counted[volume] = true
-			degraded[labels{is.provisioner, is.degraded}]++
+			degraded[metrics.Labels{is.provisioner, is.degraded}]++
 		}
 	}
-	return map[*prometheus.Desc]map[labels]float64{stagesMetric: phases, pendingMetric: pending, failingMetric: failing, degradedMetric: degraded}
+	return map[*prometheus.Desc]metrics.Series{stagesMetric: phases, pendingMetric: pending, failingMetric: failing, degradedMetric: degraded}
 }

@@ -47,26 +47,6 @@ func (c *Gauges) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// labels are the values of a series' labels.
-type labels [2]string
-
-// series are values by label.
-type series map[labels]float64
-
-// atLeast raises a value to at least so many seconds.
-func (s series) atLeast(provisioner, kind string, seconds float64) {
-	key := labels{provisioner, kind}
-	if old, ok := s[key]; !ok || old < seconds {
-		s[key] = max(seconds, 0)
-	}
-}
-
-func (s series) send(desc *prometheus.Desc, to chan<- prometheus.Metric) {
-	for labels, value := range s {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels[:]...)
-	}
-}
-
 // Collect implements prometheus.Collector.
 func (c *Gauges) Collect(to chan<- prometheus.Metric) {
 	if !c.Leads() {
@@ -86,24 +66,24 @@ func (c *Gauges) collectVolumes(to chan<- prometheus.Metric) {
 	if c.Now != nil {
 		now = c.Now
 	}
-	phases, fails, pends, at := series{}, series{}, series{}, now()
+	phases, fails, pends, at := Series{}, Series{}, Series{}, now()
 	for _, object := range c.Volumes.List() {
 		volume, ok := object.(*pavv1.PavVolume)
 		if !ok {
 			continue
 		}
 		name, phase := volume.Spec.Provisioner, string(cmp.Or(volume.Status.Phase, pavv1.VolumePending))
-		phases[labels{name, phase}]++
+		phases[Labels{name, phase}]++
 		if step, since := failure(&volume.Status); step != "" {
-			fails.atLeast(name, step, at.Sub(since).Seconds())
+			fails.AtLeast(Labels{name, step}, at.Sub(since).Seconds())
 		}
 		if since := inTransit(volume); !since.IsZero() {
-			pends.atLeast(name, phase, at.Sub(since).Seconds())
+			pends.AtLeast(Labels{name, phase}, at.Sub(since).Seconds())
 		}
 	}
-	phases.send(volumesDesc, to)
-	fails.send(failingDesc, to)
-	pends.send(pendingDesc, to)
+	phases.Send(volumesDesc, to)
+	fails.Send(failingDesc, to)
+	pends.Send(pendingDesc, to)
 }
 
 // failure returns the step whose last attempt failed, or "", and since when the work that it is part of is under way:
