@@ -18,88 +18,88 @@ func TestDecide(t *testing.T) {
 		o    snapshot
 		want decision
 	}{
-		"an unstaging does not wait for kubelet": {
+		"unstaging: go on without kubelet": {
 			o: snapshot{phase: pavv1.StageUnstaging, thisBoot: true}, want: decision{unstage: true}},
-		"nor does one of an earlier boot": {
+		"unstaging of an earlier boot: go on without kubelet": {
 			o: snapshot{phase: pavv1.StageUnstaging}, want: decision{unstage: true}},
-		"nor one of a stage that only claims the volume": {
+		"unstaging of a reserved volume: go on without kubelet": {
 			o: snapshot{phase: pavv1.StageUnstaging, thisBoot: true, claimOnly: true}, want: decision{unstage: true}},
-		"a stage of an earlier boot waits for kubelet": {
+		"staged before the node restarted: wait for kubelet": {
 			o: staged(func(o *snapshot) { o.thisBoot, o.attached = false, false }), want: decision{}},
-		"its staging pod is released when it is over: kubelet's call may never come": {
+		"staged before the node restarted, staging pod failed: release it": {
 			o: staged(func(o *snapshot) { o.thisBoot, o.attached, o.stagingPod = false, false, workflow.Failed }), want: decision{release: true}},
-		"staging waits for kubelet": {
+		"staging: wait for kubelet": {
 			o: snapshot{phase: pavv1.StageStaging, thisBoot: true}, want: decision{}},
-		"all is well": {o: staged(func(*snapshot) {}), want: decision{}},
-		"a staging pod that has completed is no fault, and goes": {
+		"volume answers: nothing": {o: staged(func(*snapshot) {}), want: decision{}},
+		"staging pod completed: release it": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Succeeded }), want: decision{release: true}},
-		"one that has completed and gone is none either": {
+		"staging pod completed and is gone: nothing": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.outcomeHeld = workflow.Absent, false }), want: decision{}},
-		"a pod that is being stopped is waited for": {
+		"staging pod is being deleted: wait": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Stopping }), want: decision{}},
-		"a pod that has failed under a volume that responds is reported, and nothing more": {
+		"staging pod failed, volume answers: report and release it": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Failed }), want: decision{loss: lossEnded, release: true}},
-		"its end stays on record when it is gone": {
+		"failed staging pod is gone, volume answers: keep the report": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.outcomeHeld, o.degraded = workflow.Absent, false, lossEnded }),
 			want: decision{loss: lossEnded}},
-		"a dead volume is staged again": {
+		"dead volume, staging pod failed: restage": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume = workflow.Failed, dead }), want: decision{loss: lossDead, release: true, restage: true}},
-		"again if that did not succeed, or the agent ended in between": {
+		"dead volume is reported, staging pod is released: restage": {
 			o: staged(func(o *snapshot) {
 				o.stagingPod, o.volume, o.outcomeHeld, o.degraded = workflow.Failed, dead, false, lossDead
 			}),
 			want: decision{loss: lossDead, restage: true}},
-		"where the staging pod has gone, a daemon that it started elsewhere may answer soon": {
+		"dead volume, staging pod is gone, not confirmed: wait": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.outcomeHeld = workflow.Absent, dead, false }),
 			want: decision{loss: lossDead}},
-		"also where it has completed": {
+		"dead volume, staging pod completed, not confirmed: wait": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume = workflow.Succeeded, dead }),
 			want: decision{loss: lossDead, release: true}},
-		"but not after a while, where it has gone": {
+		"dead volume, staging pod is gone, confirmed: restage": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.confirmed = workflow.Absent, dead, true }),
 			want: decision{loss: lossDead, restage: true}},
-		"nor where it has completed": {
+		"dead volume, staging pod completed, confirmed: restage": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.confirmed = workflow.Succeeded, dead, true }),
 			want: decision{loss: lossDead, release: true, restage: true}},
-		"a dead volume whose staging pod runs may answer soon": {
+		"dead volume, staging pod runs, not confirmed: wait": {
 			o: staged(func(o *snapshot) { o.volume = dead }), want: decision{loss: lossDead}},
-		"but not after a while, where it runs": {
+		"dead volume, staging pod runs, confirmed: restage": {
 			o: staged(func(o *snapshot) { o.volume, o.confirmed = dead, true }), want: decision{loss: lossDead, restage: true}},
-		"a dead volume waits for the end of a pod that is being stopped": {
+		"dead volume, staging pod is being deleted: wait": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume, o.confirmed = workflow.Stopping, dead, true }), want: decision{loss: lossDead}},
-		"nothing is staged again that was so a short while ago": {
+		"dead volume was restaged a short time ago: wait": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.early = workflow.Failed, dead, true }),
 			want: decision{loss: lossDead, release: true}},
-		"nothing is staged again where the provisioner forbids it": {
+		"dead volume, recovery None: only report": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.restageable = workflow.Failed, dead, false }),
 			want: decision{loss: lossDead, release: true}},
-		"nothing is staged again on a node that goes down": {
+		"dead volume, node shuts down: only report": {
 			o:    staged(func(o *snapshot) { o.stagingPod, o.volume, o.shutdown = workflow.Failed, dead, true }),
 			want: decision{loss: lossDead, release: true}},
-		"a volume that hangs is reported, and nothing more": {
+		"volume does not answer: only report": {
 			o: staged(func(o *snapshot) { o.volume = silent }), want: decision{loss: lossSilent}},
-		"also where its staging pod has ended": {
+		"volume does not answer, staging pod failed: report, and release it": {
 			o: staged(func(o *snapshot) { o.stagingPod, o.volume = workflow.Failed, silent }), want: decision{loss: lossSilent, release: true}},
-		"one that answers again is well": {
+		"volume answers again: clear the report": {
 			o: staged(func(o *snapshot) { o.degraded = lossSilent }), want: decision{}},
-		"nothing changes where nobody could look": {
+		"volume was not probed: keep the report": {
 			o: staged(func(o *snapshot) { o.volume, o.degraded = unseen, lossSilent }), want: decision{loss: lossSilent}},
-		"a volume that someone has unmounted is reported": {
+		"volume was unmounted: report": {
 			o: staged(func(o *snapshot) { o.attached, o.volume = false, unseen }), want: decision{loss: lossDetached}},
-		"a mount that was exchanged after it was served is withdrawn": {
+		"mount was replaced after it was published: withdraw it": {
 			o: staged(func(o *snapshot) { o.exchanged = true }), want: decision{withdraw: true}},
-		"also one that hangs": {
+		"mount was replaced and does not answer: withdraw it": {
 			o: staged(func(o *snapshot) { o.exchanged, o.volume = true, silent }), want: decision{loss: lossSilent, withdraw: true}},
-		"but a dead one is staged again": {
+		"mount was replaced and is dead: restage": {
 			o: staged(func(o *snapshot) { o.exchanged, o.volume, o.confirmed = true, dead, true }), want: decision{loss: lossDead, restage: true}},
-		"what is being staged again goes on, whatever is seen of it": {
+		"volume is being restaged: go on": {
 			o:    snapshot{phase: pavv1.StageUnstaging, restaging: true, degraded: lossDead, thisBoot: true},
 			want: decision{loss: lossDead, restage: true}},
-		"but not after a reboot, with which its clients have gone": {
+		"volume was being restaged before the node restarted: wait for kubelet": {
 			o: snapshot{phase: pavv1.StageStaging, restaging: true, degraded: lossDead}, want: decision{loss: lossDead}},
-		"what is staged is gone with the boot, and kubelet will call": {
+		"mounts are gone since the node restarted: wait for kubelet": {
 			o: staged(func(o *snapshot) { o.thisBoot, o.attached, o.volume = false, false, unseen }), want: decision{}},
-		"a stage that but claims the volume has nothing to lose": {
+		"volume is only reserved: nothing": {
 			o: staged(func(o *snapshot) { o.claimOnly, o.attached, o.stagingPod = true, false, workflow.Absent }), want: decision{}},
 	}
 	for name, test := range tests {
@@ -118,29 +118,29 @@ func TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten(t *testing.T) {
 		wrong := func(what string) { t.Errorf("%s: %+v: %+v", what, o, v) }
 		over := o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed
 		if v.restage && !o.restaging && (o.volume != dead || !o.attached || !o.restageable || !o.thisBoot || o.claimOnly) {
-			wrong("staged again although the volume is not known to be dead")
+			wrong("restaged although the volume is not known to be dead")
 		}
 		if v.restage && !o.restaging && v.loss == lossNone {
-			wrong("staged again without a word")
+			wrong("restaged without a report")
 		}
 		if v.restage && !o.restaging && o.stagingPod != workflow.Failed && !o.confirmed {
-			wrong("staged again although a daemon may live")
+			wrong("restaged although a daemon may run")
 		}
 		if v.restage && !o.restaging && o.early {
-			wrong("staged again too soon")
+			wrong("restaged too soon")
 		}
 		if v.withdraw && (v.restage || v.unstage || !o.attached || o.phase != pavv1.StageStaged) {
-			wrong("withdrawn although it is not served")
+			wrong("withdrawn although it is not published")
 		}
 		if v.release && (!over || !o.outcomeHeld) {
-			wrong("a pod is let go that has not ended")
+			wrong("a pod is released that has not ended")
 		}
 		if v.release && o.thisBoot && o.stagingPod == workflow.Failed && v.loss == lossNone {
-			wrong("a pod is let go whose end is not on record")
+			wrong("a pod is released whose end is not recorded")
 		}
 		o.degraded, o.outcomeHeld = v.loss, o.outcomeHeld && !v.release
 		if again := decide(o); again.loss != v.loss || again.release || again.restage != v.restage {
-			t.Errorf("a second look decides otherwise: %+v: %+v, then %+v", o, v, again)
+			t.Errorf("a second decision differs: %+v: %+v, then %+v", o, v, again)
 		}
 	}
 }

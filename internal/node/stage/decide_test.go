@@ -18,59 +18,59 @@ func TestDecideStage(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"without a record, the record comes first":              {o: observation{}, want: stepRecord},
-		"what a record that is gone has left is not trusted":    {o: observation{leftover: true, attached: true}, want: stepSweep},
-		"a record on its way out is waited for by others":       {o: observation{terminating: true}, want: stepYield},
-		"what is mounted before a staging pod is not trusted":   {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
-		"what is mounted after a failed attempt is not trusted": {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
-		"a new record has its staging pod run":                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true}, want: stepRunStaging},
-		"what is left is not swept under a client":              {o: observation{leftover: true, published: true, occupied: true}, want: stepOccupied},
-		"nor under a pod of the stage that was":                 {o: observation{leftover: true, pavInUse: true}, want: stepWait},
-		"a stage of another kind is left alone":                 {o: with(staging, func(o *observation) { o.mismatch = true }), want: stepRefuse},
-		"the first staging pod waits until /pav is free":        {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
-		"a recorded staging pod that is not there is created":   {o: staging, want: stepRunStaging},
-		"no staging pod is created on a full node":              {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, full: true}, want: stepWait},
-		"nor a validation pod":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, full: true}, want: stepWait},
-		"nor one that was recorded, and is not there":           {o: with(staging, func(o *observation) { o.full = true }), want: stepWait},
-		"nor one that stages the volume again":                  {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
-		"a pod that the full node has is no matter":             {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.full = workflow.Running, true, true }), want: stepAttach},
-		"a running staging pod is waited for":                   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepWait},
-		"a staging pod that is ready has its volume mounted":    {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
-		"a staging pod that completed has its volume mounted":   {o: with(staging, func(o *observation) { o.stagingPod = workflow.Succeeded }), want: stepAttach},
-		"a staging pod that is being deleted is waited for":     {o: with(staging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
-		"a staging pod that failed has its failure recorded":    {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
-		"a mounted volume is confirmed":                         {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepConfirm},
-		"a staged volume is done":                               {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
-		"a staged volume is done while its staging pod runs": {o: with(staging, func(o *observation) {
+		"no PavStage: record it":                                            {o: observation{}, want: stepRecord},
+		"deleted PavStage left a directory: remove it":                      {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"PavStage is being deleted: wait for its end":                       {o: observation{terminating: true}, want: stepYield},
+		"mount before any staging pod: unmount it":                          {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},
+		"mount after a failed attempt: unmount it":                          {o: observation{exists: true, phase: pavv1.StageFailed, thisBoot: true, stagingIntended: true, attached: true}, want: stepDetach},
+		"new PavStage: run the staging pod":                                 {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true}, want: stepRunStaging},
+		"deleted PavStage left a directory that a client has: refuse":       {o: observation{leftover: true, published: true, occupied: true}, want: stepOccupied},
+		"deleted PavStage left a directory that its pod has: wait":          {o: observation{leftover: true, pavInUse: true}, want: stepWait},
+		"staged with other parameters: refuse":                              {o: with(staging, func(o *observation) { o.mismatch = true }), want: stepRefuse},
+		"another pod has /pav: wait before the staging pod":                 {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, pavInUse: true}, want: stepWait},
+		"recorded staging pod does not exist: run it":                       {o: staging, want: stepRunStaging},
+		"node without pod slots: wait before the staging pod":               {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, full: true}, want: stepWait},
+		"node without pod slots: wait before the validation pod":            {o: observation{exists: true, hasFinalizer: true, thisBoot: true, full: true}, want: stepWait},
+		"node without pod slots, recorded staging pod does not exist: wait": {o: with(staging, func(o *observation) { o.full = true }), want: stepWait},
+		"node without pod slots, volume is being restaged: wait":            {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
+		"node without pod slots, staging pod is ready: attach":              {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.full = workflow.Running, true, true }), want: stepAttach},
+		"staging pod runs: wait":                                            {o: with(staging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepWait},
+		"staging pod is ready: attach":                                      {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
+		"staging pod succeeded: attach":                                     {o: with(staging, func(o *observation) { o.stagingPod = workflow.Succeeded }), want: stepAttach},
+		"staging pod is being deleted: wait":                                {o: with(staging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
+		"staging pod failed: record the failure":                            {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
+		"volume is attached: confirm":                                       {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepConfirm},
+		"volume is staged: done":                                            {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
+		"volume is staged, staging pod runs: done": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Running, true
 		}), want: stepDone},
-		"a completed staging pod that is still held is released": {o: with(staging, func(o *observation) {
+		"volume is staged, staging pod completed with its finalizer: confirm": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Succeeded, true
 		}), want: stepConfirm},
-		"a failed staging pod of a staged volume is the monitor's": {o: with(staging, func(o *observation) {
+		"volume is staged, staging pod failed: leave it to the monitor": {o: with(staging, func(o *observation) {
 			o.phase, o.attached, o.stagingPod, o.outcomeHeld = pavv1.StageStaged, true, workflow.Failed, true
 		}), want: stepDone},
-		"a mounted volume of a pod that runs is confirmed": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepConfirm},
-		"but not where a mount may come late": {o: with(staging, func(o *observation) {
+		"volume is attached, staging pod runs: confirm": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepConfirm},
+		"volume is attached, a mount may still follow: wait": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached, o.settling = workflow.Running, true, time.Second
 		}), want: stepWait},
-		"a mounted volume of a pod that has failed may be a directory of the node's disk": {o: with(staging, func(o *observation) {
+		"volume is attached, staging pod failed: unmount it": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached = workflow.Failed, true
 		}), want: stepDetach},
-		"so may that of one that is being stopped":                     {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
-		"a pod that was given /pav, and is gone, was forced away":      {o: with(staging, func(o *observation) { o.given = true }), want: stepFail},
-		"and that of one that was forced away":                         {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"a staged volume whose pod has completed and gone is done":     {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
-		"a staged volume that is not mounted any more is staged again": {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
-		"but not while clients have it": {o: with(staging, func(o *observation) {
+		"volume is attached, staging pod is being deleted: unmount it": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"staging pod had /pav and is gone: record the failure":         {o: with(staging, func(o *observation) { o.given = true }), want: stepFail},
+		"volume is attached, staging pod is gone: unmount it":          {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"volume is staged, staging pod is gone: done":                  {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepDone},
+		"staged volume was unmounted: revert":                          {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaged, workflow.Running }), want: stepRevert},
+		"staged volume was unmounted, clients have it: refuse": {o: with(staging, func(o *observation) {
 			o.phase, o.published, o.stagingPod = pavv1.StageStaged, true, workflow.Running
 		}), want: stepBlockOnClients},
-		"a stage of an earlier boot is reverted":                      {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
-		"the record of a failure is replaced":                         {o: observation{exists: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepReplace},
-		"the record of a failure that still holds is let go":          {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepForget},
-		"an unstaging that was begun is ended first":                  {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
-		"an unstaging that was begun unmounts first of all":           {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageUnstaging, true }), want: stepDetach},
-		"a failure before any pod has run ends without unstaging pod": {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageUnstaging, unstagingWanted: true}, want: stepClean},
+		"node restarted since the volume was staged: revert":          {o: with(staging, func(o *observation) { o.phase, o.thisBoot = pavv1.StageStaged, false }), want: stepRevert},
+		"last attempt failed: replace its PavStage":                   {o: observation{exists: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepReplace},
+		"last attempt failed, PavStage has its finalizer: release it": {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepForget},
+		"unstaging has begun, staging pod runs: stop the pod":         {o: with(staging, func(o *observation) { o.phase, o.stagingPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
+		"unstaging has begun, volume is attached: unmount it":         {o: with(staging, func(o *observation) { o.phase, o.attached = pavv1.StageUnstaging, true }), want: stepDetach},
+		"unstaging has begun, no pod ran: remove /pav":                {o: observation{exists: true, hasFinalizer: true, thisBoot: true, phase: pavv1.StageUnstaging, unstagingWanted: true}, want: stepClean},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,26 +92,26 @@ func TestDecideStage_Validation(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"a new record is validated first":                        {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRunValidation},
-		"but not in a /pav that another pod has":                 {o: observation{exists: true, hasFinalizer: true, thisBoot: true, pavInUse: true}, want: stepWait},
-		"a recorded validation pod that is not there is created": {o: validating, want: stepRunValidation},
-		"a running validation pod is waited for":                 {o: with(func(o *observation) { o.validationPod = workflow.Running }), want: stepWait},
-		"one that is being deleted is waited for":                {o: with(func(o *observation) { o.validationPod = workflow.Stopping }), want: stepWait},
-		"the volume is valid when it has completed":              {o: with(func(o *observation) { o.validationPod = workflow.Succeeded }), want: stepAdmit},
-		"the volume is invalid when it has failed":               {o: with(func(o *observation) { o.validationPod = workflow.Failed }), want: stepReject},
-		"after that the staging pod waits for /pav":              {o: with(func(o *observation) { o.validated, o.validationPod, o.pavInUse = true, workflow.Succeeded, true }), want: stepWait},
-		"then it runs":                                {o: with(func(o *observation) { o.validated, o.validationPod = true, workflow.Succeeded }), want: stepRunStaging},
-		"also where the validation pod is gone":       {o: with(func(o *observation) { o.validated = true }), want: stepRunStaging},
-		"a validation of an earlier boot is reverted": {o: with(func(o *observation) { o.thisBoot = false }), want: stepRevert},
-		"a failed one is reverted without unstaging pod": {o: with(func(o *observation) {
+		"new PavStage: run the validation pod":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRunValidation},
+		"another pod has /pav: wait before the validation pod":                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, pavInUse: true}, want: stepWait},
+		"recorded validation pod does not exist: run it":                        {o: validating, want: stepRunValidation},
+		"validation pod runs: wait":                                             {o: with(func(o *observation) { o.validationPod = workflow.Running }), want: stepWait},
+		"validation pod is being deleted: wait":                                 {o: with(func(o *observation) { o.validationPod = workflow.Stopping }), want: stepWait},
+		"validation pod succeeded: the volume is valid":                         {o: with(func(o *observation) { o.validationPod = workflow.Succeeded }), want: stepAdmit},
+		"validation pod failed: the volume is not valid":                        {o: with(func(o *observation) { o.validationPod = workflow.Failed }), want: stepReject},
+		"volume is valid, validation pod has /pav: wait before the staging pod": {o: with(func(o *observation) { o.validated, o.validationPod, o.pavInUse = true, workflow.Succeeded, true }), want: stepWait},
+		"volume is valid: run the staging pod":                                  {o: with(func(o *observation) { o.validated, o.validationPod = true, workflow.Succeeded }), want: stepRunStaging},
+		"volume is valid, validation pod is gone: run the staging pod":          {o: with(func(o *observation) { o.validated = true }), want: stepRunStaging},
+		"node restarted during the validation: revert":                          {o: with(func(o *observation) { o.thisBoot = false }), want: stepRevert},
+		"validation failed: remove /pav without an unstaging pod": {o: with(func(o *observation) {
 			o.phase, o.validationPod, o.unstagingWanted = pavv1.StageUnstaging, workflow.Failed, true
 		}), want: stepClean},
-		"not before /pav is free": {o: with(func(o *observation) {
+		"validation failed, pod has /pav: wait": {o: with(func(o *observation) {
 			o.phase, o.validationPod, o.pavInUse = pavv1.StageUnstaging, workflow.Failed, true
 		}), want: stepWait},
-		"a running validation pod is stopped where all is reverted": {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
-		"and waited for": {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Stopping }), want: stepWait},
-		"but is of no interest once the volume was found to be valid": {o: with(func(o *observation) {
+		"unstaging has begun, validation pod runs: stop the pod":     {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Running }), want: stepStop},
+		"unstaging has begun, validation pod is being deleted: wait": {o: with(func(o *observation) { o.phase, o.validationPod = pavv1.StageUnstaging, workflow.Stopping }), want: stepWait},
+		"unstaging has begun, volume is valid, validation pod is being deleted: remove /pav": {o: with(func(o *observation) {
 			o.phase, o.validated, o.validationPod, o.stagingIntended = pavv1.StageUnstaging, true, workflow.Stopping, true
 		}), want: stepClean},
 	}
@@ -135,14 +135,14 @@ func TestDecideStage_ScopePod(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"a claim is validated":                 {o: with(func(o *observation) { o.validated = false }), want: stepRunValidation},
-		"a claim needs no staging pod":         {o: claim, want: stepConfirm},
-		"a claim is done":                      {o: with(func(o *observation) { o.phase = pavv1.StageStaged }), want: stepDone},
-		"what is mounted there is not trusted": {o: with(func(o *observation) { o.attached = true }), want: stepDetach},
-		"a claim that is given up is given up after the stages that hang on it": {o: with(func(o *observation) {
+		"volume is not validated: run the validation pod":   {o: with(func(o *observation) { o.validated = false }), want: stepRunValidation},
+		"volume is valid: reserve it without a staging pod": {o: claim, want: stepConfirm},
+		"volume is reserved: done":                          {o: with(func(o *observation) { o.phase = pavv1.StageStaged }), want: stepDone},
+		"volume is attached: unmount it":                    {o: with(func(o *observation) { o.attached = true }), want: stepDetach},
+		"unstaging has begun, client pods have stages: unstage these first": {o: with(func(o *observation) {
 			o.phase, o.clients = pavv1.StageUnstaging, true
 		}), want: stepUnstageClients},
-		"then it goes": {o: with(func(o *observation) { o.phase = pavv1.StageUnstaging }), want: stepClean},
+		"unstaging has begun, no client pod has a stage: remove /pav": {o: with(func(o *observation) { o.phase = pavv1.StageUnstaging }), want: stepClean},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -168,38 +168,38 @@ func TestDecideStage_Restaging(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"the dead volume is detached first":                            {o: with(unstaging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"a staging pod that lives yet is stopped":                      {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
-		"and waited for":                                               {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
-		"the unstaging pod waits until the staging pod's /pav is free": {o: with(unstaging, func(o *observation) { o.pavInUse = true }), want: stepWait},
-		"the unstaging pod runs while clients have the dead volume":    {o: unstaging, want: stepRunUnstaging},
-		"a failed unstaging pod is retried": {o: with(unstaging, func(o *observation) {
+		"dead volume is attached: unmount it":                           {o: with(unstaging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"unstaging the dead volume, staging pod runs: stop it":          {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
+		"unstaging the dead volume, staging pod is being deleted: wait": {o: with(unstaging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
+		"unstaging the dead volume, staging pod has /pav: wait":         {o: with(unstaging, func(o *observation) { o.pavInUse = true }), want: stepWait},
+		"unstaging the dead volume: run the unstaging pod":              {o: unstaging, want: stepRunUnstaging},
+		"unstaging pod failed: retry": {o: with(unstaging, func(o *observation) {
 			o.unstagingIntended, o.unstagingPod = true, workflow.Failed
 		}), want: stepRetry},
-		"when it has succeeded, another attempt begins": {o: with(unstaging, func(o *observation) {
+		"unstaging pod succeeded: begin the next attempt": {o: with(unstaging, func(o *observation) {
 			o.unstagingIntended, o.unstagingPod = true, workflow.Succeeded
 		}), want: stepRenew},
-		"without an unstaging pod, at once":                   {o: with(unstaging, func(o *observation) { o.unstagingWanted = false }), want: stepRenew},
-		"that which was never begun is renewed too":           {o: with(unstaging, func(o *observation) { o.stagingIntended, o.stagingPod = false, workflow.Absent }), want: stepRenew},
-		"the next attempt waits after a failure":              {o: with(staging, func(o *observation) { o.stagingIntended, o.backoff = false, time.Second }), want: stepWait},
-		"then its staging pod runs":                           {o: with(staging, func(o *observation) { o.stagingIntended = false }), want: stepRunStaging},
-		"but not in a /pav that another pod has":              {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
-		"a recorded staging pod that is not there is created": {o: staging, want: stepRunStaging},
-		"what is mounted before a staging pod is not trusted": {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
-		"a staging pod that is ready has its volume mounted":  {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
-		"a mounted volume is mounted over the dead ones":      {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepOverMount},
-		"a staging pod that failed has its failure recorded":  {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
-		"not that of a pod that has failed":                   {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
-		"nor that of one that is being stopped":               {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
-		"nor that of one that was forced away":                {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
-		"one that has completed is as good as one that runs":  {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepOverMount},
-		"and so may be that of one that was ready too early": {o: with(staging, func(o *observation) {
+		"no unstaging pod in the definition: begin the next attempt":                {o: with(unstaging, func(o *observation) { o.unstagingWanted = false }), want: stepRenew},
+		"no staging pod ran: begin the next attempt":                                {o: with(unstaging, func(o *observation) { o.stagingIntended, o.stagingPod = false, workflow.Absent }), want: stepRenew},
+		"next attempt is not due: wait":                                             {o: with(staging, func(o *observation) { o.stagingIntended, o.backoff = false, time.Second }), want: stepWait},
+		"next attempt is due: run the staging pod":                                  {o: with(staging, func(o *observation) { o.stagingIntended = false }), want: stepRunStaging},
+		"next attempt is due, another pod has /pav: wait":                           {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
+		"recorded staging pod does not exist: run it":                               {o: staging, want: stepRunStaging},
+		"mount before any staging pod: unmount it":                                  {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
+		"staging pod is ready: attach":                                              {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
+		"new volume is attached: mount it over the dead one":                        {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepOverMount},
+		"staging pod failed: record the failure":                                    {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
+		"new volume is attached, staging pod failed: unmount it":                    {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Failed, true }), want: stepDetach},
+		"new volume is attached, staging pod is being deleted: unmount it":          {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Stopping, true }), want: stepDetach},
+		"new volume is attached, staging pod is gone: unmount it":                   {o: with(staging, func(o *observation) { o.attached = true }), want: stepDetach},
+		"new volume is attached, staging pod succeeded: mount it over the dead one": {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Succeeded, true }), want: stepOverMount},
+		"new volume is attached, a mount may still follow: wait": {o: with(staging, func(o *observation) {
 			o.stagingPod, o.attached, o.settling = workflow.Running, true, time.Second
 		}), want: stepWait},
-		"what clients may have already is given to all":        {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepOverMount},
-		"nothing else is mounted where it was unmounted":       {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepBlockOnClients},
-		"in another boot no client is left, and all is undone": {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
-		"wherever it was": {o: with(unstaging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
+		"a client may have the new volume: mount it for all":            {o: with(staging, func(o *observation) { o.stagingPod, o.attached, o.covering = workflow.Failed, true, true }), want: stepOverMount},
+		"a client may have the new volume, which was unmounted: refuse": {o: with(staging, func(o *observation) { o.stagingPod, o.covering = workflow.Running, true }), want: stepBlockOnClients},
+		"node restarted while the volume was staged: revert":            {o: with(staging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
+		"node restarted while the volume was unstaged: revert":          {o: with(unstaging, func(o *observation) { o.thisBoot = false }), want: stepRevert},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,8 +210,8 @@ func TestDecideStage_Restaging(t *testing.T) {
 	}
 }
 
-// The PavStage may be taken away while the volume is staged again, as where the node is given up.
-func TestDecideRestage_NeverMakesAStage(t *testing.T) {
+// The PavStage may be deleted while the volume is restaged, as when the node is lost.
+func TestDecideRestage_NeverCreatesAPavStage(t *testing.T) {
 	restaging := observation{
 		exists: true, hasFinalizer: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,
 	}
@@ -219,15 +219,15 @@ func TestDecideRestage_NeverMakesAStage(t *testing.T) {
 		change func(*observation)
 		want   step
 	}{
-		"it goes on":                    {change: func(*observation) {}, want: stepRunStaging},
-		"unless the stage is gone":      {change: func(o *observation) { *o = observation{} }, want: stepDone},
-		"or has left something":         {change: func(o *observation) { *o = observation{leftover: true} }, want: stepDone},
-		"or is on its way out":          {change: func(o *observation) { *o = observation{terminating: true} }, want: stepDone},
-		"or is another":                 {change: func(o *observation) { *o = observation{exists: true, hasFinalizer: true} }, want: stepDone},
-		"or the record of a failure":    {change: func(o *observation) { *o = observation{exists: true, phase: pavv1.StageFailed} }, want: stepDone},
-		"or is being unstaged":          {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageUnstaging }, want: stepDone},
-		"in the end there is no more":   {change: func(o *observation) { o.restaging, o.phase, o.attached = false, pavv1.StageStaged, true }, want: stepDone},
-		"not even where it is detached": {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageStaged }, want: stepDone},
+		"recorded staging pod does not exist: run it":         {change: func(*observation) {}, want: stepRunStaging},
+		"PavStage is gone: done":                              {change: func(o *observation) { *o = observation{} }, want: stepDone},
+		"PavStage is gone and left a directory: done":         {change: func(o *observation) { *o = observation{leftover: true} }, want: stepDone},
+		"PavStage is being deleted: done":                     {change: func(o *observation) { *o = observation{terminating: true} }, want: stepDone},
+		"another PavStage, which is not being restaged: done": {change: func(o *observation) { *o = observation{exists: true, hasFinalizer: true} }, want: stepDone},
+		"record of a failure: done":                           {change: func(o *observation) { *o = observation{exists: true, phase: pavv1.StageFailed} }, want: stepDone},
+		"volume is being unstaged: done":                      {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageUnstaging }, want: stepDone},
+		"volume is restaged: done":                            {change: func(o *observation) { o.restaging, o.phase, o.attached = false, pavv1.StageStaged, true }, want: stepDone},
+		"volume is restaged, and unmounted since: done":       {change: func(o *observation) { o.restaging, o.phase = false, pavv1.StageStaged }, want: stepDone},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -251,54 +251,54 @@ func TestDecideUnstage(t *testing.T) {
 		o    observation
 		want step
 	}{
-		"nothing is left to do without a record": {o: observation{}, want: stepDone},
-		"a volume that a running pod has is not taken": {o: with(func(o *observation) {
+		"no PavStage: done": {o: observation{}, want: stepDone},
+		"a running pod has the staged volume: refuse": {o: with(func(o *observation) {
 			o.phase, o.published, o.attached, o.inUse = pavv1.StageStaged, true, true, true
 		}), want: stepInUse},
-		"nor where its unstaging began":                          {o: with(func(o *observation) { o.published, o.attached, o.inUse = true, true, true }), want: stepInUse},
-		"nor where it is being staged again":                     {o: with(func(o *observation) { o.restaging, o.published, o.inUse = true, true, true }), want: stepInUse},
-		"nor where its PavStage was deleted":                     {o: observation{leftover: true, published: true, inUse: true}, want: stepInUse},
-		"a mount without a record is taken away":                 {o: observation{leftover: true, attached: true}, want: stepSweep},
-		"but not under a pod of the stage that was":              {o: observation{leftover: true, pavInUse: true}, want: stepWait},
-		"and clients are rid of it first":                        {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},
-		"as are their stages":                                    {o: observation{leftover: true, clients: true}, want: stepUnstageClients},
-		"what the record of a failure has left is swept":         {o: observation{exists: true, phase: pavv1.StageFailed, leftover: true}, want: stepSweep},
-		"a volume that is being staged again is let go of first": {o: with(func(o *observation) { o.restaging, o.published = true, true }), want: stepRevert},
-		"a stage of another boot is unstaged":                    {o: with(func(o *observation) { o.thisBoot = false }), want: stepRunUnstaging},
-		"clients are rid of the volume before it is unmounted":   {o: with(func(o *observation) { o.published, o.attached, o.stagingPod = true, true, workflow.Running }), want: stepUnpublish},
-		"but after the beginning is on record":                   {o: with(func(o *observation) { o.phase, o.published, o.attached = pavv1.StageStaged, true, true }), want: stepRevert},
-		"stages of clients go before the claim":                  {o: with(func(o *observation) { o.claimOnly, o.clients, o.stagingIntended = true, true, false }), want: stepUnstageClients},
-		"a mismatch is no hindrance":                             {o: with(func(o *observation) { o.phase, o.mismatch = pavv1.StageStaged, true }), want: stepRevert},
-		"a volume that is being validated is unstaged": {o: with(func(o *observation) {
+		"a running pod has the volume, unstaging has begun: refuse":        {o: with(func(o *observation) { o.published, o.attached, o.inUse = true, true, true }), want: stepInUse},
+		"a running pod has the volume, which is being restaged: refuse":    {o: with(func(o *observation) { o.restaging, o.published, o.inUse = true, true, true }), want: stepInUse},
+		"a running pod has the volume, PavStage was deleted: refuse":       {o: observation{leftover: true, published: true, inUse: true}, want: stepInUse},
+		"deleted PavStage left a mount: remove it":                         {o: observation{leftover: true, attached: true}, want: stepSweep},
+		"deleted PavStage left a directory that its pod has: wait":         {o: observation{leftover: true, pavInUse: true}, want: stepWait},
+		"deleted PavStage left a volume in targets: unmount these first":   {o: observation{leftover: true, published: true, attached: true}, want: stepUnpublish},
+		"deleted PavStage left stages of client pods: unstage these first": {o: observation{leftover: true, clients: true}, want: stepUnstageClients},
+		"record of a failure left a directory: remove it":                  {o: observation{exists: true, phase: pavv1.StageFailed, leftover: true}, want: stepSweep},
+		"volume is being restaged: record the unstaging first":             {o: with(func(o *observation) { o.restaging, o.published = true, true }), want: stepRevert},
+		"node restarted: run the unstaging pod":                            {o: with(func(o *observation) { o.thisBoot = false }), want: stepRunUnstaging},
+		"targets have the volume: unmount these first":                     {o: with(func(o *observation) { o.published, o.attached, o.stagingPod = true, true, workflow.Running }), want: stepUnpublish},
+		"staged volume in targets: record the unstaging first":             {o: with(func(o *observation) { o.phase, o.published, o.attached = pavv1.StageStaged, true, true }), want: stepRevert},
+		"client pods have stages: unstage these first":                     {o: with(func(o *observation) { o.claimOnly, o.clients, o.stagingIntended = true, true, false }), want: stepUnstageClients},
+		"staged with other parameters: record the unstaging":               {o: with(func(o *observation) { o.phase, o.mismatch = pavv1.StageStaged, true }), want: stepRevert},
+		"volume is being validated: record the unstaging": {o: with(func(o *observation) {
 			o.phase, o.validated, o.validationPod = pavv1.StageValidating, false, workflow.Running
 		}), want: stepRevert},
-		"a record on its way out is nothing to unstage":                {o: observation{terminating: true}, want: stepDone},
-		"a staged volume begins to be unstaged before it is unmounted": {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
-		"a volume that is still being staged is unstaged":              {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
-		"a record with nothing done is unstaged":                       {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRevert},
-		"the volume is detached before the pod is stopped":             {o: with(func(o *observation) { o.attached, o.stagingPod = true, workflow.Running }), want: stepDetach},
-		"a running staging pod is stopped":                             {o: with(func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
-		"a stopping staging pod is waited for":                         {o: with(func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
-		"the unstaging pod waits until the staging pod's /pav is free": {o: with(func(o *observation) { o.stagingPod, o.pavInUse = workflow.Succeeded, true }), want: stepWait},
-		"the unstaging pod runs on a full node, too":                   {o: with(func(o *observation) { o.stagingPod, o.full = workflow.Succeeded, true }), want: stepRunUnstaging},
-		"then the unstaging pod runs":                                  {o: with(func(o *observation) { o.stagingPod = workflow.Succeeded }), want: stepRunUnstaging},
-		"also where the staging pod is gone":                           {o: with(func(*observation) {}), want: stepRunUnstaging},
-		"without an unstaging pod, /pav is removed":                    {o: with(func(o *observation) { o.unstagingWanted = false }), want: stepClean},
-		"a recorded unstaging pod that is not there is created":        {o: with(func(o *observation) { o.unstagingIntended = true }), want: stepRunUnstaging},
-		"but not before its time":                                      {o: with(func(o *observation) { o.unstagingIntended, o.backoff = true, time.Second }), want: stepWait},
-		"nor is one whose template failed":                             {o: with(func(o *observation) { o.backoff = time.Second }), want: stepWait},
-		"a running unstaging pod is waited for":                        {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Running, true }), want: stepWait},
-		"an unstaging pod that cannot start makes room for the next": {o: with(func(o *observation) {
+		"PavStage is being deleted: done":                                     {o: observation{terminating: true}, want: stepDone},
+		"staged volume is attached: record the unstaging first":               {o: with(func(o *observation) { o.phase, o.attached = pavv1.StageStaged, true }), want: stepRevert},
+		"volume is being staged: record the unstaging":                        {o: with(func(o *observation) { o.phase, o.stagingPod = pavv1.StageStaging, workflow.Running }), want: stepRevert},
+		"new PavStage: record the unstaging":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRevert},
+		"volume is attached, staging pod runs: unmount it first":              {o: with(func(o *observation) { o.attached, o.stagingPod = true, workflow.Running }), want: stepDetach},
+		"staging pod runs: stop it":                                           {o: with(func(o *observation) { o.stagingPod = workflow.Running }), want: stepStop},
+		"staging pod is being deleted: wait":                                  {o: with(func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
+		"staging pod has /pav: wait before the unstaging pod":                 {o: with(func(o *observation) { o.stagingPod, o.pavInUse = workflow.Succeeded, true }), want: stepWait},
+		"node without pod slots: run the unstaging pod":                       {o: with(func(o *observation) { o.stagingPod, o.full = workflow.Succeeded, true }), want: stepRunUnstaging},
+		"staging pod succeeded: run the unstaging pod":                        {o: with(func(o *observation) { o.stagingPod = workflow.Succeeded }), want: stepRunUnstaging},
+		"staging pod is gone: run the unstaging pod":                          {o: with(func(*observation) {}), want: stepRunUnstaging},
+		"no unstaging pod in the definition: remove /pav":                     {o: with(func(o *observation) { o.unstagingWanted = false }), want: stepClean},
+		"recorded unstaging pod does not exist: run it":                       {o: with(func(o *observation) { o.unstagingIntended = true }), want: stepRunUnstaging},
+		"recorded unstaging pod is not due: wait":                             {o: with(func(o *observation) { o.unstagingIntended, o.backoff = true, time.Second }), want: stepWait},
+		"template of the unstaging pod failed, next attempt is not due: wait": {o: with(func(o *observation) { o.backoff = time.Second }), want: stepWait},
+		"unstaging pod runs: wait":                                            {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Running, true }), want: stepWait},
+		"unstaging pod cannot start: stop it": {o: with(func(o *observation) {
 			o.unstagingIntended, o.unstagingPod, o.stuck = true, workflow.Running, true
 		}), want: stepGiveUp},
-		"a failed unstaging pod is retried": {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Failed }), want: stepRetry},
-		"a failed unstaging pod is kept until the next attempt": {o: with(func(o *observation) {
+		"unstaging pod failed: retry": {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Failed }), want: stepRetry},
+		"unstaging pod failed, next attempt is not due: wait": {o: with(func(o *observation) {
 			o.unstagingIntended, o.unstagingPod, o.backoff = true, workflow.Failed, time.Second
 		}), want: stepWait},
-		"/pav stays until it has been taken from the unstaging pod": {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Succeeded, true }), want: stepWait},
-		"/pav is removed when the unstaging pod has succeeded":      {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Succeeded }), want: stepClean},
-		"the record of a failure is nothing to unstage":             {o: observation{exists: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepDone},
-		"a failure that still holds is let go":                      {o: with(func(o *observation) { o.phase = pavv1.StageFailed }), want: stepForget},
+		"unstaging pod succeeded and has /pav: wait":   {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Succeeded, true }), want: stepWait},
+		"unstaging pod succeeded: remove /pav":         {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod = true, workflow.Succeeded }), want: stepClean},
+		"record of a failure: done":                    {o: observation{exists: true, phase: pavv1.StageFailed, stagingIntended: true}, want: stepDone},
+		"failed attempt has its finalizer: release it": {o: with(func(o *observation) { o.phase = pavv1.StageFailed }), want: stepForget},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -314,10 +314,10 @@ func TestObservation_Due(t *testing.T) {
 		o    observation
 		want time.Duration
 	}{
-		"never":                {o: observation{}},
-		"the next attempt":     {o: observation{backoff: 2}, want: 2},
-		"telling":              {o: observation{reportIn: 3}, want: 3},
-		"whatever comes first": {o: observation{backoff: 2, reportIn: 3}, want: 2},
+		"never":                          {o: observation{}},
+		"next attempt":                   {o: observation{backoff: 2}, want: 2},
+		"report of the cause":            {o: observation{reportIn: 3}, want: 3},
+		"next attempt before the report": {o: observation{backoff: 2, reportIn: 3}, want: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
