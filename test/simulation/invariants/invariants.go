@@ -5,6 +5,7 @@ package invariants
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +34,19 @@ type Invariants struct {
 	running map[types.UID]types.UID // the pod with effect of each PavVolume
 	owners  map[types.UID]types.UID // the PavVolume of each pod with effect
 	reads   map[string]*reads       // by agent
+	changed map[string]change       // the last change of each PavVolume, by its name
+	late    map[types.UID]bool      // pods that were made late, which their PavVolumes do not name any more
+}
+
+// change is a change that an agent made.
+type change struct {
+	by string
+	at time.Time
 }
 
 // Watch begins to watch a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}}
 	store.Hook(i.write)
 	system.Deleting = i.deleting
 	return i
@@ -56,6 +65,13 @@ func (i *Invariants) failf(number int, format string, arguments ...any) {
 func (i *Invariants) write(by string, before, after client.Object) error {
 	if !i.IsAgent(by) {
 		return nil
+	}
+	changed := after
+	if changed == nil {
+		changed = before
+	}
+	if volume, ok := changed.(*pavv1.PavVolume); ok {
+		i.changed[volume.Name] = change{by: by, at: time.Now()}
 	}
 	switch o := after.(type) {
 	case *corev1.Pod:
@@ -80,6 +96,13 @@ func (i *Invariants) write(by string, before, after client.Object) error {
 	return nil
 }
 
+// isContested reports whether a write that belongs to a PavVolume may come late, as two agents lead: the writer has lost
+// the lease, or the other agent has just changed the PavVolume.
+func (i *Invariants) isContested(by, volume string) bool {
+	last := i.changed[volume]
+	return !i.Leads(by) || last.by != "" && last.by != by && time.Since(last.at) < time.Minute
+}
+
 // podIsMade checks that a pod which deletes storage is made for storage that nobody has, and that a volume has
 // one pod at a time.
 func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
@@ -91,9 +114,13 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	if volume == nil || volume.UID != owner.UID {
 		return // it goes with its owner before it has an effect, or is watched then
 	}
+	contested := i.isContested(by, volume.Name)
+	if ref := volume.Status.Pod; contested && (ref == nil || ref.Namespace != pod.Namespace || ref.Name != pod.Name) {
+		i.late[pod.UID] = true
+	}
 	for _, other := range world.Objects[*corev1.Pod](i.store) {
-		// The pod of a former leader never starts: no node agent gives it a /pav, as the PavVolume does not name it.
-		if metav1.IsControlledBy(other, volume) && !isOver(other) && i.Leads(by) {
+		// Only the pod that the PavVolume names can start: no node agent gives another one a /pav.
+		if metav1.IsControlledBy(other, volume) && !isOver(other) && !contested && !i.late[other.UID] {
 			i.failf(2, "pod %s is made while %s of the same PavVolume is not over", pod.Name, other.Name)
 		}
 	}
@@ -214,8 +241,8 @@ func isOver(pod *corev1.Pod) bool {
 func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", pv.Name)
 	if volume == nil {
-		// One that was the leader may write it late. It deletes it then, or the next agent reports it.
-		if i.Leads(by) {
+		// The agent that writes it late deletes it then, or the next agent reports it.
+		if !i.isContested(by, pv.Name) {
 			i.failf(4, "PersistentVolume %s is made, and no PavVolume is there", pv.Name)
 		}
 		return
