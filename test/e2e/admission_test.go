@@ -38,7 +38,7 @@ func TestAdmission_WrongDefinition_IsRefusedWithAllItsMistakes(t *testing.T) {
 	}
 }
 
-// A definition that is legal and dangerous is taken, with warnings.
+// A definition that is valid but dangerous is accepted with warnings.
 func TestAdmission_DangerousDefinition_IsAcceptedWithWarnings(t *testing.T) {
 	t.Parallel()
 	dangerous := provisioner("dangerous", "mkdir /pav/volume; echo {{ pvc.metadata.annotations.text }}", "true")
@@ -91,7 +91,7 @@ func TestStatus_CountsVolumesStagesAndNodes(t *testing.T) {
 	eventually(t, "the volume does not count any more", want(0, 0))
 }
 
-// A name is taken once and for all: the definition is refused while someone else's driver has it.
+// A definition is refused while another vendor's driver has its name.
 func TestAdmission_NameOfAnothersDriver_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := kubectl(t.Context(), `{"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "someones"}, "spec": {}}`, "create", "-f", "-")
@@ -103,7 +103,7 @@ func TestAdmission_NameOfAnothersDriver_IsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// Where the webhook cannot look in time, it warns instead.
+	// If the webhook cannot check in time, it warns instead.
 	eventually(t, "the name is refused", func(ctx context.Context) error {
 		out, err := kubectl(ctx, provisioner("someones", "mkdir /pav/volume", ""), "create", "--dry-run=server", "-f", "-")
 		if err == nil || !strings.Contains(err.Error(), `metadata.name: CSIDriver "someones" exists and is not PaV's`) {

@@ -16,22 +16,22 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// inlinePod returns a pod for node1 that has so many volumes of PaV's own driver.
+// inlinePod returns a pod for node1 with that many volumes of PaV's own driver.
 func inlinePod(namespace, name string, volumes int) *corev1.Pod {
 	pod := ordinaryPod(namespace, name)
 	for i := range volumes {
 		name := fmt.Sprintf("v%d", i)
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: pavv1.Driver}}})
-		// Kubelet asks for no volume that no container has.
+		// Kubelet does not publish volumes that no container uses.
 		mounts := &pod.Spec.Containers[0].VolumeMounts
 		*mounts = append(*mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	}
 	return pod
 }
 
-// A pod can have a thousand volumes of PaV's own driver. They are refused when pods are created; and where a pod is older
-// than PaV, or its policy was away, the node agent refuses them without asking the API server for each. Those are fewer:
-// of thousands, kubelet itself is so busy that tests beside this one would be late.
+// A pod can have a thousand volumes of PaV's own driver. They are refused when pods are created. If a pod is older than
+// PaV, or the policy was missing, the node agent refuses them without a request to the API server for each. The test uses
+// fewer there: with thousands, kubelet itself would delay other tests.
 func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "flooded", directories)
@@ -63,8 +63,8 @@ func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 	before.check(t)
 }
 
-// floodNode creates pods with so many inline volumes each, and lets a client of the claim data run beside. Kubelet asks
-// for each volume several times meanwhile. Undisturbed is what the client takes without the flood.
+// floodNode creates pods with that many inline volumes each, and runs a client of the claim data at the same time. Kubelet
+// tries to publish each volume several times. Undisturbed is how long the client takes without the flood.
 func (l *ledger) floodNode(t *testing.T, pods, volumes int, undisturbed time.Duration, create func(pod *corev1.Pod) error) {
 	t.Helper()
 	agent := &corev1.Pod{}
@@ -115,8 +115,8 @@ func (l *ledger) endFlood(t *testing.T, pods int) {
 	ended.Wait()
 }
 
-// spareNamespace takes a namespace out of the policy of inline volumes until the test ends, and waits until pods that have
-// some can be created.
+// spareNamespace exempts a namespace from the policy of inline volumes until the test ends, and waits until pods with such
+// volumes can be created.
 func spareNamespace(t *testing.T, namespace string, tenant client.Client) {
 	t.Helper()
 	const binding = "validatingadmissionpolicybinding/pav-inline-volumes"

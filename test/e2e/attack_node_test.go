@@ -16,8 +16,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// What follows is done, and not only tried as a dry run, with the token that lies on the disk of a node for the node
-// agent there. Who is root on the node has it.
+// These attacks are real requests, not dry runs, with the token of the node agent on the node's disk. Root on the node can
+// read it.
 
 // stolenToken returns a client with the token of the node agent that runs on a node.
 func stolenToken(t *testing.T, node string) client.Client {
@@ -44,18 +44,18 @@ func newSecret(t *testing.T, name string) {
 	t.Cleanup(func() { remove(t, secret) })
 }
 
-// printing lets a pod print a Secret.
+// printing makes a pod print a Secret.
 func printing(secret string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Command, pod.Spec.Containers[0].Args = []string{"cat", "/stolen/key"}, nil
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "stolen", MountPath: "/stolen"}}
 		pod.Spec.Volumes = []corev1.Volume{{Name: "stolen", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}}
-		// What asks for the controller agent's judgement is left out, as a thief would.
+		// The annotation that requests the controller agent's check is left out, as a thief would do.
 		delete(pod.Annotations, pavv1.AdmitAnnotation)
 	}
 }
 
-// inVariable is printing for a Secret that comes by a variable.
+// inVariable is printing for a Secret in an environment variable.
 func inVariable(secret string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		printing(secret)(pod)
@@ -67,7 +67,7 @@ func inVariable(secret string) func(*corev1.Pod) {
 	}
 }
 
-// wantRefused fails the test if a pod can be created, or is refused in other words.
+// wantRefused fails the test unless the creation of a pod is refused with the words.
 func wantRefused(t *testing.T, thief client.Client, pod *corev1.Pod, words string) {
 	t.Helper()
 	switch err := thief.Create(t.Context(), pod); {
@@ -114,7 +114,8 @@ func (s *stolenScene) stage(t *testing.T, claim *corev1.PersistentVolumeClaim) (
 	return &stages[at], pod
 }
 
-// A node that is taken over gets no Secret of volumes that its own pods do not use, nor has it a say in what other nodes do.
+// A stolen node token gives no access to Secrets of volumes that pods of the node do not use, and no influence on other
+// nodes.
 func TestAttack_WithTheTokenOfANode(t *testing.T) {
 	t.Parallel()
 	s := setStolenScene(t)
@@ -150,8 +151,8 @@ func TestAttack_WithTheTokenOfANode(t *testing.T) {
 	eventually(t, "the stage is gone", func(ctx context.Context) error { return gone(ctx, stage) })
 }
 
-// forgeStage says that a volume which only node2's pods use is staged on node1, which its agent may say, and asks for the
-// Secret that is planned for it.
+// forgeStage writes a PavStage on node1, as its agent may, for a volume that only node2's pods use, and creates a pod with
+// the Secret that is planned for it.
 func (s *stolenScene) forgeStage(t *testing.T) {
 	stage, staging := s.stage(t, s.others)
 	forged := newStage(stage)
@@ -167,7 +168,7 @@ func (s *stolenScene) forgeStage(t *testing.T) {
 	wantRefused(t, s.thief, pod, "no running pod on node node1")
 }
 
-// unstageInAdvance makes the pod that is to have unstaged node2's volume when its last client goes, with node1's token.
+// unstageInAdvance creates the pod that will unstage node2's volume, with node1's token, before the last client is deleted.
 func (s *stolenScene) unstageInAdvance(t *testing.T) {
 	stage, staging := s.stage(t, s.others)
 	pod := newPod(staging, func(pod *corev1.Pod) {

@@ -49,7 +49,7 @@ func ordinaryPod(namespace, name string) *corev1.Pod {
 	}}
 }
 
-// unharmed are the agents before an attack.
+// unharmed has the agents before an attack.
 type unharmed struct{ agents []corev1.Pod }
 
 func beforeAttack(t *testing.T) unharmed {
@@ -59,7 +59,7 @@ func beforeAttack(t *testing.T) unharmed {
 	return unharmed{all}
 }
 
-// check fails the test unless every agent still runs in its container, and never had more memory than it may have.
+// check fails the test unless every agent still runs in its container, and never exceeded its memory limit.
 func (u unharmed) check(t *testing.T) {
 	t.Helper()
 	for i := range u.agents {
@@ -77,7 +77,7 @@ func (u unharmed) check(t *testing.T) {
 	}
 }
 
-// Most clusters let every pod call the webhook. Large bodies neither end an agent nor keep definitions from being judged,
+// In most clusters every pod can call the webhook. Large bodies neither kill an agent nor delay the check of definitions,
 // for which the API server waits ten seconds.
 func TestAttack_FloodOfTheWebhook(t *testing.T) {
 	t.Parallel()
@@ -109,8 +109,8 @@ func TestAttack_FloodOfTheWebhook(t *testing.T) {
 	before.check(t)
 }
 
-// flood sends 24 bodies to each controller agent at once. It returns how many were taken, and a channel that is closed when
-// all were answered.
+// flood sends 24 bodies to each controller agent at once. It returns how many were accepted, and a channel that is closed
+// when all are answered.
 func (u unharmed) flood(ctx context.Context, body []byte, chunked bool) (*atomic.Int32, <-chan struct{}) {
 	taken, done, sent := &atomic.Int32{}, make(chan struct{}), sync.WaitGroup{}
 	for i := range u.agents {
@@ -130,8 +130,8 @@ func (u unharmed) flood(ctx context.Context, body []byte, chunked bool) (*atomic
 	return taken, done
 }
 
-// coloured edits a ledger's definition so that the validation pod refuses claims but of one colour, and that pods note
-// the colour that they see.
+// coloured edits a ledger's definition: the validation pod accepts only claims of one colour, and pods note the colour that
+// they see.
 func coloured(text string) string {
 	const see = `colour={{ pvc.metadata.annotations.colour | tobash }}; echo "%s $colour" >> /storage/seen; hook %[1]s`
 	validate := fmt.Sprintf(see, "validate") + "\n" + strings.Repeat(" ", 16) +
@@ -140,7 +140,7 @@ func coloured(text string) string {
 	return strings.Replace(text, "hook create", fmt.Sprintf(see, "create"), 1)
 }
 
-// A tenant changes an annotation of the claim while the validation pod runs, which has seen the former one.
+// A tenant changes an annotation of the claim while the validation pod runs, which has seen the earlier value.
 func TestAttack_ClaimChangedWhileItIsValidated(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "coloured", coloured)

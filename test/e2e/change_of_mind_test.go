@@ -9,7 +9,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A claim is deleted while a pod is held up that makes its volume.
+// A claim is deleted while the pod that creates its volume is held.
 func TestClaimDeletedDuringCreation(t *testing.T) {
 	t.Parallel()
 	for kind, step := range map[string]pavv1.VolumeStep{pavv1.WorkflowValidation: pavv1.StepValidating, pavv1.WorkflowCreation: pavv1.StepCreating} {

@@ -12,8 +12,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// confidential edits a ledger's definition and class so that there are secrets wherever there can be some: in the class, in
-// the definition itself, in a Secret, and in what templates make of them. Pods print them when they fail.
+// confidential edits a ledger's definition and class so that secrets are everywhere they can be: in the class, in the
+// definition, in a Secret, and in the results of templates. Pods print them when they fail.
 func confidential(text string) string {
 	for _, change := range []edit{
 		with("class", "mountOptions: [password="+canary+"-mount]\nparameters: {password: "+canary+"-class}"),
@@ -40,8 +40,8 @@ spec:
   volumeStaging:
     podTemplate:`
 
-// What is confidential goes through all workflows here, also those that fail. What is told of it is searched after the
-// last test.
+// Confidential values go through all workflows here, also through those that fail. After the last test, logs, events and
+// objects are searched for them.
 func TestSecrets_AreNotExposed(t *testing.T) {
 	t.Parallel()
 	newSecret(t, "confidential")

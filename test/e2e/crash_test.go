@@ -22,9 +22,9 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// inPlaceOfController takes the deployed controller agents away for the rest of the test, so that the test can run
-// its own, with the rights that this returns. Their webhook would refuse creation pods with host paths: no API server
-// reaches an agent that a test runs.
+// inPlaceOfController removes the deployed controller agents for the rest of the test, so that the test can run its own,
+// with the rights that it returns. The webhook is removed, too: the API server cannot reach an agent that runs in a test,
+// and would refuse creation pods with host paths.
 func inPlaceOfController(t *testing.T) *rest.Config {
 	t.Helper()
 	withoutController(t)
@@ -32,7 +32,7 @@ func inPlaceOfController(t *testing.T) *rest.Config {
 	return controllerConfig(t)
 }
 
-// withoutWebhook takes an entry of PaV's webhooks away for the rest of the test.
+// withoutWebhook removes an entry of PaV's webhooks for the rest of the test.
 func withoutWebhook(t *testing.T, name string) {
 	t.Helper()
 	var taken []admissionregistrationv1.ValidatingWebhook
@@ -69,7 +69,7 @@ func withoutWebhook(t *testing.T, name string) {
 	}
 }
 
-// withoutController takes the deployed controller agents away for the rest of the test.
+// withoutController removes the deployed controller agents for the rest of the test.
 func withoutController(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -110,7 +110,7 @@ func controllerConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// live takes a volume through its life, and returns what was seen of it, without names, versions and times.
+// live takes a volume through its life, and returns what happened, without names, versions and times.
 func (l *ledger) live(t *testing.T) map[string]any {
 	t.Helper()
 	claim := l.claim(t, "data")
@@ -137,7 +137,7 @@ func (l *ledger) live(t *testing.T) map[string]any {
 func TestControllerStoppedAfterEachWrite(t *testing.T) {
 	start(t)
 	lives := map[string]string{"nothing fails": ""}
-	// The integration tests have every write, but no real pods; here, every eighth has to do where time is short.
+	// The integration tests cover every write, but without real pods; in the short suite, this test covers every eighth.
 	every := 8
 	if long() {
 		every = 1
@@ -192,7 +192,7 @@ func stopAfterEachWrite(t *testing.T, hook string, every int) {
 	cuts.Check(t)
 }
 
-// A creation pod takes longer than several agents live.
+// A creation pod runs longer than several agents.
 func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
 	start(t)
 	l := newLedger(t, "outlasting")
@@ -215,7 +215,7 @@ func TestControllerRestartedDuringCreation_OneCreationPod(t *testing.T) {
 		}
 		a = agent.Launch(t, config, agent.Options("pav"), &agent.Line{})
 		if i < 4 {
-			// When it has done this it has seen all that there is.
+			// After this request, it has seen all objects.
 			probe := l.claim(t, fmt.Sprintf("probe-%d", i))
 			l.runningPod(t, pavv1.WorkflowCreation, probe)
 			must(t, wantPhase(t.Context(), pod, corev1.PodRunning))

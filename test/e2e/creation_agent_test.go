@@ -14,7 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Only the agent of its node can read what a creation pod left; whichever agent comes next does.
+// Only the agent of its node can read the result of a creation pod; the next agent on the node does that, too.
 func TestNodeAgentsDownWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 	l := newLedger(t, "untold", replacing("securityContext: {privileged: false}", "securityContext: {privileged: true}"))
 	l.hook(t, "create", "mkdir /pav/left; mount -t tmpfs left /pav/left; while test -e /storage/hooks/create; do sleep 0.1; done")
@@ -44,7 +44,7 @@ func TestNodeAgentsDownWhileACreationPodEnds_ItsResultIsNotLost(t *testing.T) {
 	removeClaim(t, claim)
 }
 
-// withoutNodeAgents takes the node agents away until the returned function is called, or the test ends.
+// withoutNodeAgents removes the node agents until the returned function is called, or the test ends.
 func withoutNodeAgents(t *testing.T) (comeBack func()) {
 	t.Helper()
 	confine := func(selector string) {

@@ -47,7 +47,7 @@ func TestCreationPodFails_IsRevertedAndTriedAgain(t *testing.T) {
 		return failedAs(v.Status.Failure, pavv1.WorkflowCreation, 3, "there is no room")
 	})
 
-	// What it printed can be read until the next one begins.
+	// Its log can be read until the next one begins.
 	eventually(t, "the log of the failed pod can be read", func(ctx context.Context) error {
 		now, err := volumeOf(ctx, claim)
 		if err != nil || now.Status.Failure == nil {
@@ -74,7 +74,7 @@ func wantLog(ctx context.Context, namespace, pod, want string) error {
 	return err
 }
 
-// wantToldSoon fails the test unless the last failure of a creation pod that still exists was told in time.
+// wantToldSoon fails the test unless the last failure of a creation pod that still exists was reported in time.
 func wantToldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	var late time.Duration
@@ -87,7 +87,7 @@ func wantToldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// toldAfter returns how long after its end the failure of a claim's creation pod was told.
+// toldAfter returns how long after its end the failure of a claim's creation pod was reported.
 func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.Duration, error) {
 	volume, err := volumeOf(ctx, claim)
 	if err != nil || volume.Status.Failure == nil {
@@ -114,8 +114,8 @@ func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.D
 	return event.FirstTimestamp.Sub(ended.Time), nil
 }
 
-// failsOnce takes a claim through a creation that fails by what is done to it while its first pod
-// is held up, and through another one that succeeds.
+// failsOnce takes a claim through a creation that fails because of what the test does while the first pod is held, and
+// through another one that succeeds.
 func failsOnce(t *testing.T, l *ledger, disturb func(pod *corev1.Pod), words ...string) {
 	t.Helper()
 	l.hold(t, "create")
@@ -157,7 +157,7 @@ func TestCreationPodOutOfMemory(t *testing.T) {
 	removeClaim(t, claim)
 }
 
-// What was created, or may have been, is deleted before anything else is done, however long that takes.
+// Storage that was created, or may have been, is deleted before the next attempt, however long that takes.
 func TestRevertingFails_NothingElseRunsBeforeItSucceeds(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "irreversible")

@@ -10,9 +10,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The node of a creation pod is lost: nobody can tell how far the pod came, so that what it may have
-// done is reverted, elsewhere, before the volume is made again. That is safe, as the definition says what the
-// handle is, whatever the pod would have said.
+// The node of a creation pod is lost, and it is unknown how far the pod came. Its effects are reverted on another node
+// before the volume is created again. That is safe, as the definition contains the handle.
 func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	start(t)
 	l := newLedger(t, "lost-node", with("creation", `handle: "{{ defaultHandle }}"`), with("create spec", `affinity:
@@ -36,7 +35,7 @@ func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	must(t, l.wantEffects(claim, "create"))
 	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
 
-	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
+	// Kubernetes deletes the pods of a node that does not exist only after a minute.
 	told(t, claim, "ProvisioningFailed", l.name, pod.Name)
 	awaitBound(t, claim)
 	effects, err := l.effects(true)

@@ -63,7 +63,7 @@ func TestDeletionPodDeletedByForce_IsTriedAgain(t *testing.T) {
 	must(t, l.wantEffects(claim, "create", "delete"))
 }
 
-// Kubelet lets client pod and claim go before the volume is unstaged: nothing is deleted below its feet.
+// Client pod and claim can be gone before the volume is unstaged: its storage is not deleted before that.
 func TestDeletion_WaitsForTheLastStage(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "still-staged")
@@ -88,7 +88,7 @@ func TestDeletion_WaitsForTheLastStage(t *testing.T) {
 	awaitNoVolume(t, claim)
 }
 
-// Deletion needs nothing of the class but what was recorded.
+// Deletion uses only the recorded parts of the StorageClass.
 func TestDeletion_NeedsNoStorageClass(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "classless", with("class", "parameters: {colour: green}"),

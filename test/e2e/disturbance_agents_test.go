@@ -35,12 +35,12 @@ var (
 	killProcess    = disturbance{name: "process killed", killed: true}
 	killAndReplace = disturbance{name: "process killed and pod replaced", killed: true, deleted: true}
 
-	// While kubelet still stops the old agent, the new one may be at work.
+	// While kubelet still stops the old agent, the new one may work already.
 	replace = disturbance{name: "pod replaced", deleted: true}
 )
 
-// chooseDisturbance chooses one that the agent recovers from soon: one that has been restarted is not
-// killed without being replaced, since kubelet restarts it the later the more often it has ended.
+// chooseDisturbance chooses one from which the agent recovers soon. An agent that has been restarted is replaced, not
+// killed, since kubelet delays each further restart.
 func chooseDisturbance(random *rand.Rand, agent *corev1.Pod) disturbance {
 	choices := []disturbance{killProcess, killProcess, killAndReplace, killAndReplace, replace}
 	if restarts(agent) > 0 {
@@ -49,7 +49,7 @@ func chooseDisturbance(random *rand.Rand, agent *corev1.Pod) disturbance {
 	return choices[random.IntN(len(choices))]
 }
 
-// agents returns the pods of the agents, in an order that does not depend on their random names alone.
+// agents returns the pods of the agents, in an order that depends on more than their random names.
 func agents(ctx context.Context) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := kube.List(ctx, pods, client.InNamespace("pav")); err != nil {
@@ -91,8 +91,8 @@ func chooseAgent(ctx context.Context, random *rand.Rand, during activity) (*core
 	return chosen, nil
 }
 
-// killScript kills the process of an agent's container, and no other: the one process on the node that
-// is in the container's cgroup and whose command line is the agent's. $1 is the container, $2 the
+// killScript kills the process of an agent's container, and no other: the process in the container's cgroup with the
+// agent's command line. $1 is the container, $2 the
 // subcommand. There may be none: a leader ends by itself when it has lost its lease.
 const killScript = `
 for group in $(grep -lsE "/$1\$" /proc/[0-9]*/cgroup); do

@@ -20,8 +20,7 @@ import (
 // churning is the provisioner of the volumes that come and go.
 const churning = "churning"
 
-// churner makes client pods and claims, and takes them away, one after the other, so that
-// disturbances fall into all that PaV does.
+// churner creates and deletes client pods and claims, one after the other, so that disturbances hit all workflows.
 type churner struct {
 	name, namespace, node string
 
@@ -41,7 +40,7 @@ type activity struct {
 	node string
 }
 
-// What PaV has to do something about.
+// The activities that need work of PaV.
 const (
 	makingClaim   = "making a claim"
 	startingPod   = "starting a pod"
@@ -89,7 +88,7 @@ func startChurn(t *testing.T, namespace string, chosen uint64) ([]*churner, <-ch
 	return churners, begins, finish
 }
 
-// sweepChurn takes away what churners left that failed.
+// sweepChurn removes what churners that failed have left.
 func sweepChurn(t *testing.T, namespace string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)

@@ -25,8 +25,8 @@ const (
 	unstageBoth     = "if grep ' /pav/volume ' /proc/mounts; then umount /pav/volume; fi"
 )
 
-// busyPod returns a pod that writes records to its claims and reads them back, and earlier ones too,
-// forever. It ends, with an error, at the first that fails or is not as it was written. Its counter
+// busyPod returns a pod that writes records to its claims forever, and reads them and earlier ones back. It ends with an
+// error if a request fails or a record differs from what was written. Its counter
 // is in a directory of its own, where it can be read from the node also while no kubelet and no API
 // server runs.
 func busyPod(name, node, restartPolicy string, claims ...string) string {
@@ -188,8 +188,8 @@ func rounds(ctx context.Context, pod *corev1.Pod) (int, error) {
 	return rounds, nil
 }
 
-// checkUndisturbed fails the test unless every client goes on as the process that it was in the
-// beginning, and no staging pod has been replaced, repeated or restarted.
+// checkUndisturbed fails the test unless every client still runs as the same process, and no staging pod was replaced,
+// repeated or restarted.
 func (u *usage) checkUndisturbed(t *testing.T) {
 	t.Helper()
 	for node, before := range u.clients {
@@ -207,7 +207,7 @@ func (u *usage) checkUndisturbed(t *testing.T) {
 	u.checkProgress(t)
 }
 
-// identity is what stays of a pod whose containers run without interruption.
+// identity is what does not change of a pod while its containers run without interruption.
 func identity(pod *corev1.Pod) map[string]string {
 	id := map[string]string{"uid": string(pod.UID), "phase": string(pod.Status.Phase)}
 	for i := range pod.Status.ContainerStatuses {
@@ -216,7 +216,7 @@ func identity(pod *corev1.Pod) map[string]string {
 	return id
 }
 
-// pause waits for a while in which something is to be out of order, or until ctx ends.
+// pause waits for the duration of a failure, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -31,7 +31,7 @@ func stopComponent(t *testing.T, component, node string) func() {
 	return begin
 }
 
-// A kubelet is away, then is killed, then is away again while a pod is deleted: it takes up its work each time.
+// A kubelet is stopped, then killed, then stopped again while a pod is deleted: it continues its work each time.
 func TestKubeletStoppedAndKilled_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, "node2")
@@ -64,8 +64,8 @@ func TestKubeletStoppedAndKilled_ClientsContinue(t *testing.T) {
 	waitRunning(t, namespace, "third")
 }
 
-// The API server is away for ten seconds, in which a pod begins that waits for its volume, and another
-// one ends. Its clients, here the agents, may not end anyone who uses a volume.
+// The API server is unavailable for ten seconds. Meanwhile a pod starts and waits for its volume, and another one ends. The
+// agents must not disturb pods that use a volume.
 func TestAPIServerDown_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, nodes...)

@@ -49,8 +49,7 @@ func onlyStagingPod(ctx context.Context, provisioner string) (*corev1.Pod, error
 	return &pods[0], nil
 }
 
-// A reboot takes all mounts away, but nothing else that staging did: each volume is unstaged once, for
-// the sake of that, and then staged again.
+// A reboot removes all mounts, but no other effects of staging: each volume is unstaged once, and then staged again.
 func TestNodeRebooted_VolumesAreStagedAgain(t *testing.T) {
 	namespace := start(t)
 	directory := "/srv/marks-" + namespace
@@ -168,7 +167,7 @@ func removeMarks(t *testing.T, node, directory string) {
 	}
 }
 
-// A node is taken away for good, as far as anybody can tell: its volumes are let go. Then it comes back.
+// A node is lost, apparently forever: its volumes are released. Then it comes back.
 func TestNodeLost_VolumeCanBeDeleted_AndNodeReturns(t *testing.T) {
 	namespace := start(t)
 	apply(t, namespace, documents(
@@ -193,7 +192,7 @@ func TestNodeLost_VolumeCanBeDeleted_AndNodeReturns(t *testing.T) {
 		}
 		return nil
 	})
-	// Kubernetes lets the pods of a node go that does not exist, but only after a minute.
+	// Kubernetes deletes the pods of a node that does not exist only after a minute.
 	must(t, client.IgnoreNotFound(kube.Delete(t.Context(), lost, client.GracePeriodSeconds(0))))
 	for _, name := range inUse {
 		remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, name)})
@@ -211,7 +210,7 @@ func TestNodeLost_VolumeCanBeDeleted_AndNodeReturns(t *testing.T) {
 		return err
 	})
 
-	// It serves volumes like before.
+	// It serves volumes as before.
 	apply(t, namespace, documents(claim("again", completing, "ReadWriteOnce"), busyPod("found", "node2", "Never", "again")))
 	waitRunning(t, namespace, "found")
 }

@@ -22,9 +22,9 @@ func disturbances() int {
 	return often(5, 100)
 }
 
-// While volumes are in use, and others come and go, agents end at any moment: nobody who uses a volume
-// notices, all who wait get theirs, and all cleans up. It goes on until enough agents were killed, and enough
-// pods came and went, however long a slow machine takes for these.
+// Agents are killed at any moment, while volumes are in use and others come and go. Pods that use a volume are not
+// affected, pods that wait get their volumes, and nothing is left. The test ends when enough agents were killed and enough
+// pods came and went, however long that takes on a slow machine.
 func TestAgentsKilledAtAnyMoment_ClientsContinue(t *testing.T) {
 	namespace := start(t)
 	chosen := seed.Of(t)
@@ -87,8 +87,8 @@ func awaitChurn(t *testing.T, churners []*churner) {
 	}
 }
 
-// awaitMoment waits for a random moment: a while after a churner has begun to do something that is
-// chosen, too, as what takes little time would otherwise hardly ever be hit.
+// awaitMoment waits for a random moment: some time after a churner has begun a random activity. If the activity were not
+// chosen, short ones would hardly ever be hit.
 func awaitMoment(t *testing.T, random *rand.Rand, begins <-chan activity) activity {
 	t.Helper()
 	within := map[string]time.Duration{makingClaim: 200 * time.Millisecond, startingPod: 2 * time.Second, deletingPod: 2 * time.Second, deletingClaim: 200 * time.Millisecond}
@@ -129,7 +129,7 @@ func goingOn(ctx context.Context, churners []*churner) ([]string, error) {
 	return doing, nil
 }
 
-// logChurn says what the disturbances fell into.
+// logChurn logs which activities were disturbed.
 func logChurn(t *testing.T, churners []*churner, fallenInto map[string]int) {
 	t.Helper()
 	for _, c := range churners {

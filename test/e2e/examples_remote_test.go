@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Buckets of a real S3 server are made, used from two nodes, and deleted with what is in them. Credentials
-// that are wrong are told of on the claim, and all goes on when they are right.
+// Buckets of a real S3 server are created, used from two nodes, and deleted with their content. Wrong credentials are
+// reported on the claim, and provisioning continues when they are corrected.
 func TestExample_ObjectStore(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(func() { remove(t, &corev1.Secret{ObjectMeta: objectMeta("pav-pods", "object-store")}) })

@@ -89,7 +89,7 @@ func TestStagingPodThatFails_PodSaysWhy_AndAllIsReverted(t *testing.T) {
 	})
 }
 
-// A definition's mistake, once fixed, heals without anybody touching the pod.
+// When an error in a definition is corrected, the pod starts without being changed.
 func TestTemplateThatDoesNotRender_EventNamesTheField_AndRecovery(t *testing.T) {
 	namespace := beside(t)
 	broken := provisioner("broken", "mkdir /pav/volume; echo {{ params.no_such_parameter.at_all }}", "")
@@ -122,7 +122,7 @@ func TestNamespaceThatIsNotOpen_PodSaysHowToOpenIt(t *testing.T) {
 	}
 }
 
-// A failing unstaging pod is seen, holds up its own volume only, and heals.
+// A failing unstaging pod is reported, delays only its own volume, and succeeds when the cause is fixed.
 func TestUnstagingPodThatFails_IsRetriedUntilItSucceeds(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("stuck", "mkdir /pav/volume", "echo 'word of the log' >&2; echo 'cannot let go' > /pav/error; exit 1"), storageClass("stuck")))

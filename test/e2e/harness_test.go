@@ -29,8 +29,8 @@ func start(t *testing.T) string {
 	return newNamespace(t)
 }
 
-// beside begins a test that runs beside others. It names its provisioners as no other test does; what
-// is left of it is looked for after the last test.
+// beside begins a test that runs at the same time as others. Its provisioners have names of their own; what it leaves is
+// searched for after the last test.
 func beside(t *testing.T) string {
 	t.Helper()
 	t.Parallel()
@@ -50,15 +50,14 @@ func newNamespace(t *testing.T) string {
 	return namespace.Name
 }
 
-// alone are the tests that nothing runs beside, and makers those of the others that have made a
-// provisioner, by its name.
+// alone has the tests that run alone, and makers the other tests by the names of the provisioners that they created.
 var alone, makers sync.Map
 
 // provisionerName finds the names of the provisioners in YAML.
 var provisionerName = regexp.MustCompile(`(?m)^kind: PavProvisioner\nmetadata:\n  name: (\S+)`)
 
-// apply creates what the YAML says, in the namespace where it names none, and takes it away after the
-// test. Where other tests run beside it, none of them may make a provisioner of the same name.
+// apply creates the objects of the YAML, by default in the namespace, and deletes them after the test. If other tests run
+// at the same time, none of them may create a provisioner of the same name.
 func apply(t *testing.T, namespace, yaml string) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
@@ -120,24 +119,24 @@ func gone(ctx context.Context, object client.Object) error {
 	}
 }
 
-// cleanupContext is for what runs after a test, when its own context has ended.
+// cleanupContext returns a context for work after a test, when the test's own context has ended.
 func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 }
 
-// eventually waits until the condition has no objection any more, and fails the test with the last one.
-// It also serves after a test, when its own context has ended.
+// eventually waits until the condition returns no error, and fails the test with the last one. It can also be used after a
+// test, when the test's own context has ended.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	within(t, patience, what, condition)
 }
 
-// patience is how long something may take: where several tests run on a slow machine, each pod may take a minute to
-// start, and kubelet may wait for two minutes before it tries a thing again.
+// patience is how long something may take: if several tests run on a slow machine, each pod may take a minute to start, and
+// kubelet may wait for two minutes before it tries again.
 const patience = 15 * time.Minute
 
-// within is eventually for what has a limit of its own.
+// within is eventually with another limit.
 func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
@@ -147,8 +146,8 @@ func within(t *testing.T, limit time.Duration, what string, condition func(ctx c
 	}
 }
 
-// poll tries the condition until it has no objection, or ctx ends: then it returns the last objection. It tries less often
-// what takes longer, as many conditions run a command.
+// poll tries the condition until it returns no error, or ctx ends: then it returns the last error. It tries less often as
+// time passes, as many conditions run a command.
 func poll(ctx context.Context, condition func(ctx context.Context) error) error {
 	const shortest, longest = 150 * time.Millisecond, 600 * time.Millisecond
 	var last error
@@ -181,8 +180,8 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 	return string(out), nil
 }
 
-// inPod runs a shell command in a pod and returns what it printed. Standard error is left out, as kubectl
-// itself sometimes has a word there about its connection.
+// inPod runs a shell command in a pod and returns its output, without standard error, where kubectl itself sometimes writes
+// about its connection.
 func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
 	var stderr strings.Builder
 	c := exec.CommandContext(ctx, "kubectl", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
@@ -225,7 +224,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// explain logs what helps to understand a failed test.
+// explain logs details that help to understand a failed test.
 func explain(t *testing.T, namespace string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)

@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// shown is the provisioner whose volumes are looked at. A claim of the name bad gets none.
+// shown is the provisioner of the volumes that the commands show. A claim with the name bad gets none.
 const shown = "kubectl-shown"
 
 func shownYAML() string {
@@ -21,7 +21,7 @@ func shownYAML() string {
 		`capacity: "{{ requestedMinCapacity }}"`, `capacity: "{{ requestedMinCapacity }}"`+"\n    podTemplate:"+creation, 1)
 }
 
-// TestKubectl runs what looks at volumes, or touches them, on a volume that is in use and on one whose creation fails.
+// TestKubectl runs the commands that show or change volumes, on a volume in use and on one whose creation fails.
 func TestKubectl(t *testing.T) {
 	t.Parallel()
 	namespace := &corev1.Namespace{ObjectMeta: objectMeta("", "kubectl-shown")}
@@ -74,7 +74,7 @@ func shownVolume(ctx context.Context, namespace, claim string) (*pavv1.PavVolume
 func testDescribeGood(t *testing.T, ns string) {
 	t.Helper()
 	words := []string{"Claim " + ns + "/good", "HEALTHY", "Timeline", "provisioning began", "creation pod", "staging pod created", "node1", "pod user", "Ready"}
-	// A node agent that does not answer for some seconds makes it failing, and is told of.
+	// A node agent that does not answer for some seconds is reported as a failure.
 	pavSays(t, []string{"describe", "pvc/good", "-n", ns}, 0, words...).lacks(t, "\x1b", "Next:")
 	pavSays(t, []string{"describe", "pod", "user", "-n", ns}, 0, words...)
 	volume, err := shownVolume(t.Context(), ns, "good")
@@ -84,7 +84,7 @@ func testDescribeGood(t *testing.T, ns string) {
 
 func testDescribeBad(t *testing.T, ns string) {
 	t.Helper()
-	// In the pause between two attempts.
+	// Between two attempts.
 	pavSays(t, []string{"describe", "pvc", "bad", "-n", ns}, 1, "Claim "+ns+"/bad", "FAILING", "exit code 5", "the backend is full",
 		"Log", "asking the backend", "Next:", "kubectl logs -n pav-pods create-", "kubectl pav retry pvc/bad -n "+ns).lacks(t, "\x1b")
 	answer := struct {
@@ -135,7 +135,7 @@ func testLogs(t *testing.T, ns string) {
 	pav(t, "logs", "pvc/good", "-n", ns, "--phase", "nothing").wants(t, 2, "staging")
 }
 
-// Only the volume that fails is tried again. That this is at once is shown where the agents are tested.
+// Only the volume that fails is tried again. The tests of the agents show that this happens at once.
 func testRetry(t *testing.T, ns string) {
 	t.Helper()
 	pavSays(t, []string{"retry", "pvc/bad", "-n", ns}, 0, "the next attempt is made now")

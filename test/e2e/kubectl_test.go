@@ -85,7 +85,7 @@ func (s said) wants(t *testing.T, code int, words ...string) said {
 	return s
 }
 
-// pavSays runs "kubectl pav" until it ends with the status and writes all the words, as what it is about changes.
+// pavSays runs "kubectl pav" until it ends with the status and writes all the words.
 func pavSays(t *testing.T, args []string, code int, words ...string) said {
 	t.Helper()
 	var last said
@@ -96,7 +96,7 @@ func pavSays(t *testing.T, args []string, code int, words ...string) said {
 	return last
 }
 
-// lacks fails the test if the command wrote one of the words.
+// lacks fails the test if the command wrote any of the words.
 func (s said) lacks(t *testing.T, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -122,7 +122,7 @@ func writeFile(t *testing.T, yaml string) string {
 	return file
 }
 
-// wantNothingOf waits until nothing of a provisioner is left that a test of it made.
+// wantNothingOf waits until nothing is left that the test of a provisioner created.
 func wantNothingOf(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "nothing is left of "+name, func(ctx context.Context) error {

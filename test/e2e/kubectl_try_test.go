@@ -46,7 +46,7 @@ func TestKubectlTest_Example_Passes(t *testing.T) {
 // slowly gives each step of a test more time than a slow machine takes.
 const slowly = "--timeout=10m"
 
-// What is left is named, and what is told to do about it works.
+// The command names what is left, and its advice how to remove that works.
 func TestKubectlTest_DeletionFails_SaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	const name = "try-stuck"
@@ -55,7 +55,7 @@ func TestKubectlTest_DeletionFails_SaysWhatIsLeft(t *testing.T) {
 	s := pav(t, "test", slowly, "--name", name, "--access-mode", "ReadWriteOnce", "-o", "json", file).wants(t, 1)
 	r := &tried{}
 	s.decode(t, r)
-	// What the pod wrote may be told only after its failure is, but is in what is left.
+	// The text that the pod wrote may be reported after its failure, but is in the description of what is left.
 	if got := r.step("delete"); r.Passed || !strings.HasPrefix(got, "failed: pod ") {
 		t.Errorf("the deletion is reported as %q", got)
 	}
@@ -89,7 +89,7 @@ func TestKubectlTest_StagingFails_DescribesTheVolume_AndCleansUp(t *testing.T) {
 	wantNothingOf(t, "try-fire")
 }
 
-// A definition that admission would refuse is not installed at all.
+// A definition that admission would refuse is not installed.
 func TestKubectlTest_WrongDefinition_SaysWhere(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, strings.Replace(provisioner("wrong", "mkdir /pav/volume", ""), "volumeStaging:", "volumeStagin:", 1))
@@ -127,7 +127,7 @@ func TestKubectlCompletion(t *testing.T) {
 		"pav -n pav-p":                        "pav-pods",
 	} {
 		words := strings.Split(typed, " ")
-		// A question that takes the API server two seconds is given up without a word.
+		// A request that takes the API server two seconds is given up without a message.
 		eventually(t, "kubectl "+typed+" is completed", func(ctx context.Context) error {
 			return finish(t, pavCommand(ctx, t, append([]string{"__complete"}, words...)...)).check(0, want)
 		})

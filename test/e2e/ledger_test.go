@@ -173,7 +173,7 @@ func (l *ledger) pod(kind, volume, script string) string {
           - {name: storage, hostPath: {path: %[4]q}}`, kind, strings.HasSuffix(kind, "stage"), indent(script, 16), l.directory)
 }
 
-// hook lets all pods of a kind that begin from now on run the script in the middle of their work.
+// hook makes all pods of a kind that start from now on run the script in the middle of their work.
 func (l *ledger) hook(t *testing.T, kind, script string) {
 	t.Helper()
 	path := filepath.Join(l.directory, "hooks", kind)
@@ -181,13 +181,13 @@ func (l *ledger) hook(t *testing.T, kind, script string) {
 	must(t, os.Rename(path+".new", path))
 }
 
-// hold lets all pods of a kind wait in the middle of their work until unhook.
+// hold makes all pods of a kind wait in the middle of their work until unhook is called.
 func (l *ledger) hold(t *testing.T, kind string) {
 	t.Helper()
 	l.hook(t, kind, "while test -e /storage/hooks/"+kind+"; do sleep 0.1; done")
 }
 
-// unhook lets pods of the kinds do their work, also those that wait.
+// unhook lets pods of these kinds continue their work.
 func (l *ledger) unhook(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -219,7 +219,7 @@ func (l *ledger) effects(withNodes bool) (map[string][]string, error) {
 	return effects, nil
 }
 
-// wantEffects objects unless these, in this order, are what pods did to a claim's volume.
+// wantEffects returns an error unless pods did this to a claim's volume, in this order.
 func (l *ledger) wantEffects(claim *corev1.PersistentVolumeClaim, want ...string) error {
 	effects, err := l.effects(false)
 	if err != nil {
@@ -310,7 +310,7 @@ func (l *ledger) reapply(t *testing.T, edits ...edit) {
 	for _, change := range edits {
 		l.yaml = change(l.yaml)
 	}
-	// The controller may write the status between kubectl's reading and its writing.
+	// The controller may write the status between kubectl's read and its write.
 	eventually(t, "the definition is replaced", func(ctx context.Context) error {
 		_, err := kubectl(ctx, l.yaml, "replace", "-f", "-")
 		return err
@@ -351,7 +351,7 @@ func awaitPod(t *testing.T, kind string, list func(context.Context) ([]corev1.Po
 	return found
 }
 
-// awaitCause waits until Kubernetes says why a pod does not start: PaV cannot tell it earlier.
+// awaitCause waits until Kubernetes reports why a pod does not start: PaV cannot report it earlier.
 func (l *ledger) awaitCause(t *testing.T, kind string, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	eventually(t, "Kubernetes says why the pod "+kind+" does not start", func(ctx context.Context) error {

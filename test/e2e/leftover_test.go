@@ -20,8 +20,8 @@ const (
 	pavDir     = kubeletDir + "/plugins/" + pavv1.Driver
 )
 
-// checkNothingLeft fails the test if, a while after it, anything is left of what it made: objects,
-// workflow pods, mounts, directories or sockets.
+// checkNothingLeft fails the test if anything that it created is left some time after it: objects, workflow pods, mounts,
+// directories or sockets.
 func checkNothingLeft(t *testing.T) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
@@ -119,7 +119,7 @@ func expectedFile(file string) bool {
 	if path.Dir(file) == kubeletCSI {
 		return true
 	}
-	// Nor those for all devices, nor its notes of a device whose staging was refused.
+	// Kubelet also never removes the directories for all devices, and its record of a device whose staging was refused.
 	below, ofDevice := strings.CutPrefix(file, kubeletCSI+"/volumeDevices/")
 	name, rest, _ := strings.Cut(below, "/")
 	if name == "publish" || name == "staging" {

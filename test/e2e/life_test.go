@@ -18,7 +18,7 @@ import (
 func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "five", with("class", "mountOptions: [noatime]\nparameters: {colour: green, csi.storage.k8s.io/fstype: ext4}"))
-	// More than was asked for.
+	// More than was requested.
 	l.hook(t, "create", "capacity=3Mi")
 	claim := l.claim(t, "data")
 	pv := awaitBound(t, claim)
@@ -51,7 +51,7 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 	eventually(t, "the pods have gone", func(ctx context.Context) error { return wantNoWorkflowPods(ctx, l.name) })
 }
 
-// gotPV returns what of a PersistentVolume the protocol says something about.
+// gotPV returns the parts of a PersistentVolume that the protocol specifies.
 func gotPV(pv *corev1.PersistentVolume) map[string]any {
 	csi := *pv.Spec.CSI
 	csi.VolumeAttributes = nil

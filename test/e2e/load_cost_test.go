@@ -111,7 +111,7 @@ func startController(t *testing.T) *corev1.Pod {
 	return started
 }
 
-// peakMemory returns how much memory an agent has ever had resident, in bytes.
+// peakMemory returns the highest resident memory of an agent so far, in bytes.
 func peakMemory(t *testing.T, agent *corev1.Pod) int {
 	t.Helper()
 	const script = `for group in $(grep -lsE "/$1\$" /proc/[0-9]*/cgroup); do sed -n 's/^VmHWM:\s*\([0-9]*\) kB$/\1/p' "${group%cgroup}status"; done`
@@ -122,7 +122,7 @@ func peakMemory(t *testing.T, agent *corev1.Pod) int {
 	return peak << 10
 }
 
-// requests are numbers of requests to the API server, by what was asked.
+// requests are numbers of requests to the API server, by kind of request.
 type requests map[string]float64
 
 // requestsOf returns the requests that an agent has made so far, by method, as its metrics tell.
@@ -144,7 +144,7 @@ func requestsOf(t *testing.T, agent *corev1.Pod) requests {
 	return made
 }
 
-// since returns what was requested after an earlier moment.
+// since returns the requests after an earlier moment.
 func (r requests) since(before requests) requests {
 	made := maps.Clone(r)
 	for what, number := range before {
@@ -161,7 +161,7 @@ func (r requests) total() float64 {
 	return total
 }
 
-// each says how many requests these are for each of n volumes.
+// each returns the requests for each of n volumes, as text.
 func (r requests) each(n int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(r)) {

@@ -26,8 +26,8 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// What a volume may cost the controller agent, from its claim to its end: well above what was
-// measured, so that only a change for the worse gets there. Times are told and never judged.
+// What a volume may cost the controller agent, from its claim to its end. The limits are well above what was measured, so
+// only a change for the worse exceeds them. Times are logged, and never fail the test.
 const (
 	mostRequestsWithoutPods = 45
 	mostRequestsWithPods    = 75
@@ -37,7 +37,7 @@ const (
 // loadWithin is how long a load may take to come, or to go, before the test gives up.
 const loadWithin = 10 * time.Minute
 
-// sizes returns how many claims come at once where no pods make the volumes, and where pods do.
+// sizes returns how many claims are created at once without creation pods, and with them.
 func sizes() (withoutPods, withPods int) {
 	if long() {
 		return 500, 100
@@ -45,7 +45,7 @@ func sizes() (withoutPods, withPods int) {
 	return 100, 20
 }
 
-// The floor is what Kubernetes alone takes for as many volumes and claims that are made for each other.
+// The floor is what Kubernetes alone takes for as many volumes and claims that are bound to each other in advance.
 func TestLoad_ClaimsWithoutPods(t *testing.T) {
 	n, _ := sizes()
 	namespace := start(t)
@@ -65,7 +65,7 @@ func TestLoad_ClaimsWithPods(t *testing.T) {
 	testLoad(t, namespace, n, times{bound: took, gone: took}, mostRequestsWithPods, truePod)
 }
 
-// testLoad lets claims of one provisioner come at once, and go at once, with the agent as it is deployed.
+// testLoad creates claims of one provisioner at once, and deletes them at once, with the agent as it is deployed.
 func testLoad(t *testing.T, namespace string, n int, floor times, mostRequests float64, pod string) {
 	t.Helper()
 	startController(t)
@@ -109,7 +109,7 @@ func loadOnce(t *testing.T, namespace string, n int, floor times, mostRequests f
 	return true
 }
 
-// Two provisioners want more places than there are. The agent runs in the test, which tells its requests apart.
+// Two provisioners need more slots than there are. The agent runs in the test, which counts its requests by kind.
 func TestLoad_LimitsBind(t *testing.T) {
 	const each = 10
 	namespace := start(t)
@@ -153,15 +153,15 @@ func newLoadProvisioner(t *testing.T, name, pod string) {
 	eventually(t, "driver "+name+" is registered", func(ctx context.Context) error { return registered(ctx, name) })
 }
 
-// times is how long it took until all claims were bound, and until all was gone after their deletion.
+// times has how long it took until all claims were bound, and until everything was gone after their deletion.
 type times struct{ bound, gone time.Duration }
 
 func (t times) String() string {
 	return fmt.Sprintf("bound after %.1f s, and gone after %.1f s", t.bound.Seconds(), t.gone.Seconds())
 }
 
-// load makes n claims of each class at once, deletes them at once when all are bound, and waits until
-// nothing is left of their volumes.
+// load creates n claims of each class at once, deletes them at once when all are bound, and waits until nothing is left of
+// their volumes.
 func load(t *testing.T, namespace string, n int, classes ...string) times {
 	t.Helper()
 	took := times{}
@@ -219,7 +219,7 @@ func loadClaim(namespace string, i int, class string) *corev1.PersistentVolumeCl
 	return claim
 }
 
-// runByHand runs n bare pods at once, as the workflow pods are but for /pav, and returns how long that takes.
+// runByHand runs n bare pods at once, which are like workflow pods without /pav, and returns how long that takes.
 func runByHand(t *testing.T, namespace string, n int) time.Duration {
 	t.Helper()
 	took := timed(func() {
@@ -246,7 +246,7 @@ func timed(do func()) time.Duration {
 	return time.Since(began)
 }
 
-// atOnce does something for each number below n, many at a time.
+// atOnce calls a function for each number below n, many at a time.
 func atOnce(t *testing.T, n int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 	errs, next := make([]error, n), make(chan int)

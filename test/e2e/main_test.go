@@ -72,7 +72,7 @@ func run(m *testing.M) (int, error) {
 	}
 	code := m.Run()
 
-	// Tests that run side by side can look only after themselves.
+	// Tests that run at the same time can check only their own leftovers.
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	left := poll(ctx, wantNothingLeft)
@@ -106,7 +106,7 @@ func install(ctx context.Context) error {
 			return err
 		}
 	}
-	// The way from the API server to the webhook is open a little later than its pods are ready.
+	// The API server can reach the webhook a little later than its pods are ready.
 	return poll(ctx, definitionsAreJudged)
 }
 

@@ -74,7 +74,7 @@ func (s scraped) add(family *dto.MetricFamily) {
 	}
 }
 
-// of returns what there is of a provisioner, to be said where something else was expected.
+// of returns the metrics of a provisioner, for messages of failed tests.
 func (s scraped) of(provisioner string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -85,7 +85,7 @@ func (s scraped) of(provisioner string) string {
 	return strings.Join(lines, "\n")
 }
 
-// wantParts reports whether there is one value of each of the parts of a workflow's pods, of the provisioner good.
+// wantParts reports whether there is one value for each part of a workflow's pods of the provisioner good.
 func (s scraped) wantParts(workflow string, parts ...string) error {
 	for _, part := range parts {
 		key := fmt.Sprintf("pav_workflow_duration_seconds{part=%q,provisioner=%q,workflow=%q}", part, good, workflow)

@@ -57,7 +57,7 @@ func TestBlockVolume_ReadOnlyClientCannotWrite(t *testing.T) {
 	l.fails(t, "reader", writeDevice, "Operation not permitted", "Permission denied", "Read-only")
 }
 
-// A volume that only may be read is staged for reading only, and its device must be so.
+// A read-only volume is staged read-only, and its device must be read-only.
 func TestBlockVolume_StagedForReading_DeviceMustBeReadOnly(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "block-read-only", devices)
@@ -90,7 +90,7 @@ func (l *ledger) wantReversals(claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// What the staging pod leaves at /pav/volume is not what is wanted: that is said, and reverted.
+// The staging pod leaves something wrong at /pav/volume: that is reported and reverted.
 func TestBlockVolume_WrongVolumeIsRefused_AndRecovers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -71,7 +71,7 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 		return nil
 	})
 
-	// A node that takes no pods stages none; the volume goes where its client goes.
+	// A node without schedulable pods stages no volumes; the volume follows its client.
 	l.run(t, clientPod("elsewhere", "data", ""))
 	if got := l.sh(t, "elsewhere", "cat /data/file"); strings.TrimSpace(got) == "" {
 		t.Errorf("what was written is %q", got)
@@ -177,7 +177,7 @@ func TestNodeDrained_WhereADaemonSetUsesAVolume(t *testing.T) {
 	})
 }
 
-// A staging pod cannot be evicted while its volume has clients, and a client's eviction is no problem.
+// A staging pod cannot be evicted while its volume has clients; a client can be.
 func TestStagingPodEvicted_IsRefusedWhileTheVolumeIsUsed(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "evicted", fuse)

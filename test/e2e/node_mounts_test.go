@@ -66,7 +66,7 @@ func TestFilesystemVolume_ReachesItsClients(t *testing.T) {
 	}
 }
 
-// manyClaims lets a client pod have further claims, at /more/<claim>, or, for devices, at /dev/<claim>.
+// manyClaims adds claims to a client pod, at /more/<claim> or, for devices, at /dev/<claim>.
 func manyClaims(mode corev1.PersistentVolumeMode, claims ...string) edit {
 	return func(yaml string) string {
 		for _, claim := range claims {
@@ -143,7 +143,7 @@ func TestReadWriteOncePod_SecondPodIsRefused(t *testing.T) {
 	}
 }
 
-// awaitRunningOrAgain waits until a pod runs, and makes it again if kubelet rejected it for good.
+// awaitRunningOrAgain waits until a pod runs, and creates it again if kubelet rejected it.
 func (l *ledger) awaitRunningOrAgain(t *testing.T, yaml string) {
 	t.Helper()
 	pod := &corev1.Pod{}

@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// withAgentArguments lets the node agents run with more arguments until the test ends.
+// withAgentArguments runs the node agents with additional arguments until the test ends.
 func withAgentArguments(t *testing.T, arguments string) {
 	t.Helper()
 	const path = "/spec/template/spec/containers/0/args"
@@ -37,8 +37,8 @@ func withAgentArguments(t *testing.T, arguments string) {
 	waitAgents(t, "")
 }
 
-// Kubelet ends during NodeStage, and forgets the pod: it will never ask to unstage the volume. Once no
-// pod has used the volume for a while, the agent unstages it.
+// Kubelet is killed during NodeStageVolume, and forgets the pod: it will never call NodeUnstageVolume. When no pod has used
+// the volume for some time, the agent unstages it.
 func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 	start(t)
 	withAgentArguments(t, `["node","--orphan-grace=5s"]`)
@@ -97,7 +97,7 @@ func forgetVolume(t *testing.T, node, driver, volume string) {
 	}
 }
 
-// A volume in use is no orphan, however long no call comes, and whatever agent is there.
+// A volume in use is not an orphan, however long kubelet makes no call, and also for a new agent.
 func TestVolumeInUse_IsNoOrphan(t *testing.T) {
 	namespace := start(t)
 	volumes := useVolumes(t, namespace, "node2")

@@ -16,7 +16,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// following lets a client see what is mounted later.
+// following lets a client see later mounts.
 var following = replacing("mountPath: /data}", "mountPath: /data, mountPropagation: HostToContainer}")
 
 // disconnected are the words for a file system whose daemon has ended.
@@ -81,8 +81,8 @@ func (l *ledger) containers(t *testing.T, pods ...string) map[string]map[string]
 	return found
 }
 
-// A FUSE daemon is killed under its clients: they are told, what they write fails, a client that
-// follows mounts has the volume again without being restarted, and so have new ones.
+// A FUSE daemon is killed while clients use its volume: events report it, and writes fail. A client with HostToContainer
+// propagation gets the volume again without a restart, and so do new clients.
 func TestFUSEDaemonKilled_ClientsRecover(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "daemon-killed", fuse)
@@ -139,7 +139,7 @@ func TestFUSEDaemonKilled_ClientsRecover(t *testing.T) {
 	l.awaitNoStage(t)
 }
 
-// The daemon is killed again and again: each time the volume comes back.
+// The daemon is killed repeatedly: each time the volume is restaged.
 func TestFUSEDaemonKilledRepeatedly(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "killed-often", fuse)
@@ -164,7 +164,7 @@ func TestFUSEDaemonKilledRepeatedly(t *testing.T) {
 	l.awaitNoStage(t)
 }
 
-// With recovery None, a dead volume is told, and stays as it is until its clients have gone.
+// With recovery None, a dead volume is reported, and not restaged until its clients are gone.
 func TestFUSEDaemonKilled_WithoutRecovery(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "no-recovery", fuse, with("staging", "recovery: None"))
@@ -186,7 +186,7 @@ func TestFUSEDaemonKilled_WithoutRecovery(t *testing.T) {
 	l.awaitEffects(t, claim, "stage", "unstage", "stage", "unstage")
 }
 
-// A client is deleted while its volume, whose daemon was killed, is being made again.
+// A client is deleted while its volume, whose daemon was killed, is being restaged.
 func TestFUSEDaemonKilled_ClientDeletedDuringRecovery(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "recovery-ends", fuse)

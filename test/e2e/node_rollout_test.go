@@ -103,8 +103,7 @@ func mountsOn(ctx context.Context, node string) ([]string, error) {
 	return found, nil
 }
 
-// The node agents are replaced while clients of all media write and verify: no error, no other mount,
-// no other staging pod.
+// The node agents are replaced while clients of all media write and verify: no error, no new mount, no new staging pod.
 func TestNodeAgentsRolledOut_WritesAreVerified(t *testing.T) {
 	start(t)
 	storages := map[string]*ledger{}
@@ -169,8 +168,8 @@ func stagedPods(t *testing.T, storages map[string]*ledger) map[string]int32 {
 	return found
 }
 
-// Ten clients share a volume on a node. Any of them goes at any time, and another one comes: the volume
-// is staged once, and unstaged once after the last one.
+// Ten clients share a volume on a node, and are replaced one by one at random: the volume is staged once, and unstaged once
+// after the last client.
 func TestTenClients_ComeAndGo(t *testing.T) {
 	t.Parallel()
 	random := seed.Random(t)
@@ -184,7 +183,7 @@ func TestTenClients_ComeAndGo(t *testing.T) {
 	l.awaitRunning(t, clients[0])
 	l.sh(t, clients[0], "echo hello > /data/file")
 	for i := range often(8, 200) {
-		// The first stays, or the others might all be starting, and the volume be unused.
+		// The first client stays, as otherwise all might be starting and the volume unused.
 		chosen := 1 + random.IntN(len(clients)-1)
 		pod := &corev1.Pod{ObjectMeta: objectMeta(l.namespace, clients[chosen])}
 		must(t, kube.Delete(t.Context(), pod, client.GracePeriodSeconds(int64(random.IntN(2)))))

@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// With scope Pod, each client has a staging pod of its own, which is told what the client may do.
+// With scope Pod, each client has a staging pod of its own, whose template sees how the client may use the volume.
 func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 	t.Parallel()
 	for _, m := range []medium{directories, fuse} {
@@ -36,7 +36,7 @@ func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 			}
 			l.wantClients(t, "writer", "reader")
 
-			// Each goes with its client.
+			// Each staging pod is deleted with its client.
 			l.end(t, "writer")
 			l.awaitEffects(t, claim, "stage", "stage", "unstage")
 			if got := l.sh(t, "reader", "cat /data/file"); got != "hello\n" {
@@ -81,7 +81,7 @@ func (l *ledger) wantClients(t *testing.T, want ...string) {
 	})
 }
 
-// The scope stays in force while there are stages.
+// The scope does not change while there are PavStages.
 func TestScope_StaysWhileThereAreStages(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "scope-changes", directories)

@@ -24,7 +24,7 @@ func (l *ledger) static(t *testing.T, name string, m medium, edits ...edit) {
 	t.Cleanup(func() {
 		ctx, cancel := cleanupContext(t)
 		defer cancel()
-		// The claim goes after its pods only, and the volume after the claim.
+		// The claim is deleted after its pods, and the volume after the claim.
 		if err := kube.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(l.namespace), client.GracePeriodSeconds(1)); err != nil {
 			t.Error(err)
 		}
@@ -39,7 +39,7 @@ func (l *ledger) pending(t *testing.T, pod string) {
 	must(t, err)
 }
 
-// bothTold waits until the claim and the pod are told why the pod does not start.
+// bothTold waits until events of the claim and the pod say why the pod does not start.
 func (l *ledger) bothTold(t *testing.T, claim, pod string, words ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("claim %s is told %q", claim, words), func(ctx context.Context) error {
@@ -70,7 +70,7 @@ func TestStaticVolume_OfBothModes(t *testing.T) {
 	}
 }
 
-// What a provisioner cannot provision is refused before anything is done, and told.
+// A volume that a provisioner does not support is refused before any pod runs, with an event.
 func TestStaticVolume_IsValidated(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -99,7 +99,7 @@ func TestStaticVolume_IsValidated(t *testing.T) {
 	}
 }
 
-// A validation pod says what is wrong with a volume, before any staging pod, and is asked again.
+// A validation pod reports what is wrong with a volume before any staging pod runs, and is run again.
 func TestStaticVolume_ValidationPodFails_IsReported_AndRecovers(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
@@ -148,8 +148,8 @@ func TestStaticVolume_OfAProvisionerOfDynamicOnes_IsRefused(t *testing.T) {
 	l.awaitRunning(t, "client")
 }
 
-// Two PersistentVolumes that are the same volume cannot both be used: what one promises, as that one
-// pod has it, the other would break. Who has the volume keeps it.
+// Two PersistentVolumes of the same volume cannot both be used: one could break a guarantee of the other, such as
+// ReadWriteOncePod. The first to use the volume keeps it.
 func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "duplicates", directories)
@@ -175,7 +175,7 @@ func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 		t.Errorf("the pod of the second volume is %s", pod.Status.Phase)
 	}
 
-	// Without the second volume, all is well again.
+	// Without the second PersistentVolume, the volume can be used again.
 	l.end(t, "two")
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(l.namespace, "second")})
 	remove(t, &corev1.PersistentVolume{ObjectMeta: objectMeta("", "duplicates-second")})

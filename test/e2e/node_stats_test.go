@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kubelet, which asks the agent once a minute, tells how large volumes of both modes are.
+// Kubelet, which asks the agent once a minute, reports the sizes of volumes of both modes.
 func TestVolumeStats(t *testing.T) {
 	t.Parallel()
 	for _, m := range []medium{directories, fuse, devices} {

@@ -14,8 +14,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A staging pod that cannot start is told within seconds, on the claim and on the client's pod, while
-// PaV goes on waiting, and all goes on as soon as the cause is fixed.
+// A staging pod that cannot start is reported within seconds on the claim and on the client pod. PaV continues to wait, and
+// the pod starts as soon as the cause is fixed.
 func TestStagingPodCannotStart_IsReported_AndRecovers(t *testing.T) {
 	t.Parallel()
 	const image, missing = toolsImage, "localhost/not-there:1"
@@ -80,7 +80,7 @@ func TestStagingPodCannotStart_IsReported_AndRecovers(t *testing.T) {
 	}
 }
 
-// A staging pod is never ready: its client is deleted while it waits, and all is reverted.
+// A staging pod never becomes ready: its client is deleted while it waits, and staging is reverted.
 func TestStagingPodIsNeverReady_ClientCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "never-ready", fuse)
@@ -89,7 +89,7 @@ func TestStagingPodIsNeverReady_ClientCanBeDeleted(t *testing.T) {
 	l.pending(t, clientPod("client", "data", ""))
 	l.runningPod(t, pavv1.WorkflowStaging, claim)
 	l.end(t, "client")
-	// Kubelet waits for two minutes before it looks what became of the client.
+	// Kubelet waits for two minutes before it checks the client again.
 	eventually(t, "staging is reverted", func(context.Context) error { return l.wantEffects(claim, "stage", "unstage") })
 	l.awaitNoStage(t)
 	l.unhook(t, "stage")
@@ -97,8 +97,8 @@ func TestStagingPodIsNeverReady_ClientCanBeDeleted(t *testing.T) {
 	l.sh(t, "client", "touch /data/file")
 }
 
-// An unstaging pod fails: that is seen, holds up its own volume only, and the volume is on no other
-// node before it succeeds.
+// An unstaging pod fails: that is reported, delays only its own volume, and the volume is not staged on another node before
+// it succeeds.
 func TestExclusiveVolume_OldNodesUnstagingFails_NeverTwoStages(t *testing.T) {
 	t.Parallel()
 	for _, m := range []medium{directories, ext4} {
@@ -166,8 +166,8 @@ func (l *ledger) neverTwo() error {
 	return nil
 }
 
-// A node is cut off while it has a volume that may be on one node: nobody knows what its pods do, so
-// the volume stays there until the node is back.
+// A node with a ReadWriteOnce volume is disconnected: its pods may still run, so the volume stays there until the node is
+// back.
 func TestExclusiveVolume_OldNodeIsCutOff_NeverTwoStages(t *testing.T) {
 	start(t)
 	l := newStorage(t, "cut-off", fuse)

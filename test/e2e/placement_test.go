@@ -85,8 +85,8 @@ func (l *ledger) wantMadeOn(t *testing.T, claim *corev1.PersistentVolumeClaim, n
 	}
 }
 
-// The scheduler has chosen a node on which the volume cannot be made. It chooses again, and would
-// choose the same one, were it not for a pod that came meanwhile.
+// The scheduler selected a node on which the volume cannot be created. It selects again, and another node only because a
+// new pod is in the way.
 func TestSelectedNodeWithoutRoom_IsReleased(t *testing.T) {
 	t.Parallel()
 	const room = "e2e-given-back"
@@ -166,7 +166,7 @@ func allowing(node string) edit {
 	return with("class", "allowedTopologies: [{matchLabelExpressions: [{key: "+hostname+", values: ["+node+"]}]}]")
 }
 
-// With Immediate binding no node is selected: the creation pod may go to any that is allowed.
+// With Immediate binding no node is selected: the creation pod may run on any allowed node.
 func TestAllowedTopologies_ConfineTheCreationPod(t *testing.T) {
 	t.Parallel()
 	for _, node := range nodes {

@@ -130,7 +130,7 @@ func TestControllerAgentToken_TakesTheSelectedNodeOfAClaim_AndNothingElse(t *tes
 	unselected := claim("unselected", nil)
 	annotations := func(text string) string { return `{"metadata": {"annotations": ` + text + `}}` }
 	const taken = `{"volume.kubernetes.io/selected-node": null}`
-	// besides takes the selected node, and something else.
+	// besides removes the selected node, and something else.
 	besides := func(more string) string { return `{"metadata": {"annotations": ` + taken + `, ` + more + `}}` }
 	status := func(ctx context.Context, c client.Client) error {
 		return c.Status().Patch(ctx, waiting.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status": {"phase": "Lost"}}`)))

@@ -207,7 +207,7 @@ func TestNodeAgentToken_WritesStagesOfItsOwnNodeOnly(t *testing.T) {
 			attempts[i].denied = ownStages
 		}
 		attempts[len(attempts)-1].denied = notInTheRole
-		// What holds nothing may be cleared away by any agent, so that it needs no node.
+		// Any node agent may delete PavStages without finalizers, so no node is needed.
 		attempts = slices.DeleteFunc(attempts, func(a attempt) bool { return strings.Contains(a.name, "clears away") })
 		try(t, withToken(t, "node-agent", nil), attempts)
 	})

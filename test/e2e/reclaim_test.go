@@ -29,7 +29,7 @@ func TestRetainedVolume_IsDeletedWhenTheAdministratorSaysSo(t *testing.T) {
 	awaitRetained(t, claim)
 	must(t, l.wantEffects(claim, "create"))
 
-	// The administrator has changed its mind.
+	// The administrator has changed the policy again.
 	_, err := kubectl(t.Context(), "", "patch", "pavvolume", volume.Name, "--type=merge", "-p", `{"spec":{"reclaimPolicy":"Delete"}}`)
 	must(t, err)
 	awaitVolume(t, claim, "has its finalizer again", func(v *pavv1.PavVolume) bool { return len(v.Finalizers) == 1 })
@@ -61,7 +61,7 @@ func TestReclaimPolicy_IsThatOfThePersistentVolume(t *testing.T) {
 	must(t, l.wantEffects(claim, "create", "delete"))
 }
 
-// Creation ends with the definition that it began with; deletion is done as the definition says by then.
+// A creation ends with the definition that it began with; a deletion uses the current definition.
 func TestDefinitionChangesDuringCreation(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "changing", with("creation", "handle: old {{ defaultHandle }}"),
@@ -98,7 +98,7 @@ func TestDefinitionChangesDuringCreation(t *testing.T) {
 	}
 }
 
-// A provisioner under deletion makes no more volumes, and goes with the last one.
+// A provisioner that is being deleted creates no more volumes, and is gone with the last one.
 func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "going")

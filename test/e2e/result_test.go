@@ -14,11 +14,11 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A creation pod succeeds, but leaves something in /pav that cannot be used, or the definition itself
-// says so: the claim's user is told which, and all heals when it is fixed.
+// A creation pod succeeds, but leaves an invalid result in /pav, or the definition itself has one: an event says which, and
+// provisioning continues when it is fixed.
 func TestUnusableResults(t *testing.T) {
 	t.Parallel()
-	// Where nobody knows which storage a pod has named, nothing is reverted: it is the pod that tidies up.
+	// If it is unknown which handle the pod wrote, nothing is reverted: the pod itself has to clean up.
 	const tidy = `rmdir "/storage/volumes/$volume"; echo "delete $volume $NODE" >> /storage/journal; `
 	tests := map[string]struct {
 		hook  string   // what the creation pod does
@@ -75,7 +75,7 @@ func TestHandleOfARetainedVolume_LosesNothing(t *testing.T) {
 	told(t, greedy, "ProvisioningFailed", l.name, `"ledger:data"`, pv.Name, "nothing is created or reverted")
 	removeClaim(t, greedy)
 
-	// The claim goes while its creation pod runs, which has written the handle.
+	// The claim is deleted while its creation pod runs, which has written the handle.
 	l.hook(t, "create", `printf %s "$handle" > /pav/handle; while test -e /storage/hooks/create; do sleep 0.1; done`)
 	hasty := l.claim(t, "data")
 	l.runningPod(t, pavv1.WorkflowCreation, hasty)

@@ -73,7 +73,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak is what goes on meanwhile.
+// soak has the work during the soak.
 type soak struct {
 	random  *rand.Rand
 	began   time.Time

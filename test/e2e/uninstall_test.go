@@ -20,7 +20,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// uninstallWithin bounds each of the contract's two commands.
+// uninstallWithin is the limit of each of the contract's two commands.
 const uninstallWithin = patience
 
 // startUninstall is start for a test that uninstalls PaV. However the test ends, PaV is installed again
@@ -53,7 +53,7 @@ func TestUninstall_OfAnIdleInstallation_LeavesNothing(t *testing.T) {
 	wantWorksAgain(t, namespace)
 }
 
-// A retained volume holds nothing up; what is left of it is an ordinary PersistentVolume.
+// A retained volume does not delay the uninstallation; an ordinary PersistentVolume is left of it.
 func TestUninstall_WhileARetainedVolumeExists_LeavesNothing(t *testing.T) {
 	namespace := startUninstall(t)
 	class := storageClass("retaining") + "reclaimPolicy: Retain\n"
@@ -209,7 +209,7 @@ func pavInCluster(ctx context.Context, t *testing.T) error {
 	return errors.Join(errs...)
 }
 
-// listable leaves out what is no state: events tell of what was.
+// listable leaves out kinds that are not state, such as events.
 func listable(resource *metav1.APIResource, version schema.GroupVersion) bool {
 	if resource.Kind == "Event" || version.Group == "metrics.k8s.io" {
 		return false

@@ -41,7 +41,7 @@ func TestDynamicVolume_TwoPodsOnEachOfTwoNodes_OneStagingPodEach(t *testing.T) {
 		t.Errorf("%d staging pods have run, want one a node", len(pods))
 	}
 
-	// What one pod of a node writes, another one reads, also after the first has gone.
+	// A pod reads what another pod of the node wrote, also after that one is gone.
 	_, err = inPod(t.Context(), namespace, "a1", "echo hello > /data/file")
 	must(t, err)
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "a1")})
@@ -98,7 +98,7 @@ spec:
 `, name, driver, namespace, attributes)
 }
 
-// What a privileged staging pod mounts outlives the pod, for later clients and for the unstaging pod.
+// The mount of a privileged staging pod outlives the pod, for later clients and for the unstaging pod.
 func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("mounting",
@@ -144,7 +144,7 @@ func TestStagingPodThatMountsAndCompletes_MountStaysWhenPodIsGone(t *testing.T) 
 	})
 }
 
-// A FUSE-like staging pod says that it is ready and goes on running.
+// A FUSE-like staging pod reports that it is ready and continues to run.
 func TestStagingPodThatIsReadyAndKeepsRunning(t *testing.T) {
 	namespace := beside(t)
 	apply(t, namespace, documents(provisioner("running",

@@ -16,8 +16,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// toldWithin is how soon a claim's user must be told why nothing goes on: ten times the 10 s that are promised, as the
-// machine may be busy. What waits for a retry takes minutes.
+// toldWithin is how soon an event must say why a claim waits: ten times the 10 s that are promised, as the machine may be
+// busy. A wait for a retry takes minutes.
 const toldWithin = 100 * time.Second
 
 // notWorkflow selects the pods that are not PaV's.
@@ -80,7 +80,7 @@ func wantBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// awaitNoVolume waits until nothing is left of a claim's volume but, perhaps, records of its pods' deeds.
+// awaitNoVolume waits until nothing is left of a claim's volume, except perhaps records of what its pods did.
 func awaitNoVolume(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	awaitNone(t, claim, &corev1.PersistentVolume{}, &pavv1.PavVolume{})
@@ -121,13 +121,13 @@ func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, word
 	return event.FirstTimestamp.Time
 }
 
-// toldSoon is told for what is to be told soon after it has happened.
+// toldSoon is told for an event that must come soon after its cause.
 func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
 	t.Helper()
 	wantSoon(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), happened, told(t, claim, reason, words...))
 }
 
-// wantSoon fails the test if something was told later after it had happened than is promised.
+// wantSoon fails the test if an event came later after its cause than is promised.
 func wantSoon(t *testing.T, what string, happened, told time.Time) {
 	t.Helper()
 	late := told.Sub(happened)

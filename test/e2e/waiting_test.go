@@ -12,10 +12,10 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A pod cannot start: the claim's user is told why, soon, while PaV goes on waiting, and all goes on
-// as soon as the cause is fixed.
+// A pod cannot start: an event of the claim says why within seconds. PaV continues to wait, and provisioning continues as
+// soon as the cause is fixed.
 
-// waits checks that for a pod that exists and does not start: it is waited for in the first attempt.
+// waits checks that for a pod that exists and does not start: the first attempt waits for it.
 func waits(t *testing.T, l *ledger, fix func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
@@ -35,7 +35,7 @@ func waits(t *testing.T, l *ledger, fix func(), words ...string) {
 	removeClaim(t, claim)
 }
 
-// isRefused checks that for a pod that the API server does not take: it is tried again and again.
+// isRefused checks that for a pod that the API server refuses: it is tried again and again.
 func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
@@ -43,7 +43,7 @@ func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
 		return v.Status.Step == pavv1.StepCreating || v.Status.Failure != nil
 	})
 	toldSoon(t, claim, time.Now(), "", words...)
-	// While the next attempt is at work, the condition tells of that one.
+	// While the next attempt runs, the condition reports that one.
 	awaitVolume(t, claim, "its condition says why", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)
 		return v.Status.Failure != nil && status == "False" && hasAll(message, words)
@@ -145,7 +145,7 @@ func TestDeletionPodFitsNoNode_EventOnVolume_AndRecovery(t *testing.T) {
 	must(t, l.wantEffects(claim, "create", "delete"))
 }
 
-// A template that evaluates to no pod is told, and heals with the definition.
+// A template without a valid pod is reported, and provisioning continues when the definition is corrected.
 func TestCreationTemplateThatDoesNotRender_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "no-pod", with("create spec", `nodeName: "{{ params.no_such_parameter.at_all }}"`))
