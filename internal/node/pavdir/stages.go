@@ -36,6 +36,10 @@ type Stage struct {
 	// Client is the pod that the stage is for; nil if it is for all pods of the node.
 	Client *Client `json:"client,omitempty"`
 
+	// Restaging says that the volume is being restaged: the attached volume may not be the right one yet, so no further
+	// client may get it.
+	Restaging bool `json:"restaging,omitempty"`
+
 	// Boot is the start of the node in which the stage was last recorded.
 	Boot
 }

@@ -69,6 +69,9 @@ func (s *Stager) publish(ctx context.Context, v Volume, p Publication) error {
 	observability.Note(ctx, observability.Volume, record.VolumeName)
 	observability.Note(ctx, observability.Claim, observability.Name(record.ClaimNamespace, record.ClaimName))
 	observability.Note(ctx, observability.Pod, observability.Name(p.Client.Namespace, p.Client.Name))
+	if record.Restaging {
+		return fmt.Errorf("%w: PavStage %q: the volume is being restaged", ErrBusy, name)
+	}
 	if record.Mode != p.Mode {
 		return fmt.Errorf("%w: volume %q is staged with the mode %s", ErrMismatch, record.VolumeName, record.Mode)
 	}

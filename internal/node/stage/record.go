@@ -63,6 +63,7 @@ func (s *Stager) keepRecord(ctx context.Context, stage *pavv1.PavStage) error {
 		Driver: spec.Provisioner, Handle: spec.VolumeHandle, VolumeName: spec.VolumeName,
 		Mode: spec.VolumeMode, Scope: string(spec.Scope), ReadOnly: spec.ReadOnly, Exclusive: spec.Exclusive,
 		Capacity:       volume.Spec.Capacity.Storage().Value(),
+		Restaging:      stage.Status.Restaging && !isCovering(&stage.Status),
 		ClaimNamespace: spec.ClaimRef.Namespace, ClaimName: spec.ClaimRef.Name, ClaimUID: spec.ClaimRef.UID,
 		Boot: s.boot,
 	}

@@ -216,6 +216,9 @@ func (t *task) overMount(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := t.keepRecord(ctx, t.stage); err != nil { // further clients may get the volume, too
+		return err
+	}
 	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeFilesystem {
 		for i := range t.published {
 			if err := t.overMountTarget(ctx, &t.published[i]); err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -89,6 +90,32 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The attached volume may not be the right one yet: a daemon may still mount over /pav/volume.
+func TestPublish_WhileTheVolumeIsRestaged_IsRefused(t *testing.T) {
+	n := newNode(t)
+	v := n.staged(t)
+	name, _ := n.stager.names(v)
+	n.withVolumes(v, "pv")
+	stage := n.ledger(t, v, name)
+	stage.Status.Phase, stage.Status.Restaging = pavv1.StageStaging, true
+	must(t, n.stager.keepRecord(t.Context(), stage))
+	p := n.publicationFor(t, "client")
+	if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want ErrBusy", err)
+	}
+	n.mustBeMounted(t, p.Target, false)
+
+	task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+	must(t, task.find(t.Context()))
+	must(t, task.update(t.Context(), func(*pavv1.PavStageStatus) {
+		task.setReady(task.stage, metav1.ConditionFalse, reasonCovering, "running clients get the volume")
+	}))
+	must(t, task.overMount(t.Context()))
+	must(t, n.stager.Publish(t.Context(), v, p))
+	n.mustBeMounted(t, p.Target, true)
+	must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 }
 
 // What is on record before the first client gets the new volume keeps it from being unstaged under that client.
