@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if selected := flag.Lookup("test.run").Value.String() != ""; code == 0 && !selected {
 		for _, name := range untaken() {
-			fmt.Printf("no test has a decision by the rule %q\n", name)
+			fmt.Fprintf(os.Stderr, "no test has a decision by the rule %q\n", name)
 			code = 1
 		}
 	}

@@ -100,7 +100,8 @@ func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 	}
 	pv := world.Object[*corev1.PersistentVolume](v.World.Store, "", claim.Spec.VolumeName)
 	switch {
-	case claim.Status.Phase == corev1.ClaimBound && (pv == nil || !isFor(pv, claim)):
+	case claim.Status.Phase == corev1.ClaimBound && (pv == nil || !isFor(pv, claim)),
+		claim.Status.Phase == corev1.ClaimPending && pv == nil && claim.Annotations[bindCompleted] != "": // between two steps of binding it
 		return "loses claim", change(v.World, claim, func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}
 		})
