@@ -18,7 +18,7 @@ var groups = [][]string{
 }
 
 func writeVariables(w *bytes.Buffer) error {
-	fmt.Fprint(w, "\n## Variables of templates\n\nEverywhere, `get_pvc(name, namespace)` is the claim of that name; it fails where there is none.\n")
+	fmt.Fprint(w, "\n## Variables of templates\n\nEverywhere, `get_pvc(name, namespace)` is the claim of that name; it fails if there is none.\n")
 	for _, sections := range groups {
 		variables, ok := template.Context(sections[0])
 		if !ok {
@@ -33,10 +33,10 @@ func writeVariables(w *bytes.Buffer) error {
 		for _, v := range variables {
 			doc := v.Doc
 			if v.Optional != "" {
-				doc += " There " + v.Optional + "."
+				doc += " " + strings.ToUpper(v.Optional[:1]) + v.Optional[1:] + "."
 			}
 			if v.Trust == template.TrustTenant {
-				doc += " Tenants choose what it holds."
+				doc += " Its content is chosen by tenants."
 			}
 			fmt.Fprintf(w, "| `%s` | %s | %s |\n", v.Name, v.Type, cell(doc))
 		}

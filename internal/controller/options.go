@@ -81,18 +81,18 @@ func DefaultOptions() Options {
 // AddFlags adds the options to a flag set, with their current values as defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "the agent's own namespace (default: $POD_NAMESPACE)")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "wait for leadership before acting; needed where more than one replica runs")
-	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that is not heard of any more stays one; at least 2s")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
-	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "wait for leadership before acting; required if more than one replica runs")
+	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "how long a leader that does not renew its lease remains the leader; at least 2s")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address at which metrics are served, over HTTPS, to clients that may get /metrics; 0 to serve none")
+	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "address at which /healthz and /readyz are served; 0 to serve none")
 	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observability.ProfilingHelp)
 	flags.StringVar(&o.WebhookAddress, "webhook-address", o.WebhookAddress, "where to serve the webhook that judges PavProvisioners, with the certificate of the Secret "+admission.SecretName+"; 0 for nowhere")
-	flags.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, "file with the authorities of the certificates that API servers show to webhooks; nobody else is served then")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are worked on at once")
+	flags.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, "file with the authorities of the client certificates of API servers; if it is set, the webhook serves no other clients")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are reconciled at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once, for each kind of object")
-	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; those that cannot start do not count, but with them there are at most three times as many and one for each PavProvisioner")
-	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for any one PavProvisioner; it gets no more while as many of its pods cannot start, except one for each namespace that has none")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server, for each kind of object")
+	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
+	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for one PavProvisioner; if as many of its pods cannot start, it gets no more, except one for each namespace without any")
 	o.Templates.AddFlags(flags)
 }
 

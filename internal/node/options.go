@@ -63,12 +63,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.NodeName, "node-name", o.NodeName, "name of the Node that the agent runs on (default: $NODE_NAME)")
 	flags.StringVar(&o.KubeletDir, "kubelet-dir", o.KubeletDir, "the kubelet's directory on the host")
 	flags.StringVar(&o.MountNamespace, "mount-namespace", o.MountNamespace, "the host's mount namespace")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "where to serve metrics, by HTTPS, to those who may get /metrics; 0 for nowhere")
-	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "where to serve /healthz and /readyz; 0 for nowhere")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", o.MetricsAddress, "address at which metrics are served, over HTTPS, to clients that may get /metrics; 0 to serve none")
+	flags.StringVar(&o.ProbeAddress, "probe-address", o.ProbeAddress, "address at which /healthz and /readyz are served; 0 to serve none")
 	flags.StringVar(&o.ProfilingAddress, "profiling-address", o.ProfilingAddress, observability.ProfilingHelp)
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server that may go at once")
-	flags.DurationVar(&o.OrphanGrace, "orphan-grace", o.OrphanGrace, "how long a stage that no pod uses, and that kubelet may have forgotten, is left alone before it is unstaged")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server")
+	flags.DurationVar(&o.OrphanGrace, "orphan-grace", o.OrphanGrace, "how long a volume stays staged that no pod uses and that kubelet may have forgotten")
 	o.Templates.AddFlags(flags)
 }
 

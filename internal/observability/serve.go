@@ -14,7 +14,7 @@ import (
 )
 
 // ProfilingHelp describes the flag --profiling-address, which both agents have.
-const ProfilingHelp = "where to serve /debug/pprof/, such as :6060, which is on the loopback interface only unless the address names another; empty for nowhere"
+const ProfilingHelp = "address at which /debug/pprof/ is served, such as :6060; on the loopback interface unless the address names another one; empty to serve none"
 
 // everywhere is a manager.Runnable that runs on each replica, the leader or not.
 type everywhere func(ctx context.Context) error

@@ -53,8 +53,8 @@ func Context(section string) ([]Variable, bool) {
 		return creationContext(), true
 	case "volumeDeletion":
 		return append(creationContext(), provisionedPVC(""), Variable{
-			Name: "volumeHandle", Type: "string", Optional: "where it is known", Trust: TrustAdministrator,
-			Doc: "The volume's handle; where its creation is undone, the one that the creation pod wrote, or the default.",
+			Name: "volumeHandle", Type: "string", Optional: "only if it is known", Trust: TrustAdministrator,
+			Doc: "The volume's handle; if its creation is reverted, the one that the creation pod wrote, or the default.",
 		}), true
 	case "volumeStaging", "volumeUnstaging":
 		return stagingContext(), true
@@ -65,28 +65,28 @@ func Context(section string) ([]Variable, bool) {
 
 const (
 	onlyClaims   = "only for claims"
-	onlyStatic   = "only for PersistentVolumes that an administrator wrote"
-	onlyDynamic  = "only for volumes that PaV made for a claim"
-	onlySelected = "only where the scheduler has chosen a node for the claim's first consumer"
+	onlyStatic   = "only for PersistentVolumes that an administrator created"
+	onlyDynamic  = "only for dynamically provisioned volumes"
+	onlySelected = "only if the scheduler has selected a node for the claim's first consumer"
 )
 
 func provisionedPVC(optional string) Variable {
 	return Variable{
 		Name: "provisionedPvc", Type: typeClaim, Optional: optional, Trust: TrustTenant,
-		Doc: "The claim that the volume was made for, as it was when it was validated and the volume was made, whatever has become of it since.",
+		Doc: "The claim for which the volume was created, as it was then.",
 	}
 }
 
 func validationContext() []Variable {
 	return []Variable{
-		{Name: "requestedVolumeMode", Type: "string", Doc: "The mode that is asked for, Filesystem or Block."},
-		{Name: "requestedAccessModes", Type: "list of string", Doc: "The access modes that are asked for."},
-		{Name: "requestedMinCapacity", Type: "integer", Doc: "The least capacity that is asked for, in bytes."},
-		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The most capacity that is asked for, in bytes, or none."},
+		{Name: "requestedVolumeMode", Type: "string", Doc: "The requested mode, Filesystem or Block."},
+		{Name: "requestedAccessModes", Type: "list of string", Doc: "The requested access modes."},
+		{Name: "requestedMinCapacity", Type: "integer", Doc: "The minimum capacity that is requested, in bytes."},
+		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The maximum capacity that is requested, in bytes, or none."},
 		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass, or the volumeAttributes of the PersistentVolume."},
 		{Name: "handle", Type: "string", Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The volume's handle."},
 		{Name: "sc", Type: typeClass, Optional: onlyClaims, Trust: TrustAdministrator, Doc: "The claim's StorageClass, as it was when provisioning began."},
-		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that asks for the volume."},
+		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that requests the volume."},
 		{Name: "pv", Type: typeVolume, Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
 		selectedNode,
 	}
@@ -94,7 +94,7 @@ func validationContext() []Variable {
 
 var selectedNode = Variable{
 	Name: "selectedNode", Type: typeNode, Optional: onlySelected, Trust: TrustAdministrator,
-	Doc: "The Node that the claim's first consumer will run on.",
+	Doc: "The Node on which the claim's first consumer will run.",
 }
 
 func creationContext() []Variable {
@@ -114,16 +114,16 @@ func creationContext() []Variable {
 func stagingContext() []Variable {
 	return []Variable{
 		{Name: "volumeMode", Type: "string", Doc: "The volume's mode, Filesystem or Block."},
-		{Name: "accessModes", Type: "list of string", Doc: "The access modes of the claim, of which the volume may have more."},
+		{Name: "accessModes", Type: "list of string", Doc: "The access modes of the claim; the volume may have more."},
 		{Name: "capacity", Type: "integer", Doc: "The volume's capacity, in bytes."},
-		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The volumeAttributes of the PersistentVolume, which for a claim's volume are the parameters of its StorageClass."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The volumeAttributes of the PersistentVolume; for a dynamically provisioned volume, the parameters of its StorageClass."},
 		{Name: "handle", Type: "string", Trust: TrustAdministrator, Doc: "The volume's handle."},
-		{Name: "readOnly", Type: "boolean", Doc: "Whether the volume is to be made available for reading only."},
-		{Name: "fsType", Type: "string", Trust: TrustAdministrator, Doc: "The file system that the PersistentVolume names, or an empty string."},
+		{Name: "readOnly", Type: "boolean", Doc: "Whether the volume must be read-only."},
+		{Name: "fsType", Type: "string", Trust: TrustAdministrator, Doc: "The file system type in the PersistentVolume, or an empty string."},
 		{Name: "mountOptions", Type: "list of string", Trust: TrustAdministrator, Doc: "The mount options of the PersistentVolume."},
-		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that the volume is used through."},
+		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim through which the volume is used."},
 		provisionedPVC(onlyDynamic),
 		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
-		{Name: "node", Type: typeNode, Trust: TrustAdministrator, Doc: "The Node on which the volume is made available."},
+		{Name: "node", Type: typeNode, Trust: TrustAdministrator, Doc: "The Node on which the volume is staged."},
 	}
 }

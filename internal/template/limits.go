@@ -39,7 +39,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.Timeout, "template-timeout", l.Timeout, "how long the evaluation of a PavProvisioner's field may take")
 	flags.Int64Var(&l.Steps, "template-max-steps", l.Steps, "elementary operations that a template may take")
 	flags.Int64Var(&l.Memory, "template-max-memory", l.Memory, "bytes that a template may allocate in all")
-	flags.IntVar(&l.Text, "template-max-text", l.Text, "bytes that the templates of a field may yield")
+	flags.IntVar(&l.Text, "template-max-text", l.Text, "bytes that the results of the templates of a field may have")
 	flags.IntVar(&l.Source, "template-max-source", l.Source, "bytes that a template may have")
 }
 

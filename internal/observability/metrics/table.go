@@ -87,18 +87,18 @@ var (
 	WorkflowDuration = Metric{
 		Name: "pav_workflow_duration_seconds", Type: Histogram,
 		Labels: []Label{provisioner, workflows, {Name: "part", Values: []string{PartQueue, PartStart, PartRun, PartResult}}},
-		Help: "How long the parts of each workflow pod took whose outcome was recorded: queue, from when it was due until it was created " +
-			"(validation, creation and deletion only); start, until its first container ran; run, until its last one had ended or, of a staging pod " +
-			"that goes on running, the volume was available; result, until the outcome was recorded. " +
-			"Kubernetes' times are whole seconds, so that a short part is 0 or 1, which is right on average.",
+		Help: "How long the parts of workflow pods with a recorded outcome took: queue, from when the pod was due until it was created " +
+			"(only validation, creation and deletion); start, until its first container ran; run, until its last container ended or, for a staging pod " +
+			"that keeps running, until the volume was available; result, until the outcome was recorded. " +
+			"Kubernetes' times are whole seconds, so a short part is 0 or 1, which is correct on average.",
 		Agents: []Agent{Controller, Node}, Buckets: []float64{0.5, 1, 2, 5, 10, 15, 30, 60, 180, 600, 1800},
 	}
 	WorkflowFailures = Metric{
 		Name: "pav_workflow_failures_total", Type: Counter,
 		Labels: []Label{provisioner, workflows, {Name: "reason", Values: reasons}},
-		Help: "Workflows that have failed, by reason: refused, no pod could be made of the template, or was let into the cluster; not_started, no container of the pod ever ran; " +
-			"exit_code, a container failed; out_of_memory; evicted, the node or someone else's pod came first; deadline, activeDeadlineSeconds; " +
-			"stopped, the pod was deleted while it ran; vanished, it was removed by force; result, it succeeded, but what it left cannot be used; other.",
+		Help: "Failed workflows by reason: refused, the template gave no valid pod, or the API server refused it; not_started, no container of the pod ever ran; " +
+			"exit_code, a container failed; out_of_memory; evicted, by the node or for another pod; deadline, activeDeadlineSeconds; " +
+			"stopped, the pod was deleted while it ran; vanished, it was removed by force; result, it succeeded with an invalid result; other.",
 		Agents: []Agent{Controller, Node},
 	}
 )
@@ -113,25 +113,25 @@ var (
 	VolumeFailing = Metric{
 		Name: "pav_volume_failing_seconds", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "step", Values: []string{StepValidate, StepCreate, StepRevert, StepDelete}}},
-		Help: "How long the volume that has been failing the longest has been, since its provisioning or deletion began, " +
-			"by the step whose last attempt failed; none where nothing fails.",
+		Help: "The longest time since the provisioning or deletion of a volume began that still fails, " +
+			"by the step whose last attempt failed; absent if nothing fails.",
 	}
 	VolumePending = Metric{
 		Name: "pav_volume_pending_seconds", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Deleting"}}},
-		Help: "How long the volume that is the longest in the making, or in deletion, has been, whether anything fails or not; " +
-			"one that waits for a claim's first consumer does not count.",
+		Help: "The longest time for which a volume has been provisioned or deleted, with or without failures; " +
+			"volumes that wait for a claim's first consumer do not count.",
 	}
 	WorkflowPods = Metric{
 		Name: "pav_workflow_pods", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "state", Values: []string{PodsWaiting, PodsRunning, PodsBlocked}}},
-		Help: "Validation, creation and deletion pods: waiting for a place (--max-pods, --max-pods-per-provisioner), running, or blocked, " +
-			"that is created and unable to start.",
+		Help: "Validation, creation and deletion pods: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
+			"created and unable to start.",
 	}
 	ProvisionerCondition = Metric{
 		Name: "pav_provisioner_condition", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "condition", Values: []string{"Accepted", "Ready", "Deleting"}}},
-		Help:   "Conditions of PavProvisioners: 1 where true, 0 where not.",
+		Help:   "Conditions of PavProvisioners: 1 if true, 0 if not.",
 	}
 )
 
@@ -140,40 +140,40 @@ var (
 	Stages = Metric{
 		Name: "pav_stages", Type: Gauge, Agents: []Agent{Node},
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Staged", "Unstaging", "Failed"}}},
-		Help:   "Stages of the node: volumes that are, or are about to be, available on it, by phase.",
+		Help:   "Stages of the node, by phase: volumes that are available on it, or will be.",
 	}
 	StagePending = Metric{
 		Name: "pav_stage_pending_seconds", Type: Gauge, Agents: []Agent{Node},
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"New", "Validating", "Staging", "Unstaging", "Failed"}}},
-		Help:   "How long the stage that has not been available the longest has not been, by its present phase.",
+		Help:   "The longest time for which a stage has not been available, by its current phase.",
 	}
 	StageUnstagingFailing = Metric{
 		Name: "pav_stage_unstaging_failing_seconds", Type: Gauge, Agents: []Agent{Node},
 		Labels: []Label{provisioner},
-		Help:   "How long the unstaging that has been failing the longest has been, since its first failure; none where none fails.",
+		Help:   "The longest time since the first failure of an unstaging that still fails; absent if none fails.",
 	}
 	StageDegraded = Metric{
 		Name: "pav_stage_degraded", Type: Gauge, Agents: []Agent{Node},
 		Labels: []Label{provisioner, {Name: "reason", Values: []string{pavv1.ReasonStagingPodEnded, pavv1.ReasonVolumeDead, pavv1.ReasonVolumeSilent, pavv1.ReasonVolumeDetached}}},
-		Help: "Volumes on the node that are degraded, by the reason of the condition Degraded: their staging pod has ended, " +
+		Help: "Degraded volumes on the node, by the reason of the condition Degraded: their staging pod ended, " +
 			"or they do not answer.",
 	}
 	Restages = Metric{
 		Name: "pav_restages_total", Type: Counter, Agents: []Agent{Node},
 		Labels: []Label{provisioner, results},
-		Help:   "Attempts to stage a dead volume again under its clients.",
+		Help:   "Attempts to restage a dead volume while clients use it.",
 	}
 	PublishDuration = Metric{
 		Name: "pav_publish_duration_seconds", Type: Histogram, Agents: []Agent{Node},
 		Labels: []Label{provisioner, results},
-		Help: "How long kubelet's calls to publish a volume to a client pod took; with the scope Pod, staging is part of them, " +
-			"and a call that runs out of time while its pod runs on is an error.",
+		Help: "How long kubelet's calls to publish a volume to a client pod took; with scope Pod, that includes staging, " +
+			"and a call that ends before its staging pod is an error.",
 		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 60, 120},
 	}
 	RegisteredProvisioners = Metric{
 		Name: "pav_registered_provisioners", Type: Gauge, Agents: []Agent{Node},
 		Labels: []Label{{Name: "state", Values: []string{DriverRegistered, DriverAwaited, DriverRefused}}},
-		Help:   "PavProvisioners that the agent serves: registered with kubelet, awaiting it, or refused by it.",
+		Help:   "PavProvisioners that the agent serves: registered with kubelet, waiting for it, or refused by it.",
 	}
 )
 
