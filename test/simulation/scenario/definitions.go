@@ -90,8 +90,9 @@ spec:
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 }
 
-// byNote is a handle that depends on an annotation of the claim, which its tenant changes between attempts.
-const byNote = "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}{{ '-odd' if pvc.metadata.annotations is defined and pvc.metadata.annotations.get('note', '0') | int % 2 == 1 else '' }}"
+// byNote is a handle that depends on an annotation of the claim, which its tenant changes between attempts. Claims with an odd
+// one share a handle.
+const byNote = "{{ pvc.metadata.namespace }}-{{ 'shared' if pvc.metadata.annotations is defined and pvc.metadata.annotations.get('note', '0') | int % 2 == 1 else pvc.metadata.name }}"
 
 // provisioners are the names of the definitions, in order.
 var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "raw", "validated"}
