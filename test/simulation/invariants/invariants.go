@@ -15,6 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	simnode "github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -296,6 +297,7 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 	if found, exists := node.Finds(pod); exists && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
 		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
 	}
+	i.stagePodStarts(node, pod)
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "PavVolume" {
 		return
@@ -304,6 +306,27 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 		i.failf(2, "a container of pod %s starts while another pod of PavVolume %s runs", pod.Name, owner.Name)
 	}
 	i.running[owner.UID], i.owners[pod.UID] = pod.UID, owner.UID
+}
+
+// stagePodStarts checks that a volume is staged or unstaged only while no client can write to it: those that have it while
+// it is restaged have a dead mount.
+func (i *Invariants) stagePodStarts(node *kubernetes.Node, pod *corev1.Pod) {
+	workflow := pod.Labels[pavv1.WorkflowLabel]
+	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
+	if stage == nil || workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
+		return
+	}
+	targets := node.Machine.Targets()
+	for _, c := range node.Clients() {
+		if c.Volume != stage.Spec.Provisioner+"/"+stage.Spec.VolumeHandle || stage.Spec.Client != nil && stage.Spec.Client.UID != c.UID {
+			continue
+		}
+		for j := range targets {
+			if t := &targets[j]; t.Path == c.Path && t.Layers > 0 && t.Sees == c.Volume && t.Health == simnode.Answers {
+				i.failf(3, "%s pod %s starts while client %s has the volume %s", workflow, pod.Name, c.Pod, c.Volume)
+			}
+		}
+	}
 }
 
 // Ended hears of the end of each container.

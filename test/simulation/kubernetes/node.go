@@ -267,6 +267,10 @@ func (n *Node) LetEnd(pod types.UID) {
 type Client struct {
 	// Pod is its namespace and name, Volume the driver and handle, and Sees what is mounted for it; empty for nothing.
 	Pod, Volume, Sees string
+
+	// UID is that of the pod, and Path where it has the volume.
+	UID  types.UID
+	Path string
 }
 
 // Clients returns what the clients that run here have. Where someone removed a pod by force, and kubelet unstages its
@@ -280,7 +284,7 @@ func (n *Node) Clients() []Client {
 		for _, volume := range c.pod.Spec.Volumes {
 			if t := n.claimed(c.pod, volume); t != nil && (!t.device.confused || n.knows(t.namespace, t.name, uidOf(t))) {
 				sees, _ := n.Machine.Mounted(t.path())
-				clients = append(clients, Client{Pod: t.namespace + "/" + t.name, Volume: t.device.driver + "/" + t.device.handle, Sees: sees})
+				clients = append(clients, Client{Pod: t.namespace + "/" + t.name, Volume: t.device.driver + "/" + t.device.handle, Sees: sees, UID: uidOf(t), Path: t.path()})
 			}
 		}
 	}
