@@ -20,11 +20,11 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The certificate and its authority are renewed again and again under requests, of which none fails.
+// The certificate and its authority are renewed repeatedly while requests are sent; none fails.
 func TestWebhook_CertificateIsRenewedUnderRequests(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
-	// They are renewed after a few seconds, and are good for much longer: however slow a replica is, none expires.
+	// They are renewed after a few seconds and are valid for much longer, so none expires, however slow a replica is.
 	const ahead = 10 * time.Minute
 	lifetimes := admission.Lifetimes{CA: ahead + 8*time.Second, Server: ahead + 3*time.Second, Ahead: ahead}
 	replicas := []*replica{w.launch(t, lifetimes), w.launch(t, lifetimes)}
@@ -60,8 +60,8 @@ func TestWebhook_CertificateIsRenewedUnderRequests(t *testing.T) {
 	}
 }
 
-// In a rolling update from a version without the webhook, the leader knows nothing of it, and stays until
-// another replica is ready.
+// In a rolling update from a version without the webhook, the leader does not know the webhook, and runs until another
+// replica is ready.
 func TestWebhook_IsReady_WithOrWithoutTheLease(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
@@ -84,7 +84,7 @@ func TestWebhook_IsReady_WithOrWithoutTheLease(t *testing.T) {
 	exists(t, c, lease, "is still the former leader's", func(l *coordinationv1.Lease) bool { return *l.Spec.HolderIdentity == "former" })
 }
 
-// One replica is enough, whether or not it leads. Without any, definitions cannot be written, but all else goes on.
+// One replica is enough, leader or not. Without any, definitions cannot be written, but everything else works.
 func TestWebhook_FailsClosed_AndOnlyForDefinitions(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)

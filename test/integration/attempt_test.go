@@ -44,7 +44,7 @@ func tenant(t *testing.T, c *cluster, namespace string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The authorizer of the API server has to hear of the role.
+	// The API server's authorizer has to see the role first.
 	eventually(t, "the tenant may write claims", func(ctx context.Context) (bool, string) {
 		err := client.NewDryRunClient(as).Create(ctx, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "try-"}, Spec: claimOf("none", "try").Spec,
@@ -68,7 +68,7 @@ func annotate(t *testing.T, as client.Client, claim *corev1.PersistentVolumeClai
 	}
 }
 
-// tellsShare gives a provisioner validation, creation and deletion pods that have what they see in annotations.
+// tellsShare gives a provisioner validation, creation and deletion pods with annotations of what their templates see.
 func tellsShare(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 	const pod = `{"metadata": {"annotations": {"sees": "%s"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}`
 	sees := field(fmt.Sprintf(pod, "{{ pvc.metadata.annotations.share }}"))
@@ -84,7 +84,7 @@ func sharing(class, share string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// A tenant who changes the claim while its validation pod looks at it gets no volume of what was not validated.
+// A tenant who changes the claim while its validation pod runs gets no volume that was not validated.
 func TestClaimChangedWhileItIsValidated_IsValidatedAgain(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -125,7 +125,7 @@ func TestClaimChangedWhileItIsValidated_IsValidatedAgain(t *testing.T) {
 		t.Errorf("the creation pod sees %q", got)
 	}
 
-	// What is true at creation is what deletion can rely on, whatever the tenant writes.
+	// Deletion sees the claim as it was at creation, whatever the tenant writes since.
 	annotate(t, as, claim, "share", "theirs")
 	end(t, c, creation, workflow.Result{}, 0)
 	bound(t, c, claim)
@@ -140,7 +140,7 @@ func TestClaimChangedWhileItIsValidated_IsValidatedAgain(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// nextPod is podOf for a pod that follows another one of its kind.
+// nextPod is podOf for the pod after another one of its kind.
 func nextPod(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, previous *corev1.Pod, kind string) (*corev1.Pod, *pavv1.PavVolume) {
 	t.Helper()
 	exists(t, c, volumeOf(claim), "has another pod", func(v *pavv1.PavVolume) bool {
@@ -181,8 +181,8 @@ func reconcileErrors(t *testing.T, controller string) (n float64) {
 	return n
 }
 
-// The recorder lets 25 events of one object through, and then one every five minutes: what is refused again
-// and again must leave some of them to what comes later.
+// The recorder passes 25 events of one object, and then one every five minutes: an attempt that is refused repeatedly must
+// leave some of them for later events.
 func TestRefusedClaim_KeepsItsEvents(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -237,7 +237,7 @@ func TestRefusedAttempts_KeepTheEventsOfTheClaim(t *testing.T) {
 	told(t, c, claim, "Normal", "ProvisioningSucceeded", volume.Name)
 }
 
-// A tenant cannot make PaV's record of a volume large, nor make PaV write it often.
+// A tenant can neither make PaV's record of a volume large, nor make PaV write it often.
 func TestCopiesOfClaims_AreSmallAndRare(t *testing.T) {
 	c := start(t)
 	a := run(t, c)

@@ -13,15 +13,15 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// While no agent runs, a creation pod ends and is deleted: what it made is reverted, and made again, since it may
-// not have been all.
+// While no agent runs, a creation pod ends and is deleted: its effects are reverted, and it is run again, as they may be
+// incomplete.
 func TestPodGoesWhileNoAgentRuns(t *testing.T) {
 	for name, byForce := range map[string]bool{"it is deleted, and held by its finalizer": false, "it is removed with its finalizer": true} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
 			current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
 			t.Cleanup(func() { current.Stop(t); checkNothingLeft(t, c) })
-			// The definition says what the handle is: what the pod chose is not known once it is removed by force.
+			// The definition contains the handle: the one that the pod chose is not known once the pod is removed by force.
 			driver(t, c, "away", withPods, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 				p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
 			})
@@ -58,7 +58,7 @@ func TestPodGoesWhileNoAgentRuns(t *testing.T) {
 // promised is how soon after the end of its creation pod a claim is to be bound.
 const promised = 10 * time.Second
 
-// A creation pod takes longer than much else does: it stays the only one, and its claim is bound soon after its end.
+// A creation pod takes long: it remains the only one, and its claim is bound soon after its end.
 func TestCreationPodThatTakesLong(t *testing.T) {
 	c := start(t)
 	a := run(t, c)

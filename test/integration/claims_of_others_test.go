@@ -54,7 +54,8 @@ func TestLookupInTheNamespaceOfAnotherTenant(t *testing.T) {
 	told(t, c, volume, "Normal", "ForeignClaim", `get_pvc() read claim "theirs" in namespace "default"`)
 }
 
-// A claim that names a volume is not the one that the volume is bound to: only what is bound both ways is staged.
+// A claim names a volume that is bound to another claim: a volume is staged only if claim and volume are bound to each
+// other.
 func TestStaging_ClaimThatOnlyNamesTheVolume(t *testing.T) {
 	n := newNode(t, workers(t, nil))
 	a := n.run(t)
@@ -73,7 +74,7 @@ func TestStaging_ClaimThatOnlyNamesTheVolume(t *testing.T) {
 	n.unstage(t, v) // as kubelet does
 }
 
-// Staging and unstaging see the claim as it was when the volume was made, whatever it says by now.
+// Staging and unstaging see the claim as it was when the volume was created, whatever has changed since.
 func TestStaging_SeesTheClaimOfWhichTheVolumeWasMade(t *testing.T) {
 	const sees = `"annotations": {"sees": "{{ provisionedPvc.metadata.labels.owner }} {{ pvc.metadata.labels.owner }}", `
 	template := strings.Replace(workerTemplate, `"annotations": {`, sees, 1)
@@ -117,7 +118,7 @@ func TestStaging_SeesTheClaimOfWhichTheVolumeWasMade(t *testing.T) {
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
 }
 
-// A claim that has grown is not copied to the node's record.
+// A claim that has become too large is not copied to the PavStage.
 func TestStaging_ClaimThatIsTooLarge(t *testing.T) {
 	n := newNode(t, workers(t, nil))
 	a := n.run(t)

@@ -46,7 +46,7 @@ func TestStorageClassReplaced_WhileItsClaimFails_IsThatOfTheNextAttempt(t *testi
 	exists(t, c, volume, "is retained", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained })
 }
 
-// A class may even be another provisioner's by then.
+// The class may even have another provisioner by then.
 func TestStorageClassReplaced_ByOneOfAnotherProvisioner(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -90,7 +90,7 @@ func TestClassThatAllowsExpansion_EventSaysThatVolumesCannotBeExpanded(t *testin
 		`allowVolumeExpansion of StorageClass "growing" is true, but volumes of PavProvisioner "growing" cannot grow: request what is needed now`)
 }
 
-// Claims as old as the protocol name their class by an annotation.
+// Old claims name their class in an annotation.
 func TestOlderAnnotation_NamesTheStorageClass(t *testing.T) {
 	c := start(t)
 	run(t, c)

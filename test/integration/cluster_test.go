@@ -95,14 +95,14 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	if err := c.startManager(ctx, assets); err != nil {
 		return c, err
 	}
-	// The webhook fails closed, and most tests' agents serve none.
+	// The webhook's failure policy is Fail, and the agents of most tests serve none.
 	if err := c.install(ctx, func(object *unstructured.Unstructured) bool { return object.GetKind() != kindWebhook }); err != nil {
 		return c, err
 	}
 	return c, c.addAgent()
 }
 
-// startManager starts the controllers of Kubernetes that the protocol is spoken with.
+// startManager starts the controllers of Kubernetes that take part in the protocol.
 func (c *cluster) startManager(ctx context.Context, assets string) error {
 	user, err := c.environment.AddUser(envtest.User{Name: "kube-controller-manager", Groups: []string{"system:masters"}}, nil)
 	if err != nil {

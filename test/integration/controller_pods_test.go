@@ -20,7 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// rightful is a pod with all kinds of rights on its node. What it is bound to, tenants say.
+// rightful is a pod with all kinds of rights on its node, which is chosen by tenants.
 const rightful = `{
 	"metadata": {"annotations": {"of": "{{ pvc.metadata.name }}"}},
 	"spec": {
@@ -202,7 +202,7 @@ func detour(t *testing.T, c *cluster, port int32, answered bool) {
 	})
 }
 
-// While the webhook does not answer, as when PaV has just been installed, pods with rights wait, in the same attempt,
+// While the webhook does not answer, as just after the installation, pods with rights on nodes wait in the same attempt,
 // and others do not.
 func TestControllerPods_WaitForTheWebhook(t *testing.T) {
 	c := start(t)

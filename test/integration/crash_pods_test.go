@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/test/seed"
 )
 
-// hands play scheduler, kubelet and node agent to all workflow pods: they end each as soon as it is there.
+// hands act as scheduler, kubelet and node agent for all workflow pods: they end each pod as soon as it exists.
 type hands struct {
 	stop func()
 	done chan struct{}
@@ -96,8 +96,8 @@ func liveWithPods(t *testing.T, c *cluster) string {
 	return seen
 }
 
-// The agent is stopped after each of its writes in turn while pods validate, create, revert and
-// delete a volume, where time is short after every third: no pod ever runs twice, or not at all.
+// The agent is stopped after each of its writes in turn (in the short suite, after every third) while pods validate,
+// create, revert and delete a volume: each pod runs exactly once.
 func TestAgentStoppedAfterEachWrite_WithPods(t *testing.T) {
 	c := start(t)
 	tests := map[string]struct {

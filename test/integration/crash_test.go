@@ -63,8 +63,7 @@ func essence(pv *corev1.PersistentVolume, volume *pavv1.PavVolume) any {
 	}
 }
 
-// The agent is stopped after each of its writes in turn, without hearing that it succeeded. Where time is short, it
-// is so after every third.
+// The agent is stopped after each of its writes in turn (in the short suite, after every third), without the answer to it.
 func TestAgentStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {

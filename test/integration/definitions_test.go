@@ -109,8 +109,8 @@ func wantWarned(t *testing.T, warned []string, field string) {
 	}
 }
 
-// wantRefused fails the test unless the fields of the mistakes are named, if there are any. What the API
-// server itself refuses, by the schema above all, the webhook is not asked about: then one will do.
+// wantRefused fails the test unless the fields of all mistakes are named. If the API server itself refuses the definition,
+// mostly because of the schema, the webhook is not called: then one field is enough.
 func wantRefused(t *testing.T, refusal error, mistakes []string) {
 	t.Helper()
 	if (refusal == nil) != (len(mistakes) == 0) {

@@ -54,7 +54,7 @@ func servedVolume(t *testing.T, c *cluster, driver, name, node string) (*corev1.
 	return claim, pod
 }
 
-// isRunning does what the kubelet does whose node there is not.
+// isRunning does what a kubelet would do; the node does not exist.
 func isRunning(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	if err := c.admin.Status().Patch(t.Context(), pod, client.RawPatch("application/merge-patch+json", []byte(`{"status": {"phase": "Running"}}`))); err != nil {
@@ -81,8 +81,8 @@ func clientOn(t *testing.T, c *cluster, node, name, kind string, claim *corev1.P
 	return pod
 }
 
-// Evictions of staging pods, as kubectl drain asks for them, are granted on a cordoned node where only pods of
-// DaemonSets use the volume, and nowhere else.
+// Evictions of staging pods, as by kubectl drain, are allowed on a cordoned node if only pods of DaemonSets use the volume,
+// and not otherwise.
 func TestStagingPodsOfDaemonSetsMayBeEvicted_WhileTheirNodeIsCordoned(t *testing.T) {
 	c := start(t)
 	running := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
@@ -100,7 +100,7 @@ func TestStagingPodsOfDaemonSetsMayBeEvicted_WhileTheirNodeIsCordoned(t *testing
 	ordinary := clientOn(t, c, node.Name, "drained-replica", "ReplicaSet", shared)
 	budget := budgetIn(workflow.DefaultNamespace)
 	exists(t, c, budget, "protects", protects)
-	// Nothing here counts disruptions; until that is done, the API server has its callers wait and try again.
+	// No disruption controller runs here; without its counts, the API server makes clients wait and try again.
 	counted := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status": {"observedGeneration": %d}}`, budget.Generation))
 	if err := c.admin.Status().Patch(t.Context(), budget, counted); err != nil {
 		t.Fatal(err)

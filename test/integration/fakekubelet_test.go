@@ -61,6 +61,6 @@ func tellResult(ctx context.Context, nodeAgent client.Client, pod *corev1.Pod, r
 	if err != nil {
 		return err
 	}
-	// Nobody waits for what a validation or deletion pod that succeeded has left.
+	// The result of a validation or deletion pod that succeeded is not awaited.
 	return client.IgnoreNotFound(nodeAgent.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)))
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// One storage is meant by the creation pods of several volumes, by a name that does not depend on the volume.
+// The creation pods of several volumes use the same storage, as its name does not depend on the volume.
 var sameStorage = workflow.Result{Handle: "shared"}
 
-// givesWay waits until a volume whose creation pod has found deleted storage is made again, and is bound; then
-// deletes it.
+// givesWay waits until a volume whose creation pod found deleted storage is created again and bound; then it deletes the
+// volume.
 func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, first *corev1.Pod) {
 	t.Helper()
 	end(t, c, first, sameStorage, 0)
@@ -32,8 +32,8 @@ func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, fir
 	gone(t, c, volume)
 }
 
-// A creation pod finds storage of the name that it was going to make, which is then deleted with its volume: the
-// volume of the creation pod is not given the storage that is gone.
+// A creation pod finds existing storage, which is then deleted with its volume: the volume of the creation pod does not get
+// the storage that is gone.
 func TestStorageFoundWhileItIsDeleted_IsMadeAgain(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -57,7 +57,7 @@ func TestStorageFoundWhileItIsDeleted_IsMadeAgain(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// The same where what was made is reverted. The volume that is reverted is tried again meanwhile.
+// The same with storage that is reverted, while the next attempt of its volume runs.
 func TestStorageFoundWhileItIsReverted_IsMadeAgain(t *testing.T) {
 	c := start(t)
 	run(t, c)

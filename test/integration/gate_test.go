@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// gated returns a configuration whose requests go by way of this process. Before each one is passed on to the API
-// server, pass is called, which may take its time: so a test makes certain what else happens first.
+// gated returns a configuration whose requests go through this process. Before each request is passed on to the API server,
+// pass is called, which may block: so a test decides what happens first.
 func gated(t *testing.T, config *rest.Config, pass func(*http.Request)) *rest.Config {
 	t.Helper()
 	return relayed(t, config, pass, func(*http.Response) error { return nil })
 }
 
-// relayed is gated that has the answers changed, too.
+// relayed is gated that can also change the answers.
 func relayed(t *testing.T, config *rest.Config, pass func(*http.Request), change func(*http.Response) error) *rest.Config {
 	t.Helper()
 	own := rest.CopyConfig(config)

@@ -34,7 +34,7 @@ func lasting(t *testing.T) context.Context {
 	return context.WithoutCancel(t.Context())
 }
 
-// eventually waits until a condition holds; state is what to say if it never does.
+// eventually waits until a condition is true; state describes the state for the message if it never is.
 func eventually(t *testing.T, what string, condition func(context.Context) (done bool, state string)) {
 	t.Helper()
 	state := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// hostile are templates that ask for more than there is, or for what is not theirs.
+// hostile has templates that exceed limits, or request what they may not have.
 var hostile = map[string]string{
 	"loops":     "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
 	"memory":    "{{ 'a' * 99999999999 }}",
@@ -26,7 +26,7 @@ var hostile = map[string]string{
 	"division":  "{{ 1 % 0 }}",
 }
 
-// On a running agent, hostile definitions fail, each for its own claims, and others are served meanwhile.
+// Hostile definitions fail only for their own claims, while the agent serves others.
 func TestHostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -83,7 +83,7 @@ func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
 	}
 }
 
-// canary stands for what must not be logged, nor told in events: what users and administrators may keep secret.
+// canary represents values that must be neither logged nor in events: those that users and administrators may keep secret.
 const canary = "canary-5d1f0c"
 
 // What is confidential in a volume's life is in no log, at full verbosity, and in no event: parameters, mount options,

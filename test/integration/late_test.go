@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// comeAndGo lets volumes of a provisioner with all pods come and go, each of whose pods must run once.
+// comeAndGo creates and deletes volumes of a provisioner with all pods, each of which must run once.
 func comeAndGo(t *testing.T, c *cluster, name string, many int) {
 	t.Helper()
 	driver(t, c, name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
@@ -45,8 +45,8 @@ func comeAndGo(t *testing.T, c *cluster, name string, many int) {
 	}
 }
 
-// The cache is behind, each of its kinds at a time by more than a pass takes: nothing is done twice, or
-// on the word of what is past, and limits are kept.
+// The cache is behind, one kind at a time, by more than a pass takes: nothing is done twice or because of outdated objects,
+// and limits are kept.
 func TestStaleCache_EveryPodRunsOnce(t *testing.T) {
 	c := start(t)
 	for _, resource := range []string{"pods", "pavvolumes", "persistentvolumes", "persistentvolumeclaims", "pavprovisioners", "pavstages"} {
@@ -66,7 +66,7 @@ func TestStaleCache_EveryPodRunsOnce(t *testing.T) {
 	}
 }
 
-// launchLate starts an agent on whose line the watch of a resource can be held.
+// launchLate starts an agent whose watch of a resource can be held.
 func launchLate(t *testing.T, c *cluster, resource string) (*agent.Agent, *agent.Line) {
 	t.Helper()
 	line := &agent.Line{Faults: agent.Faults{Late: map[string]time.Duration{resource: 0}}}
@@ -75,7 +75,7 @@ func launchLate(t *testing.T, c *cluster, resource string) (*agent.Agent, *agent
 	return a, line
 }
 
-// The cache has no word of a volume's only stage when the volume is to be deleted: the stage holds it all the same.
+// The cache does not have a volume's only PavStage when the volume is to be deleted: the volume is not deleted.
 func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	const name = "stage-unseen"
 	c := start(t)

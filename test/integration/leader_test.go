@@ -56,8 +56,8 @@ func happens(t *testing.T, what string, done <-chan struct{}) bool {
 	}
 }
 
-// A leader stalls before one of its writes, for longer than its lease, and goes on with that write while another
-// one acts: no pod runs twice, or not at all.
+// A leader stalls before one of its writes for longer than its lease, and continues with that write while another leader
+// acts: each pod runs exactly once.
 func TestLeaderStalls_AndContinuesWhileTheOtherActs(t *testing.T) {
 	const writes = 14 // of the least that there are in a life with all pods
 	c := start(t)
@@ -111,11 +111,11 @@ func TestLeaderStalls_AndContinuesWhileTheOtherActs(t *testing.T) {
 	}
 }
 
-// recovery is how soon after the return of the API server all must be as if it had not been away.
+// recovery is how soon after the return of the API server everything must be as without the outage.
 const recovery = time.Minute
 
-// The API server is away for longer than the leader's lease: the agent ends, as does every one in its place,
-// until the API server is back. What was asked for meanwhile is done soon.
+// The API server is unavailable for longer than the leader's lease: the agent ends, and so do its replacements, until the
+// API server is back. Then pending requests are served soon.
 func TestAPIServerDown_ForLongerThanTheLease(t *testing.T) {
 	const name = "outage"
 	c := start(t)

@@ -81,7 +81,7 @@ func TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded(t *testin
 	gone(t, c, volume)
 }
 
-// A node that is slow to tell a failed pod's last words loses none: they follow the failure.
+// If a node is slow to report the error text of a failed pod, the text is added after the failure.
 func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -201,7 +201,7 @@ func TestRetainedRecord_IsDeletedWhenTheAdministratorSaysSo(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// fullHouse is a line to an API server that takes no PersistentVolumes until there is room for them.
+// fullHouse is a connection to an API server that refuses PersistentVolumes until there is room for them.
 type fullHouse struct {
 	next http.RoundTripper
 	room atomic.Bool
@@ -267,7 +267,7 @@ func TestPersistentVolumeThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Names of PersistentVolumes are made of the claim's UID, so that two provisioners cannot both make one for it.
+// Names of PersistentVolumes contain the claim's UID, so two provisioners cannot both create one for it.
 func TestPersistentVolumeOfTheName_IsInTheWay(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -288,7 +288,7 @@ func TestPersistentVolumeOfTheName_IsInTheWay(t *testing.T) {
 	bound(t, c, claim)
 }
 
-// The number of attempts, and so the delay between them, outlasts the agent.
+// The number of attempts, and so the delay between them, survives a restart of the agent.
 func TestAttempts_ContinueAfterARestart(t *testing.T) {
 	c := start(t)
 	current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})

@@ -36,14 +36,14 @@ func wantStruck(t *testing.T, faults agent.Faults, strikes agent.Strikes) {
 	}
 }
 
-// unreliable are lines that an agent has to put up with.
+// unreliable has the unreliable connections that an agent must cope with.
 var unreliable = map[string]agent.Faults{
 	"a fifth of the requests fail, half of them after they took effect": {Failing: 5},
 	"a fifth of the requests are refused for now":                       {Refusing: 5},
 	"events are told twice, overtake each other, and are lost":          {Shaken: true},
 }
 
-// The line of the controller agent is bad for all of the volumes' lives: every pod runs once all the same.
+// The connection of the controller agent is unreliable during the whole lives of volumes: every pod still runs exactly once.
 func TestUnreliableLine(t *testing.T) {
 	c := start(t)
 	for name, faults := range unreliable {

@@ -26,7 +26,7 @@ func withPods(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 	p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(least)}
 }
 
-// volumeOf stands for the PavVolume of a claim.
+// volumeOf returns a PavVolume with only the name of a claim's.
 func volumeOf(claim *corev1.PersistentVolumeClaim) *pavv1.PavVolume {
 	return &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)}}
 }
@@ -131,8 +131,7 @@ func TestClaimReplaced_WhileItsCreationPodIsNotScheduled(t *testing.T) {
 	}
 }
 
-// inDefault gives a provisioner creation pods in the namespace that is called default, which
-// administrators have yet to open.
+// inDefault gives a provisioner creation pods in the namespace default, which administrators have not opened yet.
 func inDefault(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 	p.Spec.VolumeCreation.PodTemplate = field(`{"metadata": {"namespace": "default"}, "spec": {"containers": [{"name": "main", "image": "none"}]}}`)
 }
@@ -166,8 +165,7 @@ func TestNamespaceThatIsNotOpen_IsRefusedUntilItIs(t *testing.T) {
 	}
 }
 
-// Anyone who may create pods in a namespace that is open can give them any owner, and guess any name;
-// the labels of PaV are what they cannot have.
+// Anyone who may create pods in an open namespace can give them any owner and guess any name, but not set PaV's labels.
 func TestForgedPods_AreNeitherBelievedNorTouched(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -272,7 +270,7 @@ func TestPods_AreAtMostSoManyOfOneProvisioner(t *testing.T) {
 	}
 }
 
-// A volume whose next pod is in line stays where it is when the last words of an earlier one come.
+// A volume whose next pod waits for a slot keeps its turn when the error text of an earlier pod arrives.
 func TestPodMessageThatArrivesLate_CostsNoTurn(t *testing.T) {
 	c := start(t)
 	limited(t, c, 100, 1)
@@ -309,7 +307,7 @@ func TestPodMessageThatArrivesLate_CostsNoTurn(t *testing.T) {
 	gone(t, c, volumeOf(third))
 }
 
-// A deletion pod that waits for its turn has deleted nothing: until then, the reclaim policy counts.
+// A deletion pod that waits for a slot has deleted nothing: until then, the reclaim policy can be changed.
 func TestDeletionPodInLine_IsNotRunForAVolumeThatIsToBeRetained(t *testing.T) {
 	c := start(t)
 	limited(t, c, 100, 1)
@@ -351,7 +349,7 @@ func TestDeletionPodInLine_IsNotRunForAVolumeThatIsToBeRetained(t *testing.T) {
 	isKept(t, c, pv)
 }
 
-// A pod that the scheduler has no node for keeps nobody else from running one.
+// A pod without a suitable node does not keep other pods from running.
 func TestPodsThatAreNotSchedulable_AreNotCountedOverall(t *testing.T) {
 	c := start(t)
 	limited(t, c, 1, 2)

@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// squat makes a pod of the name and the owner that the next pod of a stage is to have, with another node's token.
+// squat creates a pod with the name and owner of the next pod of a stage, with another node's token.
 func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) {
 	t.Helper()
 	const node = "squatter"
@@ -70,8 +70,8 @@ func (n *node) launchController(t *testing.T, w *webhook) {
 	w.launch(t, admission.DefaultLifetimes())
 }
 
-// A pod that refers to a Secret waits for the controller agent, and the claim's events say so. It is unstaged when
-// client and claim are gone. Pods that agents of other nodes have made in advance stand for none of its own.
+// A pod that refers to a Secret waits for the controller agent, and the claim's events say so. The volume is unstaged when
+// client and claim are gone. Pods that agents of other nodes created in advance are not taken for its own.
 func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *testing.T) {
 	n := newNode(t, workers(t, nil), useSecret)
 	w := serveWebhook(t, n.c)

@@ -20,7 +20,7 @@ import (
 // long reports whether tests are to take their time.
 func long() bool { return os.Getenv("PAV_LONG") != "" }
 
-// every returns that of how many possible moments of a fault one is tried: all of them where there is time.
+// every returns n if only every n-th moment of a fault is tried; 1 in the long suite.
 func every(few int) int {
 	if long() {
 		return 1
@@ -35,7 +35,7 @@ type nodeState struct {
 	Runs   map[string]int
 }
 
-// Names that differ from life to life.
+// Names that differ between lives.
 var (
 	uids        = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	stageNames  = regexp.MustCompile(`stage-[0-9a-f]{20}`)

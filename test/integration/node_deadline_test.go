@@ -55,13 +55,13 @@ func TestNode_StagingPodIsNotReady(t *testing.T) {
 	for range calls {
 		_ = call(100 * time.Millisecond)
 	}
-	// A connection may still be on its way out.
+	// A connection may still be closing.
 	eventually(t, "calls have left nothing behind", func(context.Context) (bool, string) {
 		after := a.Usage(t)
 		return after.Goroutines <= before.Goroutines+3 && after.Descriptors <= before.Descriptors+3 && after.Heap <= before.Heap+2<<20,
 			fmt.Sprintf("before %d calls: %+v; after: %+v", calls, before, after)
 	})
-	// A call with the patience that kubelet has hears what it waits for.
+	// A call with kubelet's timeout returns what it waits for.
 	n.succeed(t, "the answer of what is waited for", func(context.Context) error {
 		if err := call(20 * time.Second); !strings.Contains(err.Error(), "has not completed and not created /pav/ready") {
 			return err

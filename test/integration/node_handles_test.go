@@ -41,8 +41,8 @@ func wantSeen(t *testing.T, pod *corev1.Pod, handle string) {
 	}
 }
 
-// Handles that look like paths are taken for none: a volume goes from its creation through two stages to its deletion,
-// each pod has the handle as the creation pod gave it, and nothing of the node has a name made of it.
+// Handles that look like paths are not used as paths: a volume is created, staged twice and deleted, each pod sees the
+// handle as the creation pod wrote it, and nothing on the node is named after it.
 func TestNode_HandlesThatLookLikePaths(t *testing.T) {
 	n := newNode(t, sighted(t), func(p *pavv1.PavProvisioner) {
 		p.Spec.VolumeCreation.PodTemplate = field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)

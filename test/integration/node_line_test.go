@@ -10,8 +10,8 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// nodeLines are lines that the node agent has to put up with. Where there is time, each of its caches is also
-// behind by itself.
+// nodeLines has the unreliable connections that the node agent must cope with. In the long suite, each of its caches is
+// also behind.
 func nodeLines() map[string]agent.Faults {
 	lines := maps.Clone(unreliable)
 	all := map[string]time.Duration{}
@@ -25,7 +25,7 @@ func nodeLines() map[string]agent.Faults {
 	return lines
 }
 
-// The line of the node agent is bad for all of a volume's life: each pod runs once all the same.
+// The connection of the node agent is unreliable during a volume's whole life: each pod still runs exactly once.
 func TestNode_UnreliableLine(t *testing.T) {
 	for name, faults := range nodeLines() {
 		t.Run(name, func(t *testing.T) {

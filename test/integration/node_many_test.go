@@ -30,8 +30,8 @@ func manyVolumes() (count int, idle time.Duration) {
 	return 25, 0
 }
 
-// A node with many idle volumes: the agent's memory is small and does not grow, and when they are gone, so is all
-// that the agent had for them.
+// A node with many idle volumes: the agent's memory is small and does not grow, and nothing is left in the agent when they
+// are gone.
 func TestNode_ManyIdleVolumes(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))
 	a := n.run(t)

@@ -47,8 +47,8 @@ type call struct {
 	want   codes.Code
 }
 
-// Kubelet's four calls in random legal sequences: repeated, several at once, for several clients of two
-// volumes, and by a caller without patience. After each round, what is mounted is what the model says.
+// Kubelet's four calls in random legal sequences: repeated, several at once, for several clients of two volumes, and with
+// short timeouts. After each round, the mounts are those of the model.
 func TestNode_RandomSequences(t *testing.T) {
 	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
 		t.Run(scope, func(t *testing.T) {

@@ -112,8 +112,8 @@ func (r *relay) copy(to io.WriteCloser, from io.ReadCloser) {
 // notFinal are the codes after which kubelet calls again, and unstages in the end.
 var notFinal = []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
 
-// While the API server does not answer, staged volumes serve and get new clients and lose them; what
-// needs the API server has no final answer, and succeeds when the API server is back.
+// While the API server does not answer, staged volumes work, and clients come and go; calls that need the API server return
+// no final error, and succeed when it is back.
 func TestNode_APIServerOutage(t *testing.T) {
 	for name, silent := range map[string]bool{"refuses connections": false, "is silent": true} {
 		t.Run(name, func(t *testing.T) {

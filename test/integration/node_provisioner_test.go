@@ -15,8 +15,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A PavProvisioner goes although volumes of it are staged, as where someone has removed its finalizer. Pods keep
-// and lose their volumes as before, also when the agent is restarted; they are unstaged when it is there again.
+// A PavProvisioner is deleted while volumes of it are staged, as its finalizer was removed. Pods keep and release their
+// volumes as before, also after a restart of the agent; the volumes are unstaged when the PavProvisioner exists again.
 func TestNode_ProvisionerRemovedByForce(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))
 	first := n.Launch(t, n.agentConfig, 0)
@@ -47,7 +47,7 @@ func TestNode_ProvisionerRemovedByForce(t *testing.T) {
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
 }
 
-// A PavProvisioner that is to be deleted serves the volumes that it has, and kubectl get says what it waits for.
+// A PavProvisioner that is being deleted serves its volumes, and kubectl get shows what it waits for.
 func TestNode_ProvisionerToBeDeleted_ServesItsVolumes(t *testing.T) {
 	n := newNode(t, workers(t, newDevices(t)))
 	n.run(t)
@@ -120,7 +120,8 @@ func printed(t *testing.T, c *cluster, resource, name string) map[string]any {
 	return columns
 }
 
-// The API server is away when the agent starts. It serves what is staged, and goes on when the API server is back.
+// The API server is unavailable when the agent starts. The agent serves staged volumes, and continues when the API server
+// is back.
 func TestNode_AgentStartsWithoutAPIServer(t *testing.T) {
 	for name, silent := range map[string]bool{"refuses connections": false, "is silent": true} {
 		t.Run(name, func(t *testing.T) {

@@ -117,8 +117,8 @@ func (n *node) setPhase(t *testing.T, pod *corev1.Pod, phase corev1.PodPhase) {
 	}
 }
 
-// Kubelet, restarted, asks to unstage a volume that a pod still has: it must not be taken from that. Once the pod
-// has completed, it is, also where kubelet has forgotten to unpublish it, and though the pod's object stays.
+// After a restart, kubelet calls NodeUnstageVolume for a volume that a running pod has: the volume stays staged. It is
+// unstaged once the pod has completed, even if kubelet never unpublished it, and while the pod object exists.
 func TestNode_UnstageOfAVolumeThatAPodHas(t *testing.T) {
 	for name, unpublished := range map[string]bool{"unpublished first": true, "forgotten by kubelet": false} {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +172,8 @@ func (n *node) wantEvent(t *testing.T, object client.Object, reason, message str
 	})
 }
 
-// A volume that one node may have at a time moves to another one. Kubelet there is told at once what it waits
-// for; its next call is still waiting when the first node lets go, and stages the volume then.
+// A ReadWriteOnce volume moves to another node. The call of kubelet there returns at once what it waits for; its next call
+// waits until the first node has unstaged the volume, and stages it then.
 func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 	former := newNode(t, workers(t, newDevices(t)))
 	next := former.beside(t, workers(t, newDevices(t)))
@@ -215,7 +215,7 @@ func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 	next.unstage(t, v)
 }
 
-// Kubelet's call ends before the unstaging pod does, and no other comes: the volume is unstaged all the same.
+// Kubelet's call ends before the unstaging pod, and no other call follows: the volume is unstaged anyway.
 func TestNode_UnstagingContinuesBetweenCalls(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
 	n := newNode(t, func(ctx context.Context, pod *kubelet.Pod) int32 {
@@ -245,7 +245,7 @@ func TestNode_UnstagingContinuesBetweenCalls(t *testing.T) {
 	n.unstage(t, v) // Kubelet's next call finds nothing to do.
 }
 
-// Staging has failed. While the unstaging pod runs, no answer is final: kubelet would forget the volume.
+// Staging failed. While the unstaging pod runs, no error is final, as kubelet would forget the volume.
 func TestNode_FailedStaging_NoFinalErrorBeforeItIsReverted(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
 	n := newNode(t, func(_ context.Context, pod *kubelet.Pod) int32 {

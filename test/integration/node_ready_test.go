@@ -20,8 +20,8 @@ import (
 	"github.com/albertofaria/pav/test/kubelet"
 )
 
-// A staging pod creates /pav/ready, and mounts only then: what the agent has attached by then is a directory of the
-// node's disk, which no client may get. The next attempt is in time.
+// A staging pod creates /pav/ready before it mounts: the agent has attached a directory of the node's disk, which no client
+// may get. The next attempt mounts in time.
 func TestNode_MountThatComesAfterReady_IsNotServed(t *testing.T) {
 	var n *node
 	var late atomic.Int32
@@ -111,7 +111,7 @@ func TestNode_MountThatIsReplacedAfterReady_IsGivenToNoMoreClients(t *testing.T)
 		t.Errorf("the client that has it reads %q, %v", text, err)
 	}
 	n.unpublish(t, v, first)
-	// Kubelet takes the volume for staged, and asks for the target only.
+	// For kubelet the volume is staged, so it only calls NodePublishVolume.
 	n.publish(t, v, second)
 	n.unpublish(t, v, second)
 	n.unstage(t, v)

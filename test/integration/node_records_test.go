@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-// The volume can be unstaged when its client, claim and definition are not what they were.
+// The volume can be unstaged after its client, claim and definition have changed.
 func TestNodePods_OfStagesThatWereAdmitted(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
@@ -47,8 +47,8 @@ func TestNodePods_OfStagesThatWereAdmitted(t *testing.T) {
 	}
 }
 
-// Where neither pod of a stage had references when the volume was staged, nothing was judged. If the definition is
-// changed later, the volume is unstaged all the same.
+// If no pod of a stage had references when the volume was staged, the webhook checked nothing. If the definition is changed
+// later, the volume can still be unstaged.
 func TestNodePods_OfStagesThatNeededNoJudgement(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
@@ -97,7 +97,7 @@ func mustBeStaged(t *testing.T, h *held, stage *pavv1.PavStage) {
 	}
 }
 
-// leave takes a stage's client and claim away and gives its definition a Secret, and returns the unstaging pod.
+// leave deletes a stage's client and claim, adds a Secret to its definition, and returns the unstaging pod.
 func leave(t *testing.T, h *held, stage *pavv1.PavStage, o podplan.StageObjects) *corev1.Pod {
 	t.Helper()
 	if err := h.c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
@@ -135,7 +135,7 @@ func TestNodePods_RecordIsTheControllers(t *testing.T) {
 	}
 }
 
-// Stages of a version that wrote no records are unstaged.
+// Stages of a version without these records are unstaged.
 func TestNodePods_OfStagesOfFormerVersions(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)

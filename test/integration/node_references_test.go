@@ -186,7 +186,7 @@ func secretVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: "more", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}
 }
 
-// With a node's token, pods get what the definition plans for volumes that pods of the node use, and nothing else.
+// With a node's token, pods can refer only to what the definition plans for volumes that pods of the node use.
 func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
@@ -246,7 +246,7 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	mustAdmit(t, h.token, unstaging)
 }
 
-// A stage of a volume that no pod of the node uses gets nothing, whatever the node says that the volume is.
+// A stage of a volume that no pod of the node uses may refer to nothing, whatever the node writes about the volume.
 func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
@@ -313,7 +313,7 @@ func TestNodePods_WithoutReplicas(t *testing.T) {
 	mustCreate(t, c, strange)
 }
 
-// An entry of the webhook's configuration that is new, as after an update of PaV, is trusted soon.
+// A new entry in the webhook's configuration, as after an update of PaV, is used soon.
 func TestNodePods_NewEntryGetsItsAuthority(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)

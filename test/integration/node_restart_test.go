@@ -8,8 +8,8 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// All of a node's mounts are gone, and so are its pods, though the boot ID is the same: the volume is unstaged
-// once, for the sake of what its mounts did not undo, and staged again.
+// All mounts and pods of a node are gone although the boot ID is the same: the volume is unstaged once, as staging may have
+// other effects than mounts, and staged again.
 func TestNode_MountsGoneInTheSameBoot_VolumesAreStagedAgain(t *testing.T) {
 	for _, kind := range []string{"made", "block"} {
 		t.Run(kind, func(t *testing.T) {

@@ -48,8 +48,8 @@ func (n *node) occupy(t *testing.T, name string, phase corev1.PodPhase) *corev1.
 	return pod
 }
 
-// A node without a free pod slot gets no staging pod, for which the scheduler would remove another: the claim and
-// the caller are told, the call waits, and a slot that gets free is used. What was staged is unstaged on a full node.
+// A node without a free pod slot gets no staging pod, as another pod would be removed for it: the claim's events and the
+// call's error say so, the call waits, and uses a slot that becomes free. Volumes are unstaged on a full node.
 func TestNode_FullNode_GetsNoStagingPod(t *testing.T) {
 	n := newNode(t, func(_ context.Context, pod *kubelet.Pod) int32 {
 		if pod.Workflow() == pavv1.WorkflowStaging && os.Mkdir(filepath.Join(pod.Pav, "volume"), 0o755) != nil {

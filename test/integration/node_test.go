@@ -36,7 +36,8 @@ type node struct {
 
 var nodes atomic.Int32
 
-// newNode makes a node, whose pods run the script. When the test ends, which must have ended its agents, nothing may be left.
+// newNode makes a node, whose pods run the script. When the test ends, which must have ended its agents, nothing may be
+// left.
 func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProvisioner)) *node {
 	t.Helper()
 	c := start(t)
@@ -85,7 +86,7 @@ func (n *node) beside(t *testing.T, script kubelet.Script) *node {
 	return other
 }
 
-// accept does what the controller agent does, which these tests are not about.
+// accept does what the controller agent does, which these tests do not run.
 func accept(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner) {
 	t.Helper()
 	meta.SetStatusCondition(&provisioner.Status.Conditions, metav1.Condition{

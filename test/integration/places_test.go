@@ -42,8 +42,8 @@ func newNamespace(t *testing.T, c *cluster, prefix string) *corev1.Namespace {
 	return mustCreate(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}})
 }
 
-// Three provisioners whose pods hang on a node take all places but the one that is kept, and give them back when
-// it is clear that their pods do not start.
+// Three provisioners whose pods hang on a node take all slots but one, and lose them when it is clear that their pods do
+// not start.
 func TestPodsThatNeverStart_KeepNoOtherProvisionersClaimsWaiting(t *testing.T) {
 	const overall, each = 10, 3
 	c := start(t)
@@ -95,7 +95,7 @@ func TestPodsThatNeverStart_KeepNoOtherProvisionersClaimsWaiting(t *testing.T) {
 	}
 }
 
-// A namespace with many claims keeps no other namespace's claim of the same provisioner waiting.
+// A namespace with many claims does not delay another namespace's claim of the same provisioner.
 func TestClaimsOfAGreedyNamespace_KeepNoOtherNamespaceWaiting(t *testing.T) {
 	const limit = 10
 	c := start(t)
@@ -118,7 +118,7 @@ func TestClaimsOfAGreedyNamespace_KeepNoOtherNamespaceWaiting(t *testing.T) {
 	if len(running) != limit {
 		t.Fatalf("%d pods run, want %d", len(running), limit)
 	}
-	// Of three places that become free, one is kept, and each namespace gets one.
+	// Of three slots that become free, one stays free, and each namespace gets one.
 	for _, claim := range greedy {
 		if slices.Contains(running, volumeOf(claim).Name) {
 			mustDelete(t, c, claim)

@@ -133,7 +133,7 @@ func TestProtectionGoesWithPaV(t *testing.T) {
 		}
 	})
 	mustDelete(t, c, budgets[0])
-	// A closed namespace shows that the controller has looked since.
+	// The change of a closed namespace shows that the controller has run since.
 	setOpen(t, c, second, "")
 	gone(t, c, budgets[1])
 	none(t, c, first.Name)
@@ -175,7 +175,7 @@ func TestProtectionOfAClosedNamespaceGoesWithItsLastStagingPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c, pod)
-	// It looks again by itself, too, after a while.
+	// It also checks again by itself, after some time.
 	mustPatch(t, c, budgetIn(used.Name), func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = new(intstr.FromInt32(1)) })
 	gone(t, c, budgetIn(used.Name))
 }

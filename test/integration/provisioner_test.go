@@ -36,7 +36,7 @@ func TestProvisionerHasACSIDriver(t *testing.T) {
 	gone(t, c, csi)
 }
 
-// A definition that came in past the webhook.
+// A definition that was written without the webhook.
 func TestProvisionerWithMistakes_SaysSo_AndServes(t *testing.T) {
 	c := start(t)
 	run(t, c)

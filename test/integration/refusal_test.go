@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// refusal is a claim that must not be provisioned, and what its user is told.
+// refusal is a claim that must not be provisioned, and the message for its user.
 type refusal struct {
 	provisioner func(*pavv1.PavProvisioner)
 	class       func(*storagev1.StorageClass)

@@ -15,10 +15,10 @@ import (
 	"github.com/albertofaria/pav/test/kubelet"
 )
 
-// soon is far less than the five minutes for which nobody waits in these tests.
+// soon is far less than the five minutes that no test here waits.
 const soon = 30 * time.Second
 
-// mustRetry asks for the next attempt, as "kubectl pav retry" does, and returns for how many objects it asked.
+// mustRetry requests the next attempt, as "kubectl pav retry" does, and returns for how many objects.
 func mustRetry(t *testing.T, c *cluster, ref status.Ref) int {
 	t.Helper()
 	results, err := retry.Run(t.Context(), c.admin, ref, time.Now())
@@ -95,7 +95,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// Kubelet may not call again for minutes, so that the agent goes on by itself.
+// Kubelet may not call again for minutes, so the agent continues by itself.
 func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 	var fixed atomic.Bool
 	works := workers(t, nil)

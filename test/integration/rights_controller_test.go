@@ -22,7 +22,7 @@ const (
 	finalized = `{"metadata": {"finalizers": ["example.org/mine"]}}`
 )
 
-// What follows is tried with a token of the controller agent, by someone who is not it.
+// These requests are made with a stolen token of the controller agent.
 
 func TestControllerToken_ChangesTheAuthorityOfItsWebhooksOnly(t *testing.T) {
 	c := start(t)

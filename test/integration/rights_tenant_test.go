@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// What follows is tried with the token of a tenant who has Kubernetes' role edit in a namespace.
+// These requests are made with the token of a tenant who has Kubernetes' role edit in a namespace.
 
 func TestTenant_HasNoRightsOnPaVsKinds(t *testing.T) {
 	c := start(t)
@@ -90,7 +90,7 @@ func workflowPod(t *testing.T, c *cluster, in, node string) *corev1.Pod {
 	return pod
 }
 
-// connect asks to be connected to a pod. No kubelet answers here: what matters is who refuses.
+// connect requests a connection to a pod. No kubelet answers here: what matters is who refuses.
 func connect(ctx context.Context, c kubernetes.Interface, pod *corev1.Pod, how string) error {
 	return c.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(how).
 		Param("command", "true").Param("stdout", "true").Param("ports", "1").Do(ctx).Error()
@@ -120,7 +120,7 @@ func TestTenant_OfAnOpenNamespace_ReachesIntoNoWorkflowPod(t *testing.T) {
 		{"a label of the tenant's on it", patching(pod, relabel), ""},
 		{"the image of the tenant's own", patching(mine, image), ""},
 	})
-	// Nobody's role has what follows in this namespace but a scheduler's, say, or that of who debugs.
+	// Only special roles allow these requests in this namespace, such as those of schedulers or of people who debug.
 	role := mustCreate(t, c, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "policed-more"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods/binding", "bindings"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers", "pods/resize", "namespaces"}, Verbs: []string{"patch", "get"}},
@@ -219,7 +219,8 @@ func TestOpeningANamespaceNeedsARightOfItsOwn(t *testing.T) {
 	})
 }
 
-// bindEverywhere gives the tenant of a namespace a role in the cluster, and waits until they may do something, unless that is nil.
+// bindEverywhere gives the tenant of a namespace a role in the cluster, and waits until they may do something, unless that
+// is nil.
 func bindEverywhere(t *testing.T, c *cluster, in, role string, may *authorizationv1.ResourceAttributes) {
 	t.Helper()
 	binding := mustCreate(t, c, &rbacv1.ClusterRoleBinding{

@@ -64,7 +64,7 @@ func TestScopeStaysWhileStagesExist(t *testing.T) {
 		mustDelete(t, c, stage)
 	}
 	leave(stages[0])
-	// Another edit shows that the controller has looked since.
+	// Another edit shows that the controller has run since.
 	mustPatch(t, c, p, func(p *pavv1.PavProvisioner) { p.Spec.VolumeStaging.Recovery = pavv1.StagingRecoveryNone })
 	scopeIs(t, c, p, pavv1.StagingScopeNode, "ScopePending")
 	leave(stages[1])
@@ -91,8 +91,8 @@ func TestFSGroupPolicyFollowsTheDefinition(t *testing.T) {
 	})
 }
 
-// What people wrote before there were scope, fsGroupPolicy and recovery means what it meant, and so
-// does what they send back after they have read it.
+// Definitions from before scope, fsGroupPolicy and recovery existed keep their meaning, also if they are written back after
+// being read.
 func TestDefinitionsWithoutStagingOptionsStayValid(t *testing.T) {
 	c := start(t)
 	run(t, c)

@@ -11,9 +11,9 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-// With the token of a node's agent, someone claims volumes for that node by their PavStages, so that no other
-// node gets them and they cannot be deleted. What has no staging pod is let go, unless a pod of that node uses the
-// claim; what says that it is staged is not.
+// With a node agent's token, someone creates PavStages that reserve volumes for that node, so that no other node can have
+// them and they cannot be deleted. A stage without a staging pod is released, unless a pod of that node uses the claim; one
+// that is staged is not.
 func TestStagesWithoutUsersAreReleased(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -65,7 +65,7 @@ func TestStagesWithoutUsersAreReleased(t *testing.T) {
 			mustDeleteLasting(t, c, stage)
 		}
 	})
-	// These are younger than the others: when they have gone, the others were looked at.
+	// These are newer than the others: when they are gone, the others were checked.
 	_, _, empty := take("keeps-it-from-others", pavv1.PavStageStatus{})
 	deletedClaim, deletedPV, deleted := take("keeps-it-from-deletion", pavv1.PavStageStatus{Phase: pavv1.StageStaging})
 	mustDelete(t, c, deletedClaim)

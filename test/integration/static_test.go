@@ -11,8 +11,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// An administrator made a volume of a provisioner that also has creation and deletion pods: these never run for it,
-// whatever its reclaim policy says. A volume that the provisioner made shows that they do run.
+// An administrator created a static volume of a provisioner with creation and deletion pods: these never run for it,
+// whatever its reclaim policy. A dynamically provisioned volume shows that they do run.
 func TestStaticVolume_RunsNoCreationOrDeletionPod(t *testing.T) {
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete} {
 		t.Run(string(policy), func(t *testing.T) {

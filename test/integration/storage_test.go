@@ -27,7 +27,7 @@ func retainedAt(t *testing.T, c *cluster, class, handle string) (*corev1.Persist
 	return pv, volume
 }
 
-// begin lets a pod begin on handNode.
+// begin makes a pod start on handNode.
 func begin(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
@@ -91,7 +91,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 	}
 }
 
-// The attempts end where the handle is another's, and go on when the other is gone.
+// The attempts stop while another object has the handle, and continue when it is gone.
 func TestConflict_EndsWhenTheHolderGoes(t *testing.T) {
 	c := start(t)
 	a := run(t, c)
@@ -122,7 +122,7 @@ func TestConflict_EndsWhenTheHolderGoes(t *testing.T) {
 	bound(t, c, claim)
 }
 
-// Two creation pods report one handle at the same time: one volume has it.
+// Two creation pods report the same handle at the same time: one volume gets it.
 func TestOneHandleAtTheSameTime_IsOneVolumes(t *testing.T) {
 	c := start(t)
 	a := run(t, c)
@@ -183,7 +183,7 @@ func samePV(name string, pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	}
 }
 
-// Storage is deleted when nobody has it any more, under whichever name.
+// Storage is deleted when no other object uses it, under any name.
 func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 	tests := map[string]func(*testing.T, *cluster, *corev1.PersistentVolume){
 		"put to use by a static PersistentVolume": func(*testing.T, *cluster, *corev1.PersistentVolume) {},
@@ -228,8 +228,8 @@ func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 	}
 }
 
-// A creation pod is removed by force before its result was read: it may have named any storage, so that no
-// deletion pod is made; the next creation pod finds what it left.
+// A creation pod is removed by force before its result was read: it may have named any storage, so no deletion pod is
+// created; the next creation pod finds what it left.
 func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	c := start(t)
 	a := run(t, c)
@@ -251,7 +251,7 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	}
 }
 
-// removeByForce removes a pod as nobody should: at once, and with its finalizers.
+// removeByForce removes a pod immediately, with its finalizers, as nobody should.
 func removeByForce(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	mustPatch(t, c, pod, func(p *corev1.Pod) { p.Finalizers = nil })

@@ -182,7 +182,7 @@ func TestPersistentVolumeDeletedByHandIsProtected(t *testing.T) {
 	gone(t, c, volume)
 }
 
-// Someone has taken its record away by force: PaV cannot delete the storage, and must not keep the object forever.
+// Its PavVolume was removed by force: PaV cannot delete the storage, and must not keep the object forever.
 func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -198,7 +198,7 @@ func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 	gone(t, c, pv)
 }
 
-// It is a copy that was made by hand: its storage is another one's, whom nobody must be told to delete.
+// It is a copy that was made by hand: its storage belongs to another PersistentVolume, so no event may advise to delete it.
 func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotReportedAsLeft(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -217,7 +217,7 @@ func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotReportedAsLeft(t *
 	}
 }
 
-// Without its provisioner nobody knows whether it is PaV's.
+// Without its provisioner it is unknown whether it is PaV's.
 func TestPersistentVolumeWithoutPavVolume_WaitsForItsProvisioner(t *testing.T) {
 	const name = "recreated"
 	c := start(t)
@@ -311,7 +311,7 @@ func TestHandleInUse(t *testing.T) {
 	bound(t, c, second) // with backoff, as soon as the handle is free
 }
 
-// While the first is still in the making, too, the second is refused with a reason, and is not tried all the time.
+// Also while the first is still being provisioned, the second is refused with a reason, and not tried all the time.
 func TestHandleInUse_WhileItsPodRuns(t *testing.T) {
 	c := start(t)
 	run(t, c)

@@ -52,7 +52,8 @@ func controllerContainer(t *testing.T) (limit int64, soft string) {
 	return 0, ""
 }
 
-// process is the controller agent as its container runs it: a process of the program itself, with a token and a memory limit.
+// process is the controller agent as its container runs it: a process of the program itself, with a token and a memory
+// limit.
 type process struct {
 	command *exec.Cmd
 	metrics string // where it serves them
@@ -163,8 +164,8 @@ func checkMetrics(t *testing.T, c *cluster, address string) {
 	})
 }
 
-// Anybody in most clusters can call the webhook. What they send may neither end the agent nor keep definitions from
-// being judged.
+// In most clusters every pod can call the webhook. Large requests must neither kill the agent nor block the check of
+// definitions.
 func TestWebhook_IsNotFloodedByItsCallers(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
