@@ -154,17 +154,17 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 		"without a staging path":           {"id", "", "/t", good, "staging_target_path is missing", []string{"Stage", "Unstage", "Publish"}},
 		"without a target path":            {"id", "/s", "", good, "target_path is missing", []string{"Publish", "Unpublish"}},
 		"without a path to look at":        {"id", "/s", "", good, "volume_path is missing", []string{"Stats"}},
-		"with a relative staging path":     {"id", "s", "/t", good, "staging_target_path is no absolute path", []string{"Stage", "Unstage", "Publish"}},
-		"with a relative target path":      {"id", "/s", "t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
-		"with a target that climbs":        {"id", "/s", "/a/../t", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
-		"with a slash behind the target":   {"id", "/s", "/t/", good, "target_path is no absolute path", []string{"Publish", "Unpublish"}},
+		"with a relative staging path":     {"id", "s", "/t", good, "staging_target_path is not an absolute path", []string{"Stage", "Unstage", "Publish"}},
+		"with a relative target path":      {"id", "/s", "t", good, "target_path is not an absolute path", []string{"Publish", "Unpublish"}},
+		"with a target that climbs":        {"id", "/s", "/a/../t", good, "target_path is not an absolute path", []string{"Publish", "Unpublish"}},
+		"with a slash behind the target":   {"id", "/s", "/t/", good, "target_path is not an absolute path", []string{"Publish", "Unpublish"}},
 		"without a capability":             {"id", "/s", "/t", nil, "volume_capability is missing", []string{"Stage", "Publish"}},
 		"without an access type":           {"id", "/s", "/t", &csi.VolumeCapability{AccessMode: good.GetAccessMode()}, "no access type", []string{"Stage", "Publish"}},
 		"without an access mode":           {"id", "/s", "/t", &csi.VolumeCapability{AccessType: good.GetAccessType()}, "no access mode", []string{"Stage", "Publish"}},
 		"with the access mode 'unknown'":   {"id", "/s", "/t", capability(csi.VolumeCapability_AccessMode_UNKNOWN), "no access mode", []string{"Stage", "Publish"}},
 		"for a device of an unknown mode":  {"id", "/s", "/t", device(csi.VolumeCapability_AccessMode_UNKNOWN), "no access mode", []string{"Stage", "Publish"}},
 		"for a device without access mode": {"id", "/s", "/t", &csi.VolumeCapability{AccessType: device(writer).GetAccessType()}, "no access mode", []string{"Stage", "Publish"}},
-		"for a device, by a relative path": {"id", "s", "t", device(writer), "staging_target_path is no absolute path", []string{"Stage", "Unstage", "Publish"}},
+		"for a device, by a relative path": {"id", "s", "t", device(writer), "staging_target_path is not an absolute path", []string{"Stage", "Unstage", "Publish"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			does := calls(test.id, test.staging, test.target, test.capability)
