@@ -233,6 +233,13 @@ func (w *simulated) live() error {
 	w.admins.Restore()
 	w.leave()
 	*w.faults, *w.trouble = agents.Faults{}, kubernetes.Trouble{}
+	// Caches may be behind for two minutes, and a pod that hangs is given up after five.
+	if err := w.rest(150 * time.Second); err != nil {
+		return err
+	}
+	if err := w.rules.Unstopped(); err != nil {
+		return err
+	}
 	if err := w.rest(10 * time.Minute); err != nil {
 		return err
 	}

@@ -52,6 +52,45 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 	return errors.Join(slices.Concat(problems, i.budgets(), i.places())...)
 }
 
+// Unstopped returns which pod of a PavVolume is not needed any more, has not started, and is not being deleted.
+func (i *Invariants) Unstopped() error {
+	for _, pod := range world.Objects[*corev1.Pod](i.store) {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || pod.DeletionTimestamp != nil || workflow.Started(pod) || isOver(pod) {
+			continue
+		}
+		volume := world.Object[*pavv1.PavVolume](i.store, "", owner.Name)
+		if volume == nil || volume.UID != owner.UID {
+			continue
+		}
+		if why := i.unneeded(volume); why != "" {
+			return fmt.Errorf("invariant 7: pod %s of PavVolume %s has not started, and is not stopped, although %s", pod.Name, volume.Name, why)
+		}
+	}
+	return nil
+}
+
+// unneeded returns why a volume does not need the pod of its current step, or "".
+func (i *Invariants) unneeded(volume *pavv1.PavVolume) string {
+	switch volume.Status.Step {
+	case pavv1.StepValidating, pavv1.StepCreating:
+		ref := volume.Spec.ClaimRef
+		if claim := world.Object[*corev1.PersistentVolumeClaim](i.store, ref.Namespace, ref.Name); claim == nil || claim.UID != ref.UID || claim.DeletionTimestamp != nil {
+			return "its claim is gone"
+		}
+	case pavv1.StepDeleting:
+		policy := volume.Spec.ReclaimPolicy
+		if pv := world.Object[*corev1.PersistentVolume](i.store, "", volume.Name); pv != nil && isOf(pv, volume.Spec.Provisioner, volume.Status.Handle) {
+			policy = pv.Spec.PersistentVolumeReclaimPolicy
+		}
+		if policy != corev1.PersistentVolumeReclaimDelete {
+			return "the volume is retained"
+		}
+	case pavv1.StepReverting, pavv1.StepDeleted:
+	}
+	return ""
+}
+
 // budgets returns which namespaces have no PodDisruptionBudget although they are open, or one that does not
 // protect, or still one although they are closed.
 func (i *Invariants) budgets() []error {
