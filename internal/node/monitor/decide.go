@@ -29,6 +29,7 @@ type snapshot struct {
 	outcomeHeld bool // the staging pod has its finalizer
 	shutdown    bool // kubelet has ended the staging pod because the node shuts down
 	confirmed   bool // the volume has been dead for a while
+	abandoned   bool // the pod of a volume that is not staged yet is being deleted, and kubelet has made no call for long
 
 	early       bool // it was restaged too recently
 	restageable bool // the provisioner's recovery is Restage
@@ -68,11 +69,11 @@ func decide(o snapshot) decision {
 		// Kubelet's next call may be minutes away, and another node may wait for the volume.
 		return decision{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly:
-		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan.
-		return decision{loss: o.degraded}
+		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan. It may not come for long: if
+		// the PersistentVolume is gone, kubelet cannot start the client pods. The call finds that the pod is gone.
+		return decision{loss: o.degraded, release: o.abandoned && releasable(o)}
 	case !o.thisBoot:
-		// So it is here, but it may not come for long: if the PersistentVolume is gone, kubelet cannot start the client pods
-		// again. The call reverts the staging, however the staging pod has ended.
+		// The same. The call reverts the staging, however the staging pod has ended.
 		return decision{loss: o.degraded, release: releasable(o)}
 	}
 	v := decision{loss: lossOf(o), release: releasable(o)}

@@ -30,6 +30,12 @@ func TestDecide(t *testing.T) {
 			o: staged(func(o *snapshot) { o.thisBoot, o.attached, o.stagingPod = false, false, workflow.Failed }), want: decision{release: true}},
 		"staging: wait for kubelet": {
 			o: snapshot{phase: pavv1.StageStaging, thisBoot: true}, want: decision{}},
+		"staging, deleted pod failed, kubelet made no call for long: release it": {
+			o: snapshot{phase: pavv1.StageStaging, thisBoot: true, stagingPod: workflow.Failed, outcomeHeld: true, abandoned: true}, want: decision{release: true}},
+		"staging, deleted pod still runs, kubelet made no call for long: wait": {
+			o: snapshot{phase: pavv1.StageStaging, thisBoot: true, stagingPod: workflow.Stopping, outcomeHeld: true, abandoned: true}, want: decision{}},
+		"staging, pod failed: leave it to kubelet's call": {
+			o: snapshot{phase: pavv1.StageStaging, thisBoot: true, stagingPod: workflow.Failed, outcomeHeld: true}, want: decision{}},
 		"volume answers: nothing": {o: staged(func(*snapshot) {}), want: decision{}},
 		"staging pod completed: release it": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Succeeded }), want: decision{release: true}},

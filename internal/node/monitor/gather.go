@@ -38,8 +38,12 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		is.degraded = loss(degraded.Reason)
 	}
-	if is.phase != pavv1.StageStaged || is.claimOnly || is.restaging {
+	if is.claimOnly || is.restaging && is.thisBoot {
 		return is, nil, nil
+	}
+	if is.phase != pavv1.StageStaged {
+		pod, err := m.gatherAbandoned(ctx, stage, &is)
+		return is, pod, err
 	}
 	pod, err := m.runner.Get(ctx, status.StagingPod, stage.UID)
 	if err != nil {
@@ -63,6 +67,24 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		is.restageable, err = m.restageable(ctx, stage.Spec.Provisioner)
 	}
 	return is, pod, err
+}
+
+// gatherAbandoned looks at the pod of a volume that is not staged yet, if kubelet has made no call for long.
+func (m *Monitor) gatherAbandoned(ctx context.Context, stage *pavv1.PavStage, is *snapshot) (*corev1.Pod, error) {
+	ref := stage.Status.StagingPod
+	if is.phase == pavv1.StageValidating {
+		ref = stage.Status.ValidationPod
+	}
+	if is.phase != pavv1.StageValidating && is.phase != pavv1.StageStaging || ref == nil || m.graceLeft(stage.Name) > 0 {
+		return nil, nil
+	}
+	pod, err := m.runner.Get(ctx, ref, stage.UID)
+	if err != nil || pod == nil {
+		return nil, err
+	}
+	m.gatherPod(stage.Name, pod, is)
+	is.abandoned = pod.DeletionTimestamp != nil
+	return pod, nil
 }
 
 func (m *Monitor) gatherPod(stage string, pod *corev1.Pod, is *snapshot) {
