@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// Error says what is wrong with a template, and where. It never contains source of the template, or a value.
+// Error says what is wrong with a template, and where. It never contains the template's source, or a value.
 type Error struct {
 	// Kind is the sort of mistake.
 	Kind py.Kind

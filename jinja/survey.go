@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/jinja/syntax"
 )
 
-// Question says what a program wants to know about a template.
+// Question says what a survey has to find out about a template.
 type Question struct {
 	// Names are the variables that a render has.
 	Names map[string]bool

@@ -121,7 +121,7 @@ func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, word
 	return event.FirstTimestamp.Time
 }
 
-// toldSoon is told for an event that must come soon after its cause.
+// toldSoon is like told, for an event that must come soon after its cause.
 func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
 	t.Helper()
 	wantSoon(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), happened, told(t, claim, reason, words...))
