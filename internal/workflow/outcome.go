@@ -61,6 +61,7 @@ func Observe(pod *corev1.Pod) State {
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
+		Reason:       pavv1.FailurePodFailed,
 		PodNamespace: pod.Namespace,
 		PodName:      pod.Name,
 	}

@@ -116,7 +116,7 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stage-1"}, Status: test.status}
-			want := &pavv1.WorkflowFailure{Workflow: "stage", PodNamespace: "ns", PodName: "stage-1", ExitCode: test.code, Message: test.want, Log: test.log}
+			want := &pavv1.WorkflowFailure{Workflow: "stage", Reason: pavv1.FailurePodFailed, PodNamespace: "ns", PodName: "stage-1", ExitCode: test.code, Message: test.want, Log: test.log}
 			got := Failure("stage", pod, test.podError)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the failure (-want +got):\n%s", diff)

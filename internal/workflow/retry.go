@@ -3,6 +3,8 @@ package workflow
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
@@ -19,6 +21,12 @@ func RetryDelay(failures int) time.Duration {
 		return LongestRetryDelay
 	}
 	return min(FirstRetryDelay<<max(failures-1, 0), LongestRetryDelay)
+}
+
+// Date sets when a failure, the last of so many, happened, and when the next attempt is due.
+func Date(failure *pavv1.WorkflowFailure, failures int, now time.Time) {
+	failure.Time = metav1.NewTime(now)
+	failure.NextAttemptTime = new(metav1.NewTime(now.Add(RetryDelay(failures))))
 }
 
 // RetryIn returns how much of the delay is left after a failure that is the last of so many; 0 if there is no failure.

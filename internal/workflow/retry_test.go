@@ -37,3 +37,15 @@ func TestRetryIn(t *testing.T) {
 		})
 	}
 }
+
+// The attempt that is announced is the one for which RetryIn waits.
+func TestDate_AnnouncesTheNextAttempt(t *testing.T) {
+	now := time.Now()
+	for failures := range 12 {
+		failure := &pavv1.WorkflowFailure{}
+		Date(failure, failures, now)
+		if want := now.Add(RetryIn(failure, failures, now)); !failure.Time.Time.Equal(now) || !failure.NextAttemptTime.Time.Equal(want) {
+			t.Errorf("after %d failures at %s, the next attempt is at %s, want %s", failures, now, failure.NextAttemptTime, want)
+		}
+	}
+}

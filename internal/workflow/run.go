@@ -18,7 +18,7 @@ import (
 )
 
 // ErrRefused is wrapped by errors about pods that cannot be created until a namespace, a policy, a quota or the
-// template is changed.
+// template is changed: each is a RefusedError.
 var ErrRefused = errors.New("the pod is refused")
 
 // ErrForeign is wrapped if another pod, which is not of this workflow, has its name.
@@ -86,13 +86,13 @@ func (r *Runner) CheckNamespace(ctx context.Context, name string) error {
 	}
 	namespace := &corev1.Namespace{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: its namespace %q does not exist", ErrRefused, name)
+		return &RefusedError{Namespace: name, Reason: pavv1.FailurePodRefused, Err: fmt.Errorf("its namespace %q does not exist", name)}
 	} else if err != nil {
 		return fmt.Errorf("getting namespace %q: %w", name, err)
 	}
 	if namespace.Labels[pavv1.AllowPodsLabel] != "true" {
-		return fmt.Errorf("%w: its namespace %q is not open to workflow pods; to open it, run: kubectl label namespace %s %s=true",
-			ErrRefused, name, name, pavv1.AllowPodsLabel)
+		return &RefusedError{Namespace: name, Reason: pavv1.FailureNamespaceNotOpen,
+			Err: fmt.Errorf("its namespace %q is not open to workflow pods; to open it, run: kubectl label namespace %s %s=true", name, name, pavv1.AllowPodsLabel)}
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (r *Runner) Create(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrUnjudged, pod.Namespace, pod.Name, err)
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
 		apierrors.IsRequestEntityTooLargeError(err), isWebhookFailure(err):
-		return fmt.Errorf("%w: creating pod %s/%s: %w", ErrRefused, pod.Namespace, pod.Name, err)
+		return &RefusedError{Namespace: pod.Namespace, Reason: whyRefused(err), Err: fmt.Errorf("creating pod %s/%s: %w", pod.Namespace, pod.Name, err)}
 	default:
 		return fmt.Errorf("creating pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

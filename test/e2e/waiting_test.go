@@ -36,7 +36,7 @@ func waits(t *testing.T, l *ledger, fix func(), words ...string) {
 }
 
 // isRefused checks that for a pod that the API server refuses: it is tried again and again.
-func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
+func isRefused(t *testing.T, l *ledger, reason pavv1.FailureReason, fix func(), words ...string) {
 	t.Helper()
 	claim := l.claim(t, "data")
 	awaitVolume(t, claim, "is being created", func(v *pavv1.PavVolume) bool {
@@ -46,7 +46,7 @@ func isRefused(t *testing.T, l *ledger, fix func(), words ...string) {
 	// While the next attempt runs, the condition reports that one.
 	awaitVolume(t, claim, "its condition says why", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)
-		return v.Status.Failure != nil && status == "False" && hasAll(message, words)
+		return v.Status.Failure != nil && v.Status.Failure.Reason == reason && status == "False" && hasAll(message, words)
 	})
 	fix()
 	awaitBound(t, claim)
@@ -116,13 +116,13 @@ func TestCreationPodOverQuota_EventOnClaim_AndRecovery(t *testing.T) {
 		}
 		return fmt.Errorf("it has the status %+v", now.Status)
 	})
-	isRefused(t, l, func() { remove(t, quota) }, "create-", "exceeded quota")
+	isRefused(t, l, pavv1.FailureQuotaExceeded, func() { remove(t, quota) }, "create-", "exceeded quota")
 }
 
 func TestCreationPodInANamespaceThatIsNotOpen_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	l, namespace := elsewhere(t, "not-open", nil)
-	isRefused(t, l, func() { label(t, "namespace", namespace.Name, pavv1.AllowPodsLabel, "true") },
+	isRefused(t, l, pavv1.FailureNamespaceNotOpen, func() { label(t, "namespace", namespace.Name, pavv1.AllowPodsLabel, "true") },
 		"kubectl label namespace "+namespace.Name+" "+pavv1.AllowPodsLabel+"=true")
 }
 
@@ -130,7 +130,7 @@ func TestCreationPodAgainstPodSecurity_EventOnClaim_AndRecovery(t *testing.T) {
 	t.Parallel()
 	const enforce = "pod-security.kubernetes.io/enforce"
 	l, namespace := elsewhere(t, "secure", map[string]string{pavv1.AllowPodsLabel: "true", enforce: "restricted"})
-	isRefused(t, l, func() { label(t, "namespace", namespace.Name, enforce, "privileged") }, "create-", "violates PodSecurity")
+	isRefused(t, l, pavv1.FailurePodSecurity, func() { label(t, "namespace", namespace.Name, enforce, "privileged") }, "create-", "violates PodSecurity")
 }
 
 func TestDeletionPodFitsNoNode_EventOnVolume_AndRecovery(t *testing.T) {

@@ -113,9 +113,13 @@ func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 	creation := fail(pavv1.WorkflowCreation)
 	volume := volumeOf(claim)
 	exists(t, c, volume, "has failed without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.Failure) })
+	failed := volume.Status.Failure.DeepCopy()
+	if failed.Reason != pavv1.FailurePodFailed || !failed.NextAttemptTime.After(failed.Time.Time) {
+		t.Errorf("creation failed with reason %q at %s, and is repeated at %s", failed.Reason, failed.Time, failed.NextAttemptTime)
+	}
 	tell(creation, "half of it") // before which nobody knows what is to be reverted
 	exists(t, c, volume, "has the words of the creation pod", func(v *pavv1.PavVolume) bool {
-		return wants(v.Status.Failure, "half of it") && meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned).Message == "creation: "+v.Status.Failure.Message
+		return wants(v.Status.Failure, "half of it") && v.Status.Failure.NextAttemptTime.Equal(failed.NextAttemptTime) && meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned).Message == "creation: "+v.Status.Failure.Message
 	})
 	deletion := fail(pavv1.WorkflowDeletion)
 	exists(t, c, volume, "has failed to revert without a word", func(v *pavv1.PavVolume) bool { return without(v.Status.DeletionFailure) })

@@ -159,6 +159,9 @@ func TestNamespaceThatIsNotOpen_IsRefusedUntilItIs(t *testing.T) {
 	if n := podsMade(a); n != 0 {
 		t.Errorf("%d pods were created", n)
 	}
+	exists(t, c, volumeOf(claim), "has failed for that reason", func(v *pavv1.PavVolume) bool {
+		return v.Status.Failure != nil && v.Status.Failure.Reason == pavv1.FailureNamespaceNotOpen && v.Status.Failure.PodNamespace == "default"
+	})
 	openDefault(t, c)
 	if pod, _ := podOf(t, c, claim, pavv1.WorkflowCreation); pod.Namespace != "default" {
 		t.Errorf("the pod is in namespace %q", pod.Namespace)

@@ -129,6 +129,9 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 	if err := <-called; err == nil {
 		t.Fatal("the volume was unstaged")
 	}
+	if failure := stage.Status.UnstagingFailure; failure.Reason != pavv1.FailurePodFailed || !failure.NextAttemptTime.After(failure.Time.Time) {
+		t.Errorf("unstaging failed with reason %q at %s, and is repeated at %s", failure.Reason, failure.Time, failure.NextAttemptTime)
+	}
 
 	// As if it were the thirtieth attempt, after which the delay is five minutes.
 	eventually(t, "the number of attempts is written", func(ctx context.Context) (bool, string) {

@@ -307,6 +307,9 @@ func TestHandleInUse(t *testing.T) {
 	second := mustCreate(t, c, claimOf("duplicates", "second"))
 	told(t, c, second, "Warning", "ProvisioningFailed",
 		`PavProvisioner "duplicates": spec.volumeCreation.handle: the handle "the only one" is already in use by PersistentVolume "`+pv.Name+`"`)
+	exists(t, c, volumeOf(second), "has failed for that reason", func(v *pavv1.PavVolume) bool {
+		return v.Status.Failure != nil && v.Status.Failure.Reason == pavv1.FailureHandleInUse && v.Status.Failure.NextAttemptTime != nil
+	})
 	mustDelete(t, c, first)
 	bound(t, c, second) // with backoff, as soon as the handle is free
 }

@@ -67,6 +67,7 @@ const (
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`,priority=1
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.stagingFailure.reason`,priority=1,description="Why staging failed."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PavStage struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -81,6 +81,7 @@ const VolumeDeleted = "Deleted"
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`,priority=1
 // +kubebuilder:printcolumn:name="Deletions",type=integer,JSONPath=`.status.deletionAttempt`,priority=1
+// +kubebuilder:printcolumn:name="Failure",type=string,JSONPath=`.status.failure.reason`,priority=1,description="Why the last attempt to provision the volume failed."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PavVolume struct {
 	metav1.TypeMeta   `json:",inline"`

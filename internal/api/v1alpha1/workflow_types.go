@@ -29,17 +29,57 @@ type PodReference struct {
 	Due *metav1.Time `json:"due,omitempty"`
 }
 
+// FailureReason is the kind of a failure, for programs. There may be more in later versions.
+type FailureReason string
+
+const (
+	// FailurePodFailed: a container of the pod failed, or the pod was deleted or evicted before it succeeded.
+	FailurePodFailed FailureReason = "PodFailed"
+
+	// FailurePodRemoved: the pod was removed by force before its outcome was known.
+	FailurePodRemoved FailureReason = "PodRemoved"
+
+	// FailureOutputInvalid: what the pod left in /pav is missing or invalid.
+	FailureOutputInvalid FailureReason = "OutputInvalid"
+
+	// FailureHandleInUse: another object uses the storage with the volume's handle.
+	FailureHandleInUse FailureReason = "HandleInUse"
+
+	// FailureHandleUnknown: it is not known which storage the creation pod made, because the pod is gone.
+	FailureHandleUnknown FailureReason = "HandleUnknown"
+
+	// FailureRefused: the definition refuses the request, or cannot be evaluated for it; no pod was created.
+	FailureRefused FailureReason = "Refused"
+
+	// FailureNamespaceNotOpen: the pod's namespace is not open to workflow pods.
+	FailureNamespaceNotOpen FailureReason = "NamespaceNotOpen"
+
+	// FailureQuotaExceeded: a ResourceQuota of the pod's namespace has no room for the pod.
+	FailureQuotaExceeded FailureReason = "QuotaExceeded"
+
+	// FailurePodSecurity: the pod violates the Pod Security Standard that its namespace enforces.
+	FailurePodSecurity FailureReason = "PodSecurity"
+
+	// FailurePodRefused: the pod cannot be created for another reason, such as an admission webhook that denies it.
+	FailurePodRefused FailureReason = "PodRefused"
+)
+
 // WorkflowFailure is the failure of a workflow.
 type WorkflowFailure struct {
 	// workflow is validate, create, delete, stage or unstage.
 	Workflow string `json:"workflow"`
 
-	// podNamespace is the namespace of the pod that failed; empty if there was none, for example because its template
-	// is wrong.
+	// reason is the kind of the failure: PodFailed, PodRemoved, OutputInvalid, HandleInUse, HandleUnknown, Refused,
+	// NamespaceNotOpen, QuotaExceeded, PodSecurity or PodRefused. There may be more in later versions.
+	// +optional
+	Reason FailureReason `json:"reason,omitempty"`
+
+	// podNamespace is the namespace of the pod that failed or was refused; empty if there was none, for example because
+	// its template is wrong.
 	// +optional
 	PodNamespace string `json:"podNamespace,omitempty"`
 
-	// podName is the name of the pod that failed.
+	// podName is the name of the pod that failed; empty if the pod was not created.
 	// +optional
 	PodName string `json:"podName,omitempty"`
 
@@ -57,4 +97,10 @@ type WorkflowFailure struct {
 
 	// time is when the workflow failed.
 	Time metav1.Time `json:"time"`
+
+	// nextAttemptTime is when the next attempt is due. It begins earlier if the definition is changed or a retry is
+	// requested, and later if something else has to end first, such as the reversal of this attempt. Empty if another
+	// component decides when to retry: kubelet, for the first attempt to stage a volume and for validation on a node.
+	// +optional
+	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`
 }

@@ -185,7 +185,7 @@ func TestLateFailure(t *testing.T) {
 	recorded := func(earlier []func(*corev1.Pod), changes ...func(*corev1.Pod)) ([]corev1.Pod, *pavv1.WorkflowFailure) {
 		s := intended().pod(9, append([]func(*corev1.Pod){ended(failed, 6)}, earlier...)...)
 		failure := s.Failure("create")
-		failure.Time = ago(1)
+		failure.Time, failure.NextAttemptTime = ago(1), new(ago(-3))
 		for _, change := range changes {
 			change(&s.Pods[0])
 		}
@@ -219,7 +219,7 @@ func TestLateFailure(t *testing.T) {
 				}
 				return
 			}
-			if got == nil || !strings.Contains(got.Message, test.want) || !got.Time.Equal(new(ago(1))) {
+			if got == nil || !strings.Contains(got.Message, test.want) || !got.Time.Equal(new(ago(1))) || !got.NextAttemptTime.Equal(new(ago(-3))) {
 				t.Fatalf("got %+v, want %q", got, test.want)
 			}
 			if again := LateFailure(pods, got); again != nil {
@@ -231,7 +231,8 @@ func TestLateFailure(t *testing.T) {
 
 func TestFailure_OfAPodRemovedByForce(t *testing.T) {
 	got := intended().with(recordedAs("u-pod")).Failure("delete")
-	if got.Workflow != "delete" || got.PodNamespace != "pav-pods" || got.PodName != "pod" || !strings.Contains(got.Message, "removed by force") {
+	if got.Workflow != "delete" || got.PodNamespace != "pav-pods" || got.PodName != "pod" ||
+		got.Reason != pavv1.FailurePodRemoved || !strings.Contains(got.Message, "removed by force") {
 		t.Errorf("got %+v", got)
 	}
 }

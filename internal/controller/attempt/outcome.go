@@ -16,7 +16,7 @@ func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
 	pod := a.Pod()
 	if pod == nil {
 		return &pavv1.WorkflowFailure{
-			Workflow: kind, PodNamespace: a.Ref.Namespace, PodName: a.Ref.Name,
+			Workflow: kind, Reason: pavv1.FailurePodRemoved, PodNamespace: a.Ref.Namespace, PodName: a.Ref.Name,
 			Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", a.Ref.Namespace, a.Ref.Name),
 		}
 	}
@@ -43,7 +43,7 @@ func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.W
 		}
 		without, with := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, errorText(pod))
 		if failure.Message == without.Message && failure.Message != with.Message {
-			with.Time = failure.Time
+			with.Time, with.NextAttemptTime = failure.Time, failure.NextAttemptTime
 			return with
 		}
 	}

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -132,7 +133,10 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 	pod := o.pod()
 	made, err := r.made(ctx, o, pod)
 	if podplan.IsRefusal(err) {
-		failure := newFailure(pavv1.WorkflowCreation, err)
+		failure := failureFrom(pavv1.WorkflowCreation, err)
+		if failure.Reason == pavv1.FailureRefused {
+			failure.Reason = pavv1.FailureOutputInvalid
+		}
 		failure.PodNamespace, failure.PodName = pod.Namespace, pod.Name
 		return r.failProvisioning(ctx, o, failure, nothing, true)
 	}
@@ -168,8 +172,11 @@ func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (pod
 	return made, r.reserve(ctx, o, "the creation pod's /pav/handle", made.Handle)
 }
 
+// errInUse is wrapped by errors about handles of storage that other objects use.
+var errInUse = errors.New("already in use")
+
 // reserve reserves a handle for a volume. Two volumes with one handle would be the same storage, so a handle that is in
-// use is a podplan.Error. Its text begins with the source of the handle.
+// use is a podplan.Error, and errInUse. Its text begins with the source of the handle.
 func (r *Reconciler) reserve(ctx context.Context, o snapshot, source, handle string) error {
 	volume := o.volume
 	if r.handles.reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
@@ -178,7 +185,7 @@ func (r *Reconciler) reserve(ctx context.Context, o snapshot, source, handle str
 	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))
 	if err == nil {
 		if others := o.besides(handle, holders); len(others) > 0 {
-			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is already in use by %s", source, handle, describe(others[0]))}
+			err = &podplan.Error{Err: fmt.Errorf("%s: the handle %q is %w by %s", source, handle, errInUse, describe(others[0]))}
 		}
 	}
 	if err != nil {

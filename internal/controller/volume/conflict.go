@@ -2,11 +2,11 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -81,11 +81,12 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 		return err
 	}
 	text := conflictText(o.volume.Spec.Provisioner, handle, others[0])
-	failure := o.unreverted(text)
+	failure := o.unreverted(pavv1.FailureHandleInUse, text)
+	failure.Time = metav1.NewTime(r.Now()) // there is no further attempt before the other object is gone
 	r.handles.release(o.volume.Name)
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
-		status.Failure = r.at(failure)
+		status.Failure = failure
 		status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: others[0].Kind, Name: others[0].Name}
 		setCondition(o.volume, status, pavv1.VolumeProvisioned, reasonConflict, text)
 	}); err != nil {
@@ -97,15 +98,14 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 	return nil
 }
 
-// unreverted returns the failure of an attempt that is not reverted, with the reason.
-func (o snapshot) unreverted(why string) *pavv1.WorkflowFailure {
-	failure := newFailure(pavv1.WorkflowCreation, errors.New(why))
+// unreverted returns the failure of an attempt that is not reverted.
+func (o snapshot) unreverted(reason pavv1.FailureReason, message string) *pavv1.WorkflowFailure {
+	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, Reason: reason, Message: observability.Clip(message, observability.MaxCondition)}
 	if f := o.volume.Status.Failure; o.volume.Status.Step == pavv1.StepReverting && f != nil {
 		failure.PodNamespace, failure.PodName, failure.ExitCode = f.PodNamespace, f.PodName, f.ExitCode
 	} else if ref := o.volume.Status.Pod; ref != nil && o.volume.Status.Step == pavv1.StepCreating {
 		failure.PodNamespace, failure.PodName = ref.Namespace, ref.Name
 	}
-	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	return failure
 }
 
@@ -126,7 +126,7 @@ func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error 
 	}
 	failure := o.volume.Status.Failure
 	if failure == nil || o.volume.Status.Step == pavv1.StepCreating {
-		failure = r.at(o.unreverted("the creation pod is gone before it was known which handle it chose"))
+		failure = r.at(o.unreverted(pavv1.FailureHandleUnknown, "the creation pod is gone before it was known which handle it chose"), o.volume.Status.Attempt)
 	}
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+
 		"what the creation pod made may be left: look for it, and give the definition a volumeCreation.handle, which makes it known in advance",

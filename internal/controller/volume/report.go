@@ -84,14 +84,20 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decisi
 	return nil
 }
 
-// at sets the time of a failure to the time of the cluster, from which the delay before the next attempt counts.
-func (r *Reconciler) at(failure *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
-	failure.Time = metav1.NewTime(r.Now())
+// at sets the time of a failure, which is the last of so many, to the time of the cluster, from which the delay before
+// the next attempt counts.
+func (r *Reconciler) at(failure *pavv1.WorkflowFailure, failures int32) *pavv1.WorkflowFailure {
+	workflow.Date(failure, int(failures), r.Now())
 	return failure
 }
 
-func newFailure(kind string, err error) *pavv1.WorkflowFailure {
-	return &pavv1.WorkflowFailure{Workflow: kind, Message: err.Error()}
+// failureFrom returns the failure of a workflow with an error.
+func failureFrom(kind string, err error) *pavv1.WorkflowFailure {
+	failure := workflow.FailureWithoutPod(kind, err)
+	if errors.Is(err, errInUse) {
+		failure.Reason = pavv1.FailureHandleInUse
+	}
+	return failure
 }
 
 // refuseBegin records that an attempt has failed before any pod ran.
@@ -110,9 +116,9 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 		return err
 	}
 	if kind == pavv1.WorkflowDeletion {
-		return r.failDeletion(ctx, o, newFailure(kind, err), begin)
+		return r.failDeletion(ctx, o, failureFrom(kind, err), begin)
 	}
-	if failed := r.failProvisioning(ctx, o, newFailure(kind, err), begin, false); failed != nil {
+	if failed := r.failProvisioning(ctx, o, failureFrom(kind, err), begin, false); failed != nil {
 		return failed
 	}
 	if _, ok := errors.AsType[*podplan.NodeError](err); ok {
@@ -137,7 +143,7 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *
 	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
-		status.Failure, status.Pod, status.Step = r.at(failure), nil, ""
+		status.Failure, status.Pod, status.Step = r.at(failure, status.Attempt), nil, ""
 		if revert {
 			status.Step = pavv1.StepReverting
 		} else {
@@ -178,7 +184,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
-		status.DeletionFailure, status.Pod = r.at(failure), nil
+		status.DeletionFailure, status.Pod = r.at(failure, status.DeletionAttempt), nil
 		text = fmt.Sprintf("PavProvisioner %q: deletion attempt %d failed: %s; the next follows in %s",
 			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, workflow.RetryDelay(int(status.DeletionAttempt)).Round(time.Second))
 		setCondition(o.volume, status, pavv1.VolumeDeleted, "DeletionFailed", text)

@@ -118,15 +118,12 @@ func retryStep(f *Facts, in time.Duration) []Step {
 	return []Step{{Text: "then do not wait for the next attempt", Command: "kubectl pav retry " + f.object()}}
 }
 
-// nextIn returns the time until the next attempt after the last of several failures, by the agents' rule: a second
-// after the first, doubled with each further one, and at most five minutes.
-func nextIn(f *Facts, failure *pavv1.WorkflowFailure, failures int32) time.Duration {
-	const longest = 5 * time.Minute
-	delay := longest
-	if failures < 10 {
-		delay = min(time.Second<<max(failures-1, 0), longest)
+// nextIn returns the time until the next attempt after a failure; 0 if it is due, or not known.
+func nextIn(f *Facts, failure *pavv1.WorkflowFailure) time.Duration {
+	if failure.NextAttemptTime == nil {
+		return 0
 	}
-	return max(failure.Time.Add(delay).Sub(f.Now), 0)
+	return max(failure.NextAttemptTime.Sub(f.Now), 0)
 }
 
 func inWords(in time.Duration) string {
@@ -139,9 +136,9 @@ func inWords(in time.Duration) string {
 // failed is a finding about a workflow that has failed.
 func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in time.Duration) Finding {
 	found := Finding{Code: code, State: Failing, Summary: summary, Reason: reason(failure)}
-	if special, step := specialCause(failure.Message); special != "" {
-		found.Code = special
-		found.Next = append(found.Next, step...)
+	if remedy := remedies[failure.Reason]; remedy != nil {
+		found.Code = string(failure.Reason)
+		found.Next = append(found.Next, remedy(f, failure))
 	}
 	if failure.PodName != "" {
 		found.Pod = &PodRef{Namespace: failure.PodNamespace, Name: failure.PodName}
@@ -167,25 +164,21 @@ func reason(failure *pavv1.WorkflowFailure) string {
 	return text
 }
 
-// specialCause returns the code of a failure that the definition did not cause, and what to do about it.
-func specialCause(message string) (code string, next []Step) {
-	switch {
-	case strings.Contains(message, "is not open to workflow pods"):
-		step := Step{Text: "if pods of PaV's may run there, open the namespace; anyone who may edit it can reach what they reach"}
-		if i := strings.Index(message, "kubectl label namespace"); i >= 0 {
-			step.Command, _, _ = strings.Cut(message[i:], ";")
-		}
-		return "NamespaceNotOpen", []Step{step}
-	case strings.Contains(message, "exceeded quota"):
-		namespace := ""
-		if _, rest, ok := strings.Cut(message, "creating pod "); ok {
-			namespace, _, _ = strings.Cut(rest, "/")
-		}
-		return "QuotaExceeded", []Step{{Text: "raise the quota, or make room in it", Command: strings.TrimSpace("kubectl describe resourcequota -n " + namespace)}}
-	case strings.Contains(message, "violates PodSecurity"):
-		return "PodSecurity", []Step{{Text: "change the pod template, or run it in a namespace that allows what it asks for"}}
-	}
-	return "", nil
+// remedies are what to do about failures whose cause may lie outside the definition, by their reasons.
+var remedies = map[pavv1.FailureReason]func(*Facts, *pavv1.WorkflowFailure) Step{
+	pavv1.FailureNamespaceNotOpen: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
+		return Step{Text: "if workflow pods may run there, open the namespace; anyone who may edit it can reach what they reach",
+			Command: fmt.Sprintf("kubectl label namespace %s %s=true", failure.PodNamespace, pavv1.AllowPodsLabel)}
+	},
+	pavv1.FailureQuotaExceeded: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
+		return Step{Text: "raise the quota, or make room in it", Command: "kubectl describe resourcequota -n " + failure.PodNamespace}
+	},
+	pavv1.FailurePodSecurity: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
+		return Step{Text: "change the pod template, or run it in a namespace that allows what it asks for", Command: "kubectl describe namespace " + failure.PodNamespace}
+	},
+	pavv1.FailureHandleInUse: func(f *Facts, _ *pavv1.WorkflowFailure) Step {
+		return Step{Text: "delete the other object, or give each volume a handle of its own in the definition; then retry", Command: "kubectl pav retry " + f.object()}
+	},
 }
 
 // refOf returns a pod and the container with the most useful log: the first that failed, else the first in a crash

@@ -50,9 +50,14 @@ func falseCondition(f *Facts, kind string) *metav1.Condition {
 // provisioningFailed is the finding about a failed attempt: why it failed, and when the next one begins.
 func provisioningFailed(f *Facts) Finding {
 	status := &f.Volume.Status
-	in := nextIn(f, status.Failure, status.Attempt)
+	in := nextIn(f, status.Failure)
 	next := fmt.Sprintf("attempt %d follows %s", status.Attempt+1, inWords(in))
 	switch {
+	case status.Failure.Reason == pavv1.FailureHandleInUse:
+		if status.Failure.NextAttemptTime == nil {
+			next = "no attempt follows while that object exists"
+		}
+		return failed(f, "CreationFailed", "another object uses the storage with the volume's handle; "+next, status.Failure, in)
 	case status.Failure.Workflow == pavv1.WorkflowValidation:
 		found := failed(f, "ValidationFailed", fmt.Sprintf("the claim is refused by validation; %s", next), status.Failure, in)
 		if found.Code == "ValidationFailed" {
@@ -74,7 +79,7 @@ func diagnoseReverting(f *Facts) Finding {
 		return noProvisioner(f)
 	}
 	if failure := status.DeletionFailure; failure != nil && (status.Pod == nil || f.pod(status.Pod) == nil) {
-		in := nextIn(f, failure, status.DeletionAttempt)
+		in := nextIn(f, failure)
 		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and the deletion pod cannot undo it: attempt %d failed, and the next one follows %s",
 			status.DeletionAttempt, inWords(in)), failure, in)
 	}
@@ -153,7 +158,7 @@ func deletionGoes(f *Facts) Finding {
 	case status.Pod != nil && (f.pod(status.Pod) != nil || status.DeletionFailure == nil):
 		return afterFailure(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed", status.DeletionAttempt-1), diagnosePod(f, pavv1.VolumeDeleted), status.DeletionFailure)
 	case status.DeletionFailure != nil:
-		in := nextIn(f, status.DeletionFailure, status.DeletionAttempt)
+		in := nextIn(f, status.DeletionFailure)
 		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows %s", status.DeletionAttempt, inWords(in)), status.DeletionFailure, in)
 	case c != nil && c.Reason == "StillStaged":
 		return stillStaged(f, c)

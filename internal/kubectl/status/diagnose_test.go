@@ -97,11 +97,21 @@ func TestDiagnose(t *testing.T) {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("CrashLoopBackOff")),
 			want:  w{"ContainerCrashes", Failing, "is restarted", "kubectl describe pod", "create-1/main"}},
 		"a quota forbids it": {
-			facts: making("").failure(pavv1.WorkflowCreation, "", `the pod is refused: creating pod team/create-1: pods "create-1" is forbidden: exceeded quota: q, requested: pods=1`),
+			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureQuotaExceeded, "team"),
 			want:  w{"QuotaExceeded", Failing, "cannot be made", "kubectl describe resourcequota -n team", ""}},
 		"its namespace is not open": {
-			facts: making("").failure(pavv1.WorkflowCreation, "", `the pod is refused: its namespace "team" is not open to workflow pods; to open it, run: kubectl label namespace team pav.albertofaria.github.io/allow-pods=true`),
+			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureNamespaceNotOpen, "team"),
 			want:  w{"NamespaceNotOpen", Failing, "cannot be made", "kubectl label namespace team pav.albertofaria.github.io/allow-pods=true", ""}},
+		"its namespace forbids what it asks for": {
+			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailurePodSecurity, "team"),
+			want:  w{"PodSecurity", Failing, "cannot be made", "kubectl describe namespace team", ""}},
+		"another object uses its storage": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
+			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "kubectl pav retry pvc/data -n apps", "create-1"}},
+		"another object uses its storage, and PaV waits for that": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods").
+				with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
+			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "kubectl pav retry pvc/data -n apps", "create-1"}},
 		"its template is wrong": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", `spec.volumeCreation.capacity: line 1, column 4: "x" is undefined`),
 			want:  w{"CreationRefused", Failing, "attempt 3 follows in 1.9s", "kubectl edit pavprovisioner demo", ""}},
@@ -150,7 +160,7 @@ func TestDiagnose(t *testing.T) {
 		"an unstaging pod fails": {
 			facts: bound().stage("n1", func(s *pavv1.PavStage) {
 				s.Spec.Exclusive, s.Status.Phase, s.Status.UnstagingAttempt = true, pavv1.StageUnstaging, 4
-				s.Status.UnstagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: "target is busy", Time: *at(-time.Second)}
+				s.Status.UnstagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: "target is busy", Time: *at(-time.Second), NextAttemptTime: at(3 * time.Second)}
 			}),
 			want: w{"UnstagingFailed", Failing, "attempt 3; the next one follows in 3s; until then no other node", "kubectl edit", ""}},
 		"another node has the volume": {
@@ -187,7 +197,7 @@ func TestDiagnose(t *testing.T) {
 		"a deletion pod fails": {
 			facts: deleting().with(func(f *Facts) {
 				f.Volume.Status.DeletionAttempt = 5
-				f.Volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Message: "not empty", Time: *at(-time.Second)}
+				f.Volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Message: "not empty", Time: *at(-time.Second), NextAttemptTime: at(15 * time.Second)}
 			}),
 			want: w{"DeletionFailed", Failing, "deletion attempt 5 failed; the next one follows in 15s", "kubectl edit", ""}},
 		"deletion waits for a stage": {

@@ -188,9 +188,6 @@ func notBegun(f *Facts) Finding {
 			found.Code, found.Summary = "ProvisioningFailed", "no volume could be made until now"
 			found.Next = []Step{{Text: "ask who looks after PavProvisioner " + f.provisionerName()}}
 		}
-		if code, next := specialCause(warning.Message); code != "" {
-			found.Code, found.Next = code, next
-		}
 		return found
 	}
 	if f.hides(hiddenVolumes) {

@@ -138,11 +138,17 @@ func (w *world) pod(name, kind string, change func(*corev1.Pod)) *world {
 
 // failure records that the last attempt to provision failed just now.
 func (w *world) failure(kind, pod, message string) *world {
-	failure := &pavv1.WorkflowFailure{Workflow: kind, Message: message, Time: *at(-100 * time.Millisecond)}
+	failure := &pavv1.WorkflowFailure{Workflow: kind, Message: message, Time: *at(-100 * time.Millisecond), NextAttemptTime: at(1900 * time.Millisecond)}
 	if pod != "" {
 		failure.PodNamespace, failure.PodName = "pav-pods", pod
 	}
 	w.f.Volume.Status.Failure = failure
+	return w
+}
+
+// because gives the failure a reason, and the namespace of the pod that was not created.
+func (w *world) because(reason pavv1.FailureReason, namespace string) *world {
+	w.f.Volume.Status.Failure.Reason, w.f.Volume.Status.Failure.PodNamespace = reason, namespace
 	return w
 }
 

@@ -188,7 +188,7 @@ func isDefinition(err error) bool {
 func (t *task) attach(ctx context.Context) error {
 	err := t.attachVolume(ctx)
 	if errors.Is(err, pavdir.ErrNoVolume) {
-		return t.failPod(ctx, t.stagingPod, err.Error())
+		return t.failPod(ctx, pavv1.FailureOutputInvalid, err.Error())
 	}
 	return err
 }
@@ -220,7 +220,7 @@ func (t *task) verify(ctx context.Context) (bool, error) {
 	if err := t.dirs.Detach(ctx, t.stage.Name); err != nil {
 		return false, err
 	}
-	return false, t.failPod(ctx, t.stagingPod, words)
+	return false, t.failPod(ctx, pavv1.FailureOutputInvalid, words)
 }
 
 // blockOnClients ends the call because the volume was unmounted while clients have it. They may still write to it, so
@@ -275,34 +275,41 @@ func (t *task) fail(ctx context.Context) error {
 	if t.stagingPod == nil {
 		ref := t.stage.Status.StagingPod
 		return t.recordFailure(ctx, &pavv1.WorkflowFailure{
-			Workflow: pavv1.WorkflowStaging, PodNamespace: ref.Namespace, PodName: ref.Name,
+			Workflow: pavv1.WorkflowStaging, Reason: pavv1.FailurePodRemoved, PodNamespace: ref.Namespace, PodName: ref.Name,
 			Message: fmt.Sprintf("pod %s/%s was removed by force while it was staging the volume", ref.Namespace, ref.Name),
 		}, false)
 	}
-	return t.failPod(ctx, t.stagingPod, t.podError(ctx, t.stagingPod))
+	return t.failPod(ctx, pavv1.FailurePodFailed, t.podError(ctx, t.stagingPod))
 }
 
-func (t *task) failPod(ctx context.Context, pod *corev1.Pod, words string) error {
+// failPod records that the staging pod, if it still exists, has failed for a reason.
+func (t *task) failPod(ctx context.Context, reason pavv1.FailureReason, words string) error {
 	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: words}
-	if pod != nil {
-		failure = workflow.Failure(pavv1.WorkflowStaging, pod, words)
+	if t.stagingPod != nil {
+		failure = workflow.Failure(pavv1.WorkflowStaging, t.stagingPod, words)
 	}
+	failure.Reason = reason
 	return t.recordFailure(ctx, failure, false)
 }
 
 // failWithoutPod records that the pod of a workflow could not be created. If it would have been the first pod, no
 // unstaging pod has to revert anything.
 func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, first bool) error {
-	return t.recordFailure(ctx, &pavv1.WorkflowFailure{Workflow: kind, Message: reason.Error()}, first)
+	return t.recordFailure(ctx, workflow.FailureWithoutPod(kind, reason), first)
 }
 
 func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure, nothingRan bool) error {
-	failure.Message, failure.Time = observability.Clip(failure.Message, observability.MaxCondition), metav1.NewTime(t.clusterTime())
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
+	again := t.stage.Status.Restaging
+	if again {
+		workflow.Date(failure, t.attempts.failures(t.stage.Name)+1, t.clusterTime())
+	} else {
+		failure.Time = metav1.NewTime(t.clusterTime()) // kubelet decides when to retry
+	}
 	what, reason := staging, "StagingFailed"
 	if failure.Workflow == pavv1.WorkflowValidation {
 		what, reason = validating, "ValidationFailed"
 	}
-	again := t.stage.Status.Restaging
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageUnstaging
 		status.StagingFailure = failure

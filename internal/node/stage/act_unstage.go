@@ -74,7 +74,7 @@ func (t *task) runUnstaging(ctx context.Context) error {
 	case isDefinition(err) && t.neverAdmitted():
 		return t.skipUnstaging(ctx)
 	case isDefinition(err):
-		return t.unstagingFailed(ctx, attempt, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowUnstaging, Message: err.Error()})
+		return t.unstagingFailed(ctx, attempt, workflow.FailureWithoutPod(pavv1.WorkflowUnstaging, err))
 	default:
 		return err
 	}
@@ -149,7 +149,8 @@ func (t *task) retryUnstaging(ctx context.Context) error {
 }
 
 func (t *task) unstagingFailed(ctx context.Context, attempt int32, failure *pavv1.WorkflowFailure) error {
-	failure.Message, failure.Time = observability.Clip(failure.Message, observability.MaxCondition), metav1.NewTime(t.clusterTime())
+	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
+	workflow.Date(failure, int(attempt), t.clusterTime())
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.UnstagingAttempt = attempt + 1
 		status.UnstagingFailure = failure

@@ -35,7 +35,7 @@ func TestStagingPodRemovedByForce_HasFailed_AndIsNotCreatedAgain(t *testing.T) {
 	}
 	must(t, task.fail(t.Context()))
 	status := n.API.Stages[name].Status
-	if failure := status.StagingFailure; status.Phase != pavv1.StageUnstaging || failure == nil || !strings.Contains(failure.Message, "removed by force") {
+	if failure := status.StagingFailure; status.Phase != pavv1.StageUnstaging || failure == nil || failure.Reason != pavv1.FailurePodRemoved || !strings.Contains(failure.Message, "removed by force") {
 		t.Errorf("the phase is %s, failure %+v", status.Phase, failure)
 	}
 }

@@ -85,8 +85,13 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 			}
 			must(t, end(t.Context()))
 			n.wantPhase(t, pavv1.StageUnstaging, false)
-			if failure := n.ofStage(t).stage.Status.StagingFailure; failure == nil || failure.PodName != "stage-1" {
-				t.Errorf("got failure %v, want one of the staging pod", failure)
+			failure := n.ofStage(t).stage.Status.StagingFailure
+			if failure == nil || failure.PodName != "stage-1" || failure.Reason != pavv1.FailureOutputInvalid {
+				t.Fatalf("got failure %+v, want one of what the staging pod did", failure)
+			}
+			// Of the first attempt, kubelet decides when it is repeated.
+			if announced := failure.NextAttemptTime != nil; announced != restaging {
+				t.Errorf("the next attempt is at %v", failure.NextAttemptTime)
 			}
 		})
 	}
