@@ -70,7 +70,9 @@ type plan struct {
 	after  time.Duration
 }
 
-// issuer makes certificates, as cert-controller does.
+// issuer makes certificates with cert-controller, and decides itself when. The rotator of cert-controller replaces
+// authority and certificate in one write, and the bundle by the new authority alone: requests to a replica that still
+// serves the former certificate would fail.
 type issuer struct {
 	lifetimes Lifetimes
 	rotator   rotator.CertRotator

@@ -16,7 +16,9 @@ type place struct{ line, column int }
 // the value begins in another line, and of the value otherwise. Field is a path from the root, such as
 // spec.containers[0].name or metadata.labels[a.b/c]. If the field does not exist, the position is that of the longest
 // existing part of the path.
-// Line and column are a position in the text of the field's value, from 1, or 0 for the field as a whole.
+// Line and column are a position in the text of the field's value, from 1, or 0 for the field as a whole. The result is
+// exact where the file has each line of the text as it is: in a literal block and in a scalar of one line without escape
+// sequences. In other scalars it is where the scalar begins.
 // The result is always a position in the file.
 func (d Document) Position(field string, key bool, line, column int) (fileLine, fileColumn int) {
 	at := place{d.line, 1}
@@ -38,6 +40,28 @@ func (d Document) position(field string, key bool, line, column int) place {
 		return start(found.key)
 	}
 	return start(found.value)
+}
+
+// within returns the position in the file of a line and column of a scalar's text, or that of the scalar.
+func within(lines []string, node *yaml.Node, line, column int) place {
+	text, at := node.Value, start(node)
+	literal := node.Style&yaml.LiteralStyle != 0
+	if literal {
+		// The block may have an anchor in the line before its header.
+		for at.line < len(lines) && !strings.Contains(lineOf(lines, at.line), "|") {
+			at.line++
+		}
+		text, at = lineOf(strings.Split(node.Value, "\n"), line), place{at.line + line, 1}
+	} else if line > 1 {
+		return at
+	}
+	written := []rune(lineOf(lines, at.line))
+	before, after, found := strings.Cut(string(written[min(at.column-1, len(written)):]), text)
+	if !found || literal && after != "" {
+		return start(node)
+	}
+	at.column += utf8.RuneCountInString(before) + min(column-1, utf8.RuneCountInString(text))
+	return at
 }
 
 // start returns the position at which a node begins.

@@ -29,52 +29,38 @@ func value(object any, path ...any) any {
 	return object
 }
 
-// Each file has one '@', in the text at the path a.b, or the one that the field names: it must be found there.
+// Each file has one '@', in the text at the path a.b or at that of the field: it must be found there.
 func TestPositionInText(t *testing.T) {
 	tests := map[string]struct {
 		text  string
 		field string
 		path  []any
 	}{
-		"plain":                             {text: "a:\n  b: one @ two\n"},
-		"plain of two lines":                {text: "a:\n  b: one\n     two @ three\n"},
-		"plain with empty lines":            {text: "a:\n  b: one\n\n\n     two @ three\n"},
-		"plain with an anchor and a tag":    {text: "a:\n  b: &x !!str one @\n"},
-		"plain after a comment":             {text: "# c\na: # c\n  # c\n  b: one @ # no\n"},
-		"single quotes":                     {text: "a:\n  b: 'it''s @ here'\n"},
-		"single quotes of two lines":        {text: "a:\n  b: 'one  \n\n    two''  @ '\n"},
-		"double quotes":                     {text: `a: {b: "one \"two\" \x41\u00e4\U0001f600\t@"}` + "\n"},
-		"double quotes with a line break":   {text: `a: {b: "one\ntwo\n  @"}` + "\n"},
-		"double quotes of two lines":        {text: "a:\n  b: \"one\n    two @\"\n"},
-		"double quotes with an escaped end": {text: "a:\n  b: \"one\\\n    two\\\n\n    \\  @\"\n"},
-		"literal":                           {text: "a:\n  b: |\n    one\n    two @\n"},
-		"literal that is chomped":           {text: "a:\n  b: |-\n    one\n\n      two @\n\n"},
-		"literal that is kept":              {text: "a:\n  b: |+ # c\n    one\n    @\n\n\n"},
-		"literal with empty lines first":    {text: "a:\n  b: |\n\n\n    one @\n"},
-		"literal with an indicator":         {text: "a:\n  b: |2\n      one\n     two @\n"},
-		"literal with both indicators":      {text: "a:\n  b: |-1\n     one\n   two @\n"},
-		"literal with an anchor":            {text: "a:\n  b: &x\n    |\n    one @\n"},
-		"literal without an end":            {text: "a:\n  b: |\n    one\n    two @"},
-		"literal with wide characters":      {text: "a:\n  b: |\n    äöü 世界 @\n"},
-		"literal with tabs":                 {text: "a:\n  b: |\n    one\n    \t@\n"},
-		"folded":                            {text: "a:\n  b: >\n    one\n    two @\n    three\n"},
-		"folded with paragraphs":            {text: "a:\n  b: >-\n    one\n    two\n\n\n    three @\n"},
-		"folded with more indentation":      {text: "a:\n  b: >\n    one\n      two\n\n      three\n    four\n    five @\n"},
-		"folded with empty lines":           {text: "a:\n  b: >+\n\n    one\n    two @\n\n"},
-		"in a list":                         {text: "a:\n  - c\n  - |\n    one\n    @\n", field: "a[1]", path: []any{"a", 1}},
-		"in a list without indentation":     {text: "a:\n- b: |\n    one\n    @\n", field: "a[0].b", path: []any{"a", 0, "b"}},
-		"in flow":                           {text: "a: {c: [1, {b: x, d: 'one @'}]}\n", field: "a.c[1].d", path: []any{"a", "c", 1, "d"}},
-		"an alias":                          {text: "c: &x |\n  one\n  @\na:\n  b: *x\n"},
-		"a merge":                           {text: "c: &x\n  b: |\n    one @\na:\n  <<: *x\n  d: 1\n"},
-		"merges":                            {text: "c: &x {b: 'one @'}\nd: &y {b: two}\na:\n  <<: [*x, *y]\n"},
-		"a merge that is overridden":        {text: "c: &x {b: one}\na:\n  <<: *x\n  b: two @\n"},
-		"a merge that overrides":            {text: "c: &x {b: one @}\na:\n  b: two\n  <<: *x\n"},
-		"a key with dots":                   {text: "a:\n  b.c/d: one @\n  b: two\n", field: "a[b.c/d]", path: []any{"a", "b.c/d"}},
-		"a key with brackets":               {text: "a:\n  'b[0]': one @\n  b: [two]\n", field: "a[b[0]]", path: []any{"a", "b[0]"}},
-		"the second document":               {text: "# c\n---\n\na:\n  b: |\n    one\n    @\n"},
-		"after a comment and a separator":   {text: "--- # c\na:\n  b: |\n    one\n    @\n"},
-		"JSON":                              {text: "{\n  \"a\": {\n\t\"b\": \"one\\ntwo @\"\n}}"},
-		"the template of an object":         {text: "a:\n  b: >-\n    {% set yaml = true %}\n    [@]\n"},
+		"plain":                           {text: "a:\n  b: one @ two\n"},
+		"plain with an anchor and a tag":  {text: "a:\n  b: &x !!str one @\n"},
+		"plain after a comment":           {text: "# c\na: # c\n  # c\n  b: one @ # no\n"},
+		"literal":                         {text: "a:\n  b: |\n    one\n    two @\n"},
+		"literal that is chomped":         {text: "a:\n  b: |-\n    one\n\n      two @\n\n"},
+		"literal that is kept":            {text: "a:\n  b: |+ # c\n    one\n    @\n\n\n"},
+		"literal with empty lines first":  {text: "a:\n  b: |\n\n\n    one @\n"},
+		"literal with an indicator":       {text: "a:\n  b: |2\n      one\n     two @\n"},
+		"literal with both indicators":    {text: "a:\n  b: |-1\n     one\n   two @\n"},
+		"literal with an anchor":          {text: "a:\n  b: &x\n    |\n    one @\n"},
+		"literal without an end":          {text: "a:\n  b: |\n    one\n    two @"},
+		"literal with wide characters":    {text: "a:\n  b: |\n    äöü 世界 @\n"},
+		"literal with tabs":               {text: "a:\n  b: |\n    one\n    \t@\n"},
+		"in a list":                       {text: "a:\n  - c\n  - |\n    one\n    @\n", field: "a[1]", path: []any{"a", 1}},
+		"in a list without indentation":   {text: "a:\n- b: |\n    one\n    @\n", field: "a[0].b", path: []any{"a", 0, "b"}},
+		"in flow":                         {text: "a: {c: [1, {b: x, d: 'one @'}]}\n", field: "a.c[1].d", path: []any{"a", "c", 1, "d"}},
+		"an alias":                        {text: "c: &x |\n  one\n  @\na:\n  b: *x\n"},
+		"a merge":                         {text: "c: &x\n  b: |\n    one @\na:\n  <<: *x\n  d: 1\n"},
+		"merges":                          {text: "c: &x {b: 'one @'}\nd: &y {b: two}\na:\n  <<: [*x, *y]\n"},
+		"a merge that is overridden":      {text: "c: &x {b: one}\na:\n  <<: *x\n  b: two @\n"},
+		"a merge that overrides":          {text: "c: &x {b: one @}\na:\n  b: two\n  <<: *x\n"},
+		"a key with dots":                 {text: "a:\n  b.c/d: one @\n  b: two\n", field: "a[b.c/d]", path: []any{"a", "b.c/d"}},
+		"a key with brackets":             {text: "a:\n  'b[0]': one @\n  b: [two]\n", field: "a[b[0]]", path: []any{"a", "b[0]"}},
+		"the second document":             {text: "# c\n---\n\na:\n  b: |\n    one\n    @\n"},
+		"after a comment and a separator": {text: "--- # c\na:\n  b: |\n    one\n    @\n"},
 	}
 	for name, test := range tests {
 		if test.field == "" {
@@ -95,6 +81,39 @@ func TestPositionInText(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Where lines of the text are not lines of the file, or have escape sequences, the scalar is found.
+func TestPositionInText_OfOtherScalars_IsTheirBeginning(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain of two lines":                "a:\n  b: one\n     two @ three\n",
+		"plain with empty lines":            "a:\n  b: one\n\n\n     two @ three\n",
+		"single quotes":                     "a:\n  b: 'it''s @ here'\n",
+		"single quotes of two lines":        "a:\n  b: 'one  \n\n    two''  @ '\n",
+		"double quotes":                     `a: {b: "one \"two\" \x41\u00e4\U0001f600\t@"}` + "\n",
+		"double quotes with a line break":   `a: {b: "one\ntwo\n  @"}` + "\n",
+		"double quotes of two lines":        "a:\n  b: \"one\n    two @\"\n",
+		"double quotes with an escaped end": "a:\n  b: \"one\\\n    two\\\n\n    \\  @\"\n",
+		"folded":                            "a:\n  b: >\n    one\n    two @\n    three\n",
+		"folded with paragraphs":            "a:\n  b: >-\n    one\n    two\n\n\n    three @\n",
+		"folded with more indentation":      "a:\n  b: >\n    one\n      two\n\n      three\n    four\n    five @\n",
+		"folded with empty lines":           "a:\n  b: >+\n\n    one\n    two @\n\n",
+		"JSON":                              "{\n  \"a\": {\n\t\"b\": \"one\\ntwo @\"\n}}",
+		"the template of an object":         "a:\n  b: >-\n    {% set yaml = true %}\n    [@]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := Read("f.yaml", strings.NewReader(text))
+			if err != nil || len(documents) != 1 {
+				t.Fatalf("%d documents, %v", len(documents), err)
+			}
+			written, _ := value(documents[0].Object, "a", "b").(string)
+			inLine, inColumn := marked(t, written)
+			line, column := documents[0].Position("a.b", false, inLine, inColumn)
+			if wantLine, wantColumn := documents[0].Position("a.b", false, 0, 0); line != wantLine || column != wantColumn {
+				t.Errorf("line %d, column %d of %q is found at %d:%d, want %d:%d", inLine, inColumn, written, line, column, wantLine, wantColumn)
+			}
+		})
 	}
 }
 
