@@ -138,7 +138,7 @@ func testLogs(t *testing.T, ns string) {
 // Only the volume that fails is tried again. The tests of the agents show that this happens at once.
 func testRetry(t *testing.T, ns string) {
 	t.Helper()
-	pavSays(t, []string{"retry", "pvc/bad", "-n", ns}, 0, "the next attempt is made now")
+	pavSays(t, []string{"retry", "pvc/bad", "-n", ns}, 0, "the next attempt starts now")
 	pav(t, "retry", "pvc/good", "-n", ns).wants(t, 1, "nothing to retry")
 }
 

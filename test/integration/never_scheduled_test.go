@@ -66,7 +66,7 @@ func TestCreationPodIsNotScheduled_AndNotWantedAnyMore(t *testing.T) {
 			t.Helper()
 			mustDelete(t, c, provisioner)
 			gone(t, c, provisioner)
-			told(t, c, claim, "Warning", "ProvisioningFailed", "is being deleted and makes no more volumes")
+			told(t, c, claim, "Warning", "ProvisioningFailed", "is being deleted and provisions no more volumes")
 		},
 		"bound elsewhere": func(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, claim *corev1.PersistentVolumeClaim) {
 			t.Helper()

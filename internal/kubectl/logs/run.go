@@ -48,7 +48,7 @@ func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref
 func silence(pods []corev1.Pod) string {
 	switch n := len(pods); n {
 	case 0:
-		return "PaV has no pod for it: pods are removed when they have succeeded and are no longer needed"
+		return "PaV has no pod for it: pods that have succeeded are removed when they are no longer needed"
 	case 1:
 		return fmt.Sprintf("the log of pod %s/%s is empty", pods[0].Namespace, pods[0].Name)
 	default:

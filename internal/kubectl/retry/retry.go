@@ -32,7 +32,7 @@ func Command(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
 		Use:   "retry pvc/NAME | pv/NAME | pavvolume/NAME | pavstage/NAME",
-		Short: "Retry now what has failed",
+		Short: "Start the next attempt now",
 		Long: `After a failure, PaV waits longer and longer, up to five minutes, before the next attempt. This command
 starts the next attempt now: to create or delete a volume, to unstage it, or to stage it again on its nodes.
 It has no other effect: pods that run continue.
@@ -71,7 +71,7 @@ func write(env *cli.Env, output *cli.Output, results []Result) error {
 		object, what := cli.Plain(r.Kind+"/"+r.Name), cli.Plain(r.What)
 		text := style.Dim(object + ": nothing to retry: " + what)
 		if r.Asked {
-			text = style.Bold(object) + ": the next attempt is made now: " + what
+			text = style.Bold(object) + ": the next attempt starts now: " + what
 		}
 		if _, err := fmt.Fprintln(env.Out, text); err != nil {
 			return fmt.Errorf("writing the result: %w", err)

@@ -22,7 +22,7 @@ func TestWrite_DescribesEachObject_InPlainText(t *testing.T) {
 	}{
 		"asked": {
 			results: []Result{{Kind: "pavvolume", Name: "pvc-1", Asked: true, What: "creation\x1b[31m"}},
-			want:    "pavvolume/pvc-1: the next attempt is made now: creation[31m\n",
+			want:    "pavvolume/pvc-1: the next attempt starts now: creation[31m\n",
 		},
 		"nothing to retry": {
 			results: []Result{{Kind: "pavvolume", Name: "pvc-1", What: "it is ready"}},

@@ -18,8 +18,8 @@ func DescribeCommand(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
 		Use:   "describe pvc/NAME | pv/NAME | pod/NAME",
-		Short: "Tell what a volume is doing, what is wrong with it and what to do",
-		Long: `Tells the story of a volume in one line of time, from the claim to the pods that use it: what was done,
+		Short: "Show the state of a volume, what is wrong with it, and what to do",
+		Long: `Shows the history of a volume as a timeline, from the claim to the pods that use it: what was done,
 by which pods, how long each step took, what failed, what the failing pod said, and what to do next.
 
 A pod's description covers all its volumes that are PaV's. What you may not read is left out. The exit

@@ -19,7 +19,7 @@ func Render(w io.Writer, style cli.Style, answer *Answer, location *time.Locatio
 		p.report(report)
 	}
 	if len(answer.Volumes) == 0 {
-		p.line(style.Bold(answer.Subject) + " uses no volume of PaV's")
+		p.line(style.Bold(answer.Subject) + " uses no PaV volume")
 	}
 	for _, other := range answer.Others {
 		p.line(style.Dim("not shown: " + other))
@@ -75,7 +75,7 @@ func (p *printer) report(r *Report) {
 	p.next(r.Findings)
 	if len(r.Hidden) > 0 {
 		p.line("")
-		p.line(p.style.Dim("Left out, as you may not read them: " + strings.Join(r.Hidden, ", ") + "."))
+		p.line(p.style.Dim("Not shown, because you may not read them: " + strings.Join(r.Hidden, ", ") + "."))
 	}
 }
 

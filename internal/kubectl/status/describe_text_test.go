@@ -75,7 +75,7 @@ func TestRender_NoVolume(t *testing.T) {
 	if err := Render(&got, cli.Style{}, &Answer{Subject: "pod/web -n apps"}, time.UTC); err != nil {
 		t.Fatal(err)
 	}
-	if want := "pod/web -n apps uses no volume of PaV's\n"; got.String() != want {
+	if want := "pod/web -n apps uses no PaV volume\n"; got.String() != want {
 		t.Errorf("got %q, want %q", got.String(), want)
 	}
 }

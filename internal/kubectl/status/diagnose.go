@@ -115,7 +115,7 @@ func retryStep(f *Facts, in time.Duration) []Step {
 	if in < longWait {
 		return nil
 	}
-	return []Step{{Text: "then do not wait for the next attempt", Command: "kubectl pav retry " + f.object()}}
+	return []Step{{Text: "then start the next attempt now", Command: "kubectl pav retry " + f.object()}}
 }
 
 // nextIn returns the time until the next attempt after a failure; 0 if it is due, or not known.
@@ -171,10 +171,10 @@ var remedies = map[pavv1.FailureReason]func(*Facts, *pavv1.WorkflowFailure) Step
 			Command: fmt.Sprintf("kubectl label namespace %s %s=true", failure.PodNamespace, pavv1.AllowPodsLabel)}
 	},
 	pavv1.FailureQuotaExceeded: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
-		return Step{Text: "raise the quota, or make room in it", Command: "kubectl describe resourcequota -n " + failure.PodNamespace}
+		return Step{Text: "raise the quota, or delete pods that it counts", Command: "kubectl describe resourcequota -n " + failure.PodNamespace}
 	},
 	pavv1.FailurePodSecurity: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
-		return Step{Text: "change the pod template, or run it in a namespace that allows what it asks for", Command: "kubectl describe namespace " + failure.PodNamespace}
+		return Step{Text: "change the pod template, or run the pod in a namespace that allows it", Command: "kubectl describe namespace " + failure.PodNamespace}
 	},
 	pavv1.FailureHandleInUse: func(f *Facts, _ *pavv1.WorkflowFailure) Step {
 		return Step{Text: "delete the other object, or give each volume a handle of its own in the definition; then retry", Command: "kubectl pav retry " + f.object()}
@@ -228,10 +228,10 @@ func obstructed(pod *corev1.Pod, what string) *Finding {
 		Next: []Step{{Text: "see what it waits for", Command: describePod(pod.Namespace, pod.Name)}}}
 	switch code := obstacleOf(pod); code {
 	case "PodUnschedulable":
-		found.Code, found.Summary = code, fmt.Sprintf("no node takes the %s pod", what)
+		found.Code, found.Summary = code, fmt.Sprintf("the %s pod fits no node", what)
 	case "ImageNotPulled":
 		found.Code, found.Summary = code, fmt.Sprintf("an image of the %s pod cannot be pulled", what)
-		found.Next = append(found.Next, Step{Text: "fix the image's name in the definition, or the node's access to its registry"})
+		found.Next = append(found.Next, Step{Text: "fix the image name in the definition, or the node's access to the registry"})
 	case "ContainerCrashes":
 		found.Code, found.Summary = code, fmt.Sprintf("a container of the %s pod fails and is restarted", what)
 		ref := refOf(pod)
@@ -270,7 +270,7 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	since := began(pod)
 	switch state := workflow.Observe(pod); {
 	case state == workflow.Stopping:
-		found.Summary, since = fmt.Sprintf("the %s pod is being ended", what), pod.CreationTimestamp
+		found.Summary, since = fmt.Sprintf("the %s pod is being stopped", what), pod.CreationTimestamp
 	case state != workflow.Running:
 		found.Summary = fmt.Sprintf("the %s pod has ended, and its outcome is about to be recorded", what)
 	case since.IsZero():

@@ -28,7 +28,7 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 		found = append(found, diagnoseFailedStage(f, s)...)
 	case status.Phase == pavv1.StageStaged:
 		if c := degraded(s); c != nil {
-			found = append(found, Finding{Code: c.Reason, State: Failing, Summary: "the volume does not work as it should on node " + node, Reason: c.Message,
+			found = append(found, Finding{Code: c.Reason, State: Failing, Summary: "the volume does not work properly on node " + node, Reason: c.Message,
 				Next: degradedSteps(f, s)})
 		}
 	default:
@@ -45,7 +45,7 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	}
 	pod := f.pod(ref)
 	if pod == nil {
-		return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("%s on node %s is about to begin", what, s.Spec.NodeName)}
+		return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("%s on node %s is about to start", what, s.Spec.NodeName)}
 	}
 	found := working(f, pod, what)
 	found.Summary += " on node " + s.Spec.NodeName
@@ -67,7 +67,7 @@ func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 	if failure := s.Status.StagingFailure; failure != nil {
 		return failed(f, "RestagingFailed", fmt.Sprintf("the volume is dead on node %s, and the last attempt to stage it again failed", s.Spec.NodeName), failure, longWait)
 	}
-	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again under the pods that use it", s.Spec.NodeName)}
+	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again while pods use it", s.Spec.NodeName)}
 }
 
 // diagnoseUnstaging returns the finding about the unstaging of a volume on a node.
@@ -77,7 +77,7 @@ func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 		found := working(f, pod, "unstaging")
 		found.Summary += " on node " + node
 		found = afterFailure(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d", node, status.UnstagingAttempt-1), found, status.UnstagingFailure)
-		return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being undone", failedWork(status), node), found, status.StagingFailure)
+		return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted", failedWork(status), node), found, status.StagingFailure)
 	}
 	if failure := status.UnstagingFailure; failure != nil {
 		in := nextIn(f, failure)
@@ -88,9 +88,9 @@ func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 		return found
 	}
 	if failure := status.StagingFailure; failure != nil {
-		return failed(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being undone before the next attempt", words(failure.Workflow), node), failure, 0)
+		return failed(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted before the next attempt", words(failure.Workflow), node), failure, 0)
 	}
-	return Finding{Code: "Unstaging", State: Working, Summary: "the volume is being taken away from node " + node}
+	return Finding{Code: "Unstaging", State: Working, Summary: "the volume is being unstaged on node " + node}
 }
 
 // diagnoseFailedStage returns the finding about a failed attempt, if a client still needs the volume on the node.
@@ -113,7 +113,7 @@ func degradedSteps(f *Facts, s *pavv1.PavStage) []Step {
 		steps = append(steps, seeLogs(ref.Namespace, ref.Name))
 	}
 	if clients := f.clientsOn(s.Spec.NodeName); len(clients) > 0 {
-		steps = append(steps, Step{Text: "a pod whose files give errors has to be restarted", Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
+		steps = append(steps, Step{Text: "restart pods that get errors from its files", Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
 	}
 	return steps
 }
@@ -125,12 +125,12 @@ func diagnoseNode(f *Facts, name string) []Finding {
 		return nil
 	}
 	if node.Gone {
-		return []Finding{{Code: "NodeGone", State: Working, Summary: fmt.Sprintf("node %s does not exist any more; what it had of the volume is let go", name)}}
+		return []Finding{{Code: "NodeGone", State: Working, Summary: fmt.Sprintf("node %s does not exist any more; its record of the volume is being removed", name)}}
 	}
 	if c := notReady(node); c != nil {
 		return []Finding{{Code: "NodeNotReady", State: Failing, Summary: fmt.Sprintf("node %s is not ready, since %s", name, cli.Duration(f.Now.Sub(c.LastTransitionTime.Time))), Reason: c.Message,
-			Next: []Step{{Text: "bring the node back", Command: "kubectl describe node " + name},
-				{Text: "or, if it is switched off for good, let its volumes go", Command: "kubectl taint node " + name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"}}}}
+			Next: []Step{{Text: "repair the node", Command: "kubectl describe node " + name},
+				{Text: "or, if it is shut down permanently, release its volumes", Command: "kubectl taint node " + name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"}}}}
 	}
 	switch see := "kubectl -n " + agentNamespace + " get pods -o wide --field-selector spec.nodeName=" + name; {
 	case node.AgentMissing:
@@ -138,7 +138,7 @@ func diagnoseNode(f *Facts, name string) []Finding {
 			Next: []Step{{Text: "see why: taints, or a node selector of the DaemonSet", Command: "kubectl -n " + agentNamespace + " describe daemonset node-agent"}}}}
 	case node.Agent != nil && !isReady(node.Agent):
 		return []Finding{{Code: "AgentNotRunning", State: Failing, Summary: "PaV's node agent does not run on node " + name, Reason: workflow.Waiting(node.Agent),
-			Next: []Step{{Text: "see why", Command: see}, {Text: "and what it says", Command: fmt.Sprintf("kubectl -n %s logs %s --tail=20", agentNamespace, node.Agent.Name)}}}}
+			Next: []Step{{Text: "see why", Command: see}, {Text: "and see its log", Command: fmt.Sprintf("kubectl -n %s logs %s --tail=20", agentNamespace, node.Agent.Name)}}}}
 	}
 	return nil
 }
@@ -172,12 +172,12 @@ func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 		return nil
 	}
 	node, name := pod.Spec.NodeName, pod.Name
-	see := Step{Text: "see all about it", Command: describePod(pod.Namespace, name)}
+	see := Step{Text: "see its details", Command: describePod(pod.Namespace, name)}
 	if node == "" {
 		return []Finding{unscheduled(f, pod, see)}
 	}
 	if cause := workflow.Waiting(pod); cause != "" {
-		return []Finding{{Code: "ClientNotStarted", State: Failing, Summary: fmt.Sprintf("pod %s does not run, for a reason of its own: it has the volume", name), Reason: cause, Next: []Step{see}}}
+		return []Finding{{Code: "ClientNotStarted", State: Failing, Summary: fmt.Sprintf("pod %s has the volume, and does not run for another reason", name), Reason: cause, Next: []Step{see}}}
 	}
 	if stages := f.stagesOn(node); len(stages) > 0 && stages[0].Status.Phase != pavv1.StageStaged {
 		return nil // the stage says why
@@ -187,8 +187,8 @@ func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 	}
 	driver := f.provisionerName()
 	if !isRegistered(f.Nodes[node], driver) {
-		return []Finding{{Code: "DriverNotRegistered", State: Failing, Summary: fmt.Sprintf("the kubelet of node %s does not know driver %q", node, driver),
-			Next: []Step{{Text: "see what the node agent says", Command: fmt.Sprintf("kubectl -n %s logs -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%s", agentNamespace, node)},
+		return []Finding{{Code: "DriverNotRegistered", State: Failing, Summary: fmt.Sprintf("the kubelet of node %s has not registered driver %q", node, driver),
+			Next: []Step{{Text: "see the node agent's log", Command: fmt.Sprintf("kubectl -n %s logs -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%s", agentNamespace, node)},
 				{Text: "its --kubelet-dir must be the kubelet's --root-dir", Command: "kubectl -n " + agentNamespace + " get daemonset node-agent -o yaml"}}}}
 	}
 	if held := heldElsewhere(f, node); held != nil {
@@ -203,11 +203,11 @@ func unscheduled(f *Facts, pod *corev1.Pod, see Step) Finding {
 	found := Finding{Code: "ClientUnscheduled", State: Working, Summary: fmt.Sprintf("pod %s is about to be scheduled", pod.Name)}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			found.State, found.Summary, found.Reason, found.Next = Failing, fmt.Sprintf("no node takes pod %s", pod.Name), c.Message, []Step{see}
+			found.State, found.Summary, found.Reason, found.Next = Failing, fmt.Sprintf("pod %s fits no node", pod.Name), c.Message, []Step{see}
 		}
 	}
 	if f.PV != nil && f.PV.Spec.NodeAffinity != nil {
-		found.Next = append(found.Next, Step{Text: "the volume can be used from some nodes only", Command: fmt.Sprintf("kubectl get pv %s -o jsonpath='{.spec.nodeAffinity}'", f.PV.Name)})
+		found.Next = append(found.Next, Step{Text: "only some nodes can use the volume", Command: fmt.Sprintf("kubectl get pv %s -o jsonpath='{.spec.nodeAffinity}'", f.PV.Name)})
 	}
 	return found
 }

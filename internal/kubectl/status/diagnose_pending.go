@@ -28,15 +28,15 @@ func diagnosePending(f *Facts) Finding {
 	case status.Step == pavv1.StepReverting:
 		return diagnoseReverting(f)
 	case status.Pod != nil:
-		return afterFailure(f, "ProvisioningFailed", fmt.Sprintf("attempt %d to make the volume failed", status.Attempt-1), diagnosePod(f, pavv1.VolumeProvisioned), status.Failure)
+		return afterFailure(f, "ProvisioningFailed", fmt.Sprintf("attempt %d to provision the volume failed", status.Attempt-1), diagnosePod(f, pavv1.VolumeProvisioned), status.Failure)
 	case status.Failure != nil:
 		return provisioningFailed(f)
 	}
 	if c := falseCondition(f, pavv1.VolumeProvisioned); c != nil && (c.Reason == "Conflict" || c.Reason == "Refused") {
-		return Finding{Code: "PersistentVolumeRefused", State: Failing, Summary: "the volume was made, but its PersistentVolume cannot be written", Reason: c.Message,
-			Next: []Step{{Text: "see what is in the way", Command: "kubectl get pv " + f.Volume.Name}}}
+		return Finding{Code: "PersistentVolumeRefused", State: Failing, Summary: "the volume was created, but its PersistentVolume cannot be", Reason: c.Message,
+			Next: []Step{{Text: "see the object in its place", Command: "kubectl get pv " + f.Volume.Name}}}
 	}
-	return Finding{Code: "Working", State: Working, Summary: "the volume is being made"}
+	return Finding{Code: "Working", State: Working, Summary: "the volume is being provisioned"}
 }
 
 // falseCondition returns a condition of the PavVolume that is false, or nil.
@@ -59,13 +59,13 @@ func provisioningFailed(f *Facts) Finding {
 		}
 		return failed(f, "CreationFailed", "another object uses the storage with the volume's handle; "+next, status.Failure, in)
 	case status.Failure.Workflow == pavv1.WorkflowValidation:
-		found := failed(f, "ValidationFailed", fmt.Sprintf("the claim is refused by validation; %s", next), status.Failure, in)
+		found := failed(f, "ValidationFailed", fmt.Sprintf("validation refuses the claim; %s", next), status.Failure, in)
 		if found.Code == "ValidationFailed" {
-			found.Next = append([]Step{{Text: "write a claim that asks for what the provisioner can make"}}, found.Next...)
+			found.Next = append([]Step{{Text: "create a claim that the provisioner supports"}}, found.Next...)
 		}
 		return found
 	case status.Failure.PodName == "":
-		return failed(f, "CreationRefused", fmt.Sprintf("the creation pod cannot be made; %s", next), status.Failure, in)
+		return failed(f, "CreationRefused", fmt.Sprintf("the creation pod cannot be created; %s", next), status.Failure, in)
 	default:
 		return failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed; %s", status.Attempt, next), status.Failure, in)
 	}
@@ -80,16 +80,16 @@ func diagnoseReverting(f *Facts) Finding {
 	}
 	if failure := status.DeletionFailure; failure != nil && (status.Pod == nil || f.pod(status.Pod) == nil) {
 		in := nextIn(f, failure)
-		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and the deletion pod cannot undo it: attempt %d failed, and the next one follows %s",
+		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and cannot be reverted: deletion attempt %d failed, and the next one follows %s",
 			status.DeletionAttempt, inWords(in)), failure, in)
 	}
 	if status.Failure == nil {
 		return diagnosePod(f, pavv1.VolumeDeleted)
 	}
-	found := failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed; what it may have made is being undone before the next one", status.Attempt), status.Failure, 0)
+	found := failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed, and is being reverted before the next one", status.Attempt), status.Failure, 0)
 	if pod := f.pod(status.Pod); pod != nil {
 		if stuck := obstructed(pod, "deletion"); stuck != nil {
-			stuck.Summary = "creation failed, and cannot be undone: " + stuck.Summary
+			stuck.Summary = "creation failed, and cannot be reverted: " + stuck.Summary
 			return *stuck
 		}
 	}
@@ -123,9 +123,9 @@ func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 		}
 		return found
 	case f.Volume.Status.Pod.UID == "" && c != nil && c.Reason == "Queued":
-		return Finding{Code: "Queued", State: Waiting, Summary: fmt.Sprintf("the %s pod waits for its turn: so many pods of PaV's run already as may at once", what),
+		return Finding{Code: "Queued", State: Waiting, Summary: fmt.Sprintf("the %s pod waits for a slot: as many pods run as may at once", what),
 			Next: []Step{{Text: "see which run", Command: fmt.Sprintf("kubectl get pods -A -l %s,%s!=stage,%s!=unstage", pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel)},
-				{Text: "how many may is a matter of --max-pods and --max-pods-per-provisioner of the controller agent"}}}
+				{Text: "--max-pods and --max-pods-per-provisioner of the controller agent are the limits"}}}
 	}
 	return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is about to be created", what)}
 }
@@ -144,7 +144,7 @@ func diagnoseDeletion(f *Facts) []Finding {
 		return []Finding{diagnoseReverting(f)}
 	case f.Provisioner == nil && !f.hides(hiddenProvisioners) && status.Step != pavv1.StepDeleted:
 		found := noProvisioner(f)
-		found.Summary += ", so that PaV does not know how to delete the volume"
+		found.Summary += ", which defines how to delete the volume"
 		return []Finding{found}
 	}
 	return []Finding{deletionGoes(f)}
@@ -163,21 +163,21 @@ func deletionGoes(f *Facts) Finding {
 	case c != nil && c.Reason == "StillStaged":
 		return stillStaged(f, c)
 	case c != nil && (c.Reason == "InUse" || c.Reason == "Lost"):
-		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but still in use", Reason: c.Message}
+		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but is in use", Reason: c.Message}
 	}
 	return Finding{Code: "Deleting", State: Working, Summary: "the volume is being deleted"}
 }
 
 func stillStaged(f *Facts, c *metav1.Condition) Finding {
-	found := Finding{Code: "StillStaged", State: Waiting, Summary: "deletion waits until no node has the volume any more", Reason: c.Message}
+	found := Finding{Code: "StillStaged", State: Waiting, Summary: "deletion waits until the volume is unstaged on all nodes", Reason: c.Message}
 	for i := range f.Stages {
 		s := &f.Stages[i]
 		node := s.Spec.NodeName
 		if clients := f.clientsOn(node); len(clients) > 0 {
-			found.Next = append(found.Next, Step{Text: "delete the pod that has it on node " + node, Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
+			found.Next = append(found.Next, Step{Text: "delete the pod that uses it on node " + node, Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
 		}
 		if notReady(f.Nodes[node]) != nil {
-			found.Next = append(found.Next, Step{Text: "if the node is gone for good, delete it", Command: "kubectl delete node " + node})
+			found.Next = append(found.Next, Step{Text: "if the node is permanently lost, delete it", Command: "kubectl delete node " + node})
 		}
 	}
 	return found
@@ -186,24 +186,24 @@ func stillStaged(f *Facts, c *metav1.Condition) Finding {
 // released is the finding about a PersistentVolume that no claim uses any more, and for which PaV has no record.
 func released(f *Facts) Finding {
 	pv := f.PV
-	found := Finding{Code: "Released", State: Waiting, Summary: "the claim of the PersistentVolume is gone; what becomes of it is the administrator's to say",
-		Next: []Step{{Text: "to let another claim have it", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"claimRef":null}}'`, pv.Name)}}}
+	found := Finding{Code: "Released", State: Waiting, Summary: "the claim of the PersistentVolume is gone, and the administrator decides what happens to the volume",
+		Next: []Step{{Text: "to make it available to another claim", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"claimRef":null}}'`, pv.Name)}}}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !f.hides(hiddenVolumes) {
 		found.Code, found.State = "NoRecord", Failing
-		found.Summary = "PaV has no record of the volume, so that it cannot delete it: delete the storage by hand, then the PersistentVolume"
-		found.Next = []Step{{Text: "once the storage is gone", Command: "kubectl delete pv " + pv.Name}}
+		found.Summary = "PaV has no record of the volume and cannot delete it: delete the storage by hand, then the PersistentVolume"
+		found.Next = []Step{{Text: "when the storage is deleted", Command: "kubectl delete pv " + pv.Name}}
 	}
 	return found
 }
 
 func retained(f *Facts) Finding {
 	name := f.Volume.Name
-	found := Finding{Code: "Retained", State: Waiting, Summary: "the claim is gone, and the volume was retained, as its reclaim policy says: its storage is the administrator's now"}
+	found := Finding{Code: "Retained", State: Waiting, Summary: "the claim is gone, and the volume is retained, as its reclaim policy says: the administrator decides what happens to its storage"}
 	if f.PV != nil {
-		found.Next = []Step{{Text: "to delete it after all", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`, name)}}
+		found.Next = []Step{{Text: "to delete it", Command: fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`, name)}}
 		return found
 	}
-	found.Next = []Step{{Text: "to delete it after all", Command: fmt.Sprintf(`kubectl patch pavvol %s --type=merge -p '{"spec":{"reclaimPolicy":"Delete"}}'`, name)},
+	found.Next = []Step{{Text: "to delete it", Command: fmt.Sprintf(`kubectl patch pavvol %s --type=merge -p '{"spec":{"reclaimPolicy":"Delete"}}'`, name)},
 		{Text: "then", Command: "kubectl delete pavvol " + name}}
 	return found
 }

@@ -29,7 +29,7 @@ func TestDiagnose(t *testing.T) {
 		"the class's provisioner does not exist": {
 			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil }),
 			want:  w{"NoProvisioner", Failing, `no PavProvisioner "demo"`, "kubectl get pavprovisioners", ""}},
-		"it is another driver's": {
+		"the StorageClass is another driver's": {
 			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil; f.Driver = &storagev1.CSIDriver{} }),
 			want:  w{NotPaV, Waiting, "is another driver", "", ""}},
 		"the provisioner is not accepted": {
@@ -37,99 +37,99 @@ func TestDiagnose(t *testing.T) {
 				f.Provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Message: "choose another name"}}
 			}),
 			want: w{"ProvisionerNotAccepted", Failing, `"demo" cannot be used`, "kubectl edit pavprovisioner demo", ""}},
-		"the provisioner is going": {
+		"the provisioner is being deleted": {
 			facts: pendingClaim().with(func(f *Facts) { f.Provisioner.DeletionTimestamp = at(0) }),
 			want:  w{"ProvisionerDeleting", Failing, "is being deleted", "", ""}},
-		"the provisioner makes no volumes": {
+		"the provisioner provisions no volumes": {
 			facts: pendingClaim().with(func(f *Facts) {
 				f.Provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{pavv1.ProvisioningModeStatic}
 			}),
-			want: w{"NotDynamic", Failing, "has no Dynamic", "kubectl edit pavprovisioner demo", ""}},
+			want: w{"NotDynamic", Failing, "does not contain Dynamic", "kubectl edit pavprovisioner demo", ""}},
 		"the StorageClass does not exist": {
 			facts: pendingClaim().with(func(f *Facts) { f.Class = nil }),
 			want:  w{"NoStorageClass", Failing, `no StorageClass "fast"`, "kubectl get storageclasses", ""}},
-		"no StorageClass is named, and none is the default": {
+		"the claim has no StorageClass, and there is no default": {
 			facts: pendingClaim().with(func(f *Facts) { f.Class, f.Claim.Spec.StorageClassName = nil, nil }),
-			want:  w{"NoDefaultClass", Failing, "no StorageClass is the default", "kubectl get storageclasses", ""}},
-		"no StorageClass is named yet": {
+			want:  w{"NoDefaultClass", Failing, "there is no default StorageClass", "kubectl get storageclasses", ""}},
+		"the claim has no StorageClass yet": {
 			facts: pendingClaim().with(func(f *Facts) { f.Class, f.Claim.Spec.StorageClassName, f.DefaultClass = nil, nil, "fast" }),
-			want:  w{"NoClassYet", Waiting, "about to give it", "", ""}},
-		"no StorageClass is wanted": {
+			want:  w{"NoClassYet", Waiting, "about to set", "", ""}},
+		"the claim asks for no StorageClass": {
 			facts: pendingClaim().with(func(f *Facts) { f.Class = nil; f.Claim.Spec.StorageClassName = new("") }),
 			want:  w{"StaticPending", Waiting, "waits for a PersistentVolume", "", ""}},
 		"no pod uses the claim yet": {
 			facts: pendingClaim().with(waitsForConsumer),
 			want:  w{"WaitsForConsumer", Waiting, "no pod uses the claim yet", "create a pod", ""}},
-		"the scheduler has no node for the first consumer": {
+		"the first consumer fits no node": {
 			facts: pendingClaim().with(waitsForConsumer).client("web", "").with(unschedulable),
 			want:  w{"WaitsForConsumer", Failing, "pod web", "kubectl describe pod -n apps web", ""}},
 		"the claim is refused": {
 			facts: pendingClaim().event("PersistentVolumeClaim", "ProvisioningFailed", "spec.selector: dynamic provisioning cannot honour a selector; remove it"),
-			want:  w{"ClaimRefused", Failing, "the claim is refused", "write a claim", ""}},
-		"PaV is about to begin": {
-			facts: pendingClaim(), want: w{"NotBegun", Working, "about to begin", "", ""}},
-		"PaV does not begin": {
+			want:  w{"ClaimRefused", Failing, "the claim is refused", "create another claim", ""}},
+		"PaV is about to handle the claim": {
+			facts: pendingClaim(), want: w{"NotBegun", Working, "about to handle", "", ""}},
+		"PaV does not handle the claim": {
 			facts: pendingClaim().with(func(f *Facts) { f.Claim.CreationTimestamp = *at(-time.Minute) }),
 			want:  w{"ControllerSilent", Failing, "controller agent may not be running", "get deployment controller-agent", ""}},
 		"a tenant sees events only": {
 			facts: pendingClaim().with(tenant).event("PersistentVolumeClaim", "ProvisioningFailed", "creation: pod pav-pods/create-1 failed; see kubectl logs -n pav-pods create-1"),
-			want:  w{"ProvisioningFailed", Failing, "no volume could be made", "ask who looks after", ""}},
-		"a tenant sees that his claim waits": {
+			want:  w{"ProvisioningFailed", Failing, "no volume could be provisioned", "ask the administrator", ""}},
+		"a tenant sees a claim that waits": {
 			facts: pendingClaim().with(tenant), want: w{"Working", Working, "as far as you may see", "", ""}},
 
-		"the creation pod waits for its turn": {
+		"the creation pod waits for a slot": {
 			facts: making(pavv1.StepCreating).with(func(f *Facts) {
 				condition(f, pavv1.VolumeProvisioned, "Queued", "pod pav-pods/create-1 is created as soon as it has a slot")
 			}),
-			want: w{"Queued", Waiting, "waits for its turn", "kubectl get pods -A -l", ""}},
+			want: w{"Queued", Waiting, "waits for a slot", "kubectl get pods -A -l", ""}},
 		"the creation pod runs": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, running), want: w{"Working", Working, "the creation pod runs", "", ""}},
-		"the creation pod runs for long": {
+		"the creation pod runs for a long time": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(-10*time.Minute)),
 			want:  w{"Working", Working, "the creation pod runs, since 10m", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
-		"no node takes the creation pod": {
+		"the creation pod fits no node": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, notScheduled),
-			want:  w{"PodUnschedulable", Failing, "no node takes the creation pod", "kubectl describe pod -n pav-pods create-1", ""}},
-		"its image cannot be pulled": {
+			want:  w{"PodUnschedulable", Failing, "the creation pod fits no node", "kubectl describe pod -n pav-pods create-1", ""}},
+		"the creation pod's image cannot be pulled": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("ImagePullBackOff")),
 			want:  w{"ImageNotPulled", Failing, "an image of the creation pod cannot be pulled", "kubectl describe pod -n pav-pods create-1", ""}},
-		"it fails and is restarted": {
+		"the creation pod fails and is restarted": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("CrashLoopBackOff")),
 			want:  w{"ContainerCrashes", Failing, "is restarted", "kubectl describe pod", "create-1/main"}},
-		"a quota forbids it": {
+		"a quota has no room for the creation pod": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureQuotaExceeded, "team"),
-			want:  w{"QuotaExceeded", Failing, "cannot be made", "kubectl describe resourcequota -n team", ""}},
-		"its namespace is not open": {
+			want:  w{"QuotaExceeded", Failing, "cannot be created", "kubectl describe resourcequota -n team", ""}},
+		"the creation pod's namespace is not open": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureNamespaceNotOpen, "team"),
-			want:  w{"NamespaceNotOpen", Failing, "cannot be made", "kubectl label namespace team pav.albertofaria.github.io/allow-pods=true", ""}},
-		"its namespace forbids what it asks for": {
+			want:  w{"NamespaceNotOpen", Failing, "cannot be created", "kubectl label namespace team pav.albertofaria.github.io/allow-pods=true", ""}},
+		"the creation pod violates Pod Security": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailurePodSecurity, "team"),
-			want:  w{"PodSecurity", Failing, "cannot be made", "kubectl describe namespace team", ""}},
-		"another object uses its storage": {
+			want:  w{"PodSecurity", Failing, "cannot be created", "kubectl describe namespace team", ""}},
+		"another object uses the storage": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
 			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "kubectl pav retry pvc/data -n apps", "create-1"}},
-		"another object uses its storage, and PaV waits for that": {
+		"another object uses the storage, and PaV waits for that object": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods").
 				with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
 			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "kubectl pav retry pvc/data -n apps", "create-1"}},
-		"its template is wrong": {
+		"the creation pod's template is wrong": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", `spec.volumeCreation.capacity: line 1, column 4: "x" is undefined`),
 			want:  w{"CreationRefused", Failing, "attempt 3 follows in 1.9s", "kubectl edit pavprovisioner demo", ""}},
-		"it fails": {
+		"the creation pod fails": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "pod pav-pods/create-1 failed: no such user; see kubectl logs -n pav-pods create-1").
 				pod("create-1", pavv1.WorkflowCreation, failedWith(7)),
 			want: w{"CreationFailed", Failing, "creation attempt 2 failed", "kubectl logs -n pav-pods create-1", "create-1/main"}},
-		"it has failed, and is tried again": {
+		"the creation pod has failed, and the next one runs": {
 			facts: making(pavv1.StepCreating).failure(pavv1.WorkflowCreation, "create-0", "pod pav-pods/create-0 failed").pod("create-1", pavv1.WorkflowCreation, running),
 			want:  w{"ProvisioningFailed", Failing, "now the creation pod runs", "kubectl edit", "create-0"}},
-		"it has failed, and is being undone": {
+		"the creation pod has failed, and is being reverted": {
 			facts: making(pavv1.StepReverting).failure(pavv1.WorkflowCreation, "create-0", "pod pav-pods/create-0 failed").pod("create-1", pavv1.WorkflowDeletion, running),
-			want:  w{"CreationFailed", Failing, "is being undone", "", "create-0"}},
+			want:  w{"CreationFailed", Failing, "is being reverted", "", "create-0"}},
 		"validation refuses the claim": {
 			facts: making("").failure(pavv1.WorkflowValidation, "validate-1", "pod pav-pods/validate-1 failed: too large"),
-			want:  w{"ValidationFailed", Failing, "refused by validation", "write a claim", "validate-1"}},
+			want:  w{"ValidationFailed", Failing, "validation refuses the claim", "create a claim", "validate-1"}},
 
-		"all is well": {facts: bound().stage("n1", nil).client("web", "n1").with(clientsRun), want: w{"Healthy", Healthy, "available on node n1, and pod web uses it", "", ""}},
+		"the volume is healthy": {facts: bound().stage("n1", nil).client("web", "n1").with(clientsRun), want: w{"Healthy", Healthy, "available on node n1, and pod web uses it", "", ""}},
 		"the volume is not used": {
 			facts: bound(), want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
 		"the provisioner of a bound volume is gone": {
@@ -137,7 +137,7 @@ func TestDiagnose(t *testing.T) {
 		"the claim waits for its pods to go": {
 			facts: bound().client("web", "n1").with(clientsRun).with(func(f *Facts) { f.Claim.DeletionTimestamp = at(0) }),
 			want:  w{"ClaimDeleting", Waiting, "waits for pod web", "kubectl delete pod -n apps web", ""}},
-		"the PersistentVolume was forced away": {
+		"the PersistentVolume was removed by force": {
 			facts: bound().with(func(f *Facts) { f.PV = nil; f.Claim.Status.Phase = corev1.ClaimLost }), want: w{"Lost", Failing, "is gone", "kubectl delete pvc -n apps data", ""}},
 
 		"a staging pod fails": {
@@ -146,13 +146,13 @@ func TestDiagnose(t *testing.T) {
 				s.Status.StagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, PodNamespace: "pav-pods", PodName: "stage-1", Message: "m"}
 			}),
 			want: w{"StagingFailed", Failing, "staging on node n1 failed", "kubectl edit", "stage-1"}},
-		"nobody wants the volume any more where it failed": {
+		"no pod needs the volume where staging failed": {
 			facts: bound().stage("n2", func(s *pavv1.PavStage) {
 				s.Status.Phase = pavv1.StageFailed
 				s.Status.StagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: "m"}
 			}),
 			want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
-		"a staging pod is not ready for long": {
+		"a staging pod is not ready for a long time": {
 			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
 				s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
 			}).pod("stage-1", pavv1.WorkflowStaging, runningSince(-3*time.Minute)),
@@ -173,7 +173,7 @@ func TestDiagnose(t *testing.T) {
 			want: w{"VolumeDead", Failing, "on node n1", "kubectl delete pod -n apps web", ""}},
 		"the driver is not registered": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Registration = &storagev1.CSINode{} }),
-			want:  w{"DriverNotRegistered", Failing, `does not know driver "demo"`, "kubectl -n pav logs", ""}},
+			want:  w{"DriverNotRegistered", Failing, `has not registered driver "demo"`, "kubectl -n pav logs", ""}},
 		"no agent is on the node": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Agent, f.Nodes["n1"].AgentMissing = nil, true }),
 			want:  w{"AgentNotRunning", Failing, "not on node n1", "kubectl -n pav describe daemonset", ""}},
@@ -183,15 +183,15 @@ func TestDiagnose(t *testing.T) {
 		"the node is lost": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Object.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 			want:  w{"NodeNotReady", Failing, "node n1 is not ready", "kubectl describe node n1", ""}},
-		"no node takes the client": {
-			facts: bound().client("web", "").with(unschedulable), want: w{"ClientUnscheduled", Failing, "no node takes pod web", "kubectl describe pod -n apps web", ""}},
-		"the client has trouble of its own": {
+		"the client fits no node": {
+			facts: bound().client("web", "").with(unschedulable), want: w{"ClientUnscheduled", Failing, "pod web fits no node", "kubectl describe pod -n apps web", ""}},
+		"the client does not start for another reason": {
 			facts: bound().stage("n1", nil).client("web", "n1").with(func(f *Facts) { waits("ImagePullBackOff")(&f.Clients[0]) }),
-			want:  w{"ClientNotStarted", Failing, "for a reason of its own", "kubectl describe pod -n apps web", ""}},
-		"kubelet has trouble": {
+			want:  w{"ClientNotStarted", Failing, "for another reason", "kubectl describe pod -n apps web", ""}},
+		"kubelet reports a failed mount": {
 			facts: bound().client("web", "n1").event("Pod", "FailedMount", "MountVolume.SetUp failed"),
 			want:  w{"ClientWaits", Failing, "pod web has not started on node n1", "kubectl describe pod -n apps web", ""}},
-		"the client is on its way": {
+		"the client is about to start": {
 			facts: bound().client("web", "n1"), want: w{"ClientWaits", Working, "about to start", "", ""}},
 
 		"a deletion pod fails": {
@@ -204,10 +204,10 @@ func TestDiagnose(t *testing.T) {
 			facts: deleting().stage("n1", nil).client("web", "n1").with(clientsRun).with(func(f *Facts) {
 				condition(f, pavv1.VolumeDeleted, "StillStaged", "waiting for the volume to be unstaged on node n1")
 			}),
-			want: w{"StillStaged", Waiting, "until no node has the volume", "kubectl delete pod -n apps web", ""}},
+			want: w{"StillStaged", Waiting, "until the volume is unstaged", "kubectl delete pod -n apps web", ""}},
 		"deletion has no provisioner": {
-			facts: deleting().with(func(f *Facts) { f.Provisioner = nil }), want: w{"NoProvisioner", Failing, "does not know how to delete", "kubectl get pavprovisioners", ""}},
-		"deletion goes on": {
+			facts: deleting().with(func(f *Facts) { f.Provisioner = nil }), want: w{"NoProvisioner", Failing, "defines how to delete", "kubectl get pavprovisioners", ""}},
+		"the deletion pod runs": {
 			facts: deleting().with(func(f *Facts) {
 				f.Volume.Status.Step, f.Volume.Status.Pod = pavv1.StepDeleting, &pavv1.PodReference{Namespace: "pav-pods", Name: "delete-1"}
 			}).pod("delete-1", pavv1.WorkflowDeletion, running),

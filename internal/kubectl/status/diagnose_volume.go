@@ -20,8 +20,8 @@ func diagnoseVolume(f *Facts) []Finding {
 	case f.Claim != nil && protocol.Unbound(f.Claim):
 		return withMistakes(f, diagnoseUnbound(f))
 	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
-		return []Finding{{Code: "Lost", State: Failing, Summary: "the PersistentVolume that the claim was bound to is gone; nothing else can be bound to the claim",
-			Next: []Step{{Text: "delete the claim, and with it the storage", Command: "kubectl delete pvc -n " + f.Claim.Namespace + " " + f.Claim.Name}}}}
+		return []Finding{{Code: "Lost", State: Failing, Summary: "the PersistentVolume that the claim was bound to is gone; the claim cannot be bound to another one",
+			Next: []Step{{Text: "delete the claim, which deletes the storage", Command: "kubectl delete pvc -n " + f.Claim.Namespace + " " + f.Claim.Name}}}}
 	case f.Claim != nil && f.Claim.DeletionTimestamp != nil:
 		return []Finding{beingDeleted(f)}
 	case f.Provisioner == nil && !f.hides(hiddenProvisioners) && f.provisionerName() != "":
@@ -50,7 +50,7 @@ func beingDeleted(f *Facts) Finding {
 		}
 	}
 	if len(users) > 0 {
-		found.Summary = "the claim is to be deleted, and waits for " + list("pod", users)
+		found.Summary = "the claim is being deleted, and waits for " + list("pod", users)
 		found.Next = []Step{{Text: "delete what uses it", Command: "kubectl delete pod -n " + f.Claim.Namespace + " " + strings.Join(users, " ")}}
 	}
 	return found
@@ -63,10 +63,10 @@ func noProvisioner(f *Facts) Finding {
 	switch {
 	case f.isForeign():
 		found.Code, found.State = NotPaV, Waiting
-		found.Summary = fmt.Sprintf("the volume is not PaV's: %q is another driver", name)
+		found.Summary = fmt.Sprintf("the volume is not a PaV volume: %q is another driver", name)
 		found.Next = nil
 	case f.Claim != nil && f.Class != nil && protocol.Unbound(f.Claim):
-		found.Reason = fmt.Sprintf("the provisioner of StorageClass %q has that name", f.Class.Name)
+		found.Reason = fmt.Sprintf("StorageClass %q has that provisioner", f.Class.Name)
 	}
 	return found
 }
@@ -96,19 +96,19 @@ func checkClass(f *Facts) *Finding {
 	name := protocol.ClassName(f.Claim)
 	switch {
 	case name == "" && f.Claim.Spec.StorageClassName != nil:
-		return &Finding{Code: "StaticPending", State: Waiting, Summary: "the claim names no StorageClass on purpose, and waits for a PersistentVolume that fits it",
-			Next: []Step{{Text: "write the PersistentVolume, or name a StorageClass in a new claim", Command: "kubectl get pv"}}}
+		return &Finding{Code: "StaticPending", State: Waiting, Summary: "the claim asks for no StorageClass, and waits for a PersistentVolume that matches it",
+			Next: []Step{{Text: "create the PersistentVolume, or a claim with a StorageClass", Command: "kubectl get pv"}}}
 	case name == "" && f.DefaultClass != "":
-		return &Finding{Code: "NoClassYet", State: Waiting, Summary: fmt.Sprintf("the claim names no StorageClass; Kubernetes is about to give it the default one, %q", f.DefaultClass)}
+		return &Finding{Code: "NoClassYet", State: Waiting, Summary: fmt.Sprintf("the claim has no StorageClass; Kubernetes is about to set the default one, %q", f.DefaultClass)}
 	case name == "" && !f.hides(hiddenClasses):
-		return &Finding{Code: "NoDefaultClass", State: Failing, Summary: "the claim names no StorageClass, and no StorageClass is the default one",
+		return &Finding{Code: "NoDefaultClass", State: Failing, Summary: "the claim has no StorageClass, and there is no default StorageClass",
 			Next: []Step{
-				{Text: "name one in the claim's spec.storageClassName", Command: "kubectl get storageclasses"},
+				{Text: "set the claim's spec.storageClassName", Command: "kubectl get storageclasses"},
 				{Text: "or make one the default", Command: "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"},
 			}}
 	case name != "" && f.Class == nil && !f.hides(hiddenClasses):
 		return &Finding{Code: "NoStorageClass", State: Failing, Summary: fmt.Sprintf("there is no StorageClass %q", name),
-			Next: []Step{{Text: "create it, or name another one in a new claim", Command: "kubectl get storageclasses"}}}
+			Next: []Step{{Text: "create it, or a claim with another one", Command: "kubectl get storageclasses"}}}
 	}
 	return nil
 }
@@ -124,9 +124,9 @@ func checkProvisioner(f *Facts) *Finding {
 		found := noProvisioner(f)
 		return &found
 	case p.DeletionTimestamp != nil:
-		return &Finding{Code: "ProvisionerDeleting", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q is being deleted and makes no more volumes", name), Next: []Step{see}}
+		return &Finding{Code: "ProvisionerDeleting", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q is being deleted and provisions no more volumes", name), Next: []Step{see}}
 	case !p.Supports(pavv1.ProvisioningModeDynamic):
-		return &Finding{Code: "NotDynamic", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q makes no volumes: its spec.provisioningModes has no Dynamic", name), Next: []Step{seeProvisioner(name)}}
+		return &Finding{Code: "NotDynamic", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q provisions no volumes: its spec.provisioningModes does not contain Dynamic", name), Next: []Step{seeProvisioner(name)}}
 	}
 	if message := p.Refusal(); message != "" {
 		return &Finding{Code: "ProvisionerNotAccepted", State: Failing, Summary: fmt.Sprintf("PavProvisioner %q cannot be used", name), Reason: message, Next: []Step{seeProvisioner(name)}}
@@ -146,7 +146,7 @@ func withMistakes(f *Facts, found Finding) []Finding {
 		return all
 	}
 	name := f.provisionerName()
-	return append(all, Finding{Code: "ProvisionerInvalid", State: found.State, Summary: fmt.Sprintf("PavProvisioner %q has mistakes, and is used as far as it goes", name),
+	return append(all, Finding{Code: "ProvisionerInvalid", State: found.State, Summary: fmt.Sprintf("PavProvisioner %q has mistakes, and is used as far as possible", name),
 		Reason: c.Message, Next: []Step{seeProvisioner(name)}})
 }
 
@@ -158,19 +158,19 @@ func checkConsumer(f *Facts) *Finding {
 		return nil
 	}
 	found := &Finding{Code: "WaitsForConsumer", State: Waiting,
-		Summary: fmt.Sprintf("no pod uses the claim yet: StorageClass %q makes a volume for the first one", f.Class.Name),
+		Summary: fmt.Sprintf("no pod uses the claim yet: with StorageClass %q, the volume is provisioned for the first one", f.Class.Name),
 		Next:    []Step{{Text: "create a pod that uses the claim"}}}
 	for i := range f.Clients {
 		pod := &f.Clients[i]
 		if isOver(pod) {
 			continue
 		}
-		found.Summary = fmt.Sprintf("the scheduler has not chosen a node for pod %s yet, which the volume is made for", pod.Name)
+		found.Summary = fmt.Sprintf("the volume is provisioned for pod %s, for which the scheduler has not selected a node yet", pod.Name)
 		found.Next = nil
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 				found.State, found.Reason = Failing, c.Message
-				found.Next = []Step{{Text: "see what the pod asks for", Command: describePod(pod.Namespace, pod.Name)}}
+				found.Next = []Step{{Text: "see what the pod requests", Command: describePod(pod.Namespace, pod.Name)}}
 			}
 		}
 		return found
@@ -182,24 +182,24 @@ func checkConsumer(f *Facts) *Finding {
 func notBegun(f *Facts) Finding {
 	if warning := lastWarning(f, "PersistentVolumeClaim"); warning != nil {
 		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(warning.Message, "(combined from similar events): ")),
-			Next: []Step{{Text: "write a claim that asks for something else, or have the definition changed"}}}
+			Next: []Step{{Text: "create another claim, or have the definition changed"}}}
 		if f.hides(hiddenVolumes) {
 			// It may also be a later failure, of which the user sees only the event.
-			found.Code, found.Summary = "ProvisioningFailed", "no volume could be made until now"
-			found.Next = []Step{{Text: "ask who looks after PavProvisioner " + f.provisionerName()}}
+			found.Code, found.Summary = "ProvisioningFailed", "no volume could be provisioned yet"
+			found.Next = []Step{{Text: "ask the administrator of PavProvisioner " + f.provisionerName()}}
 		}
 		return found
 	}
 	if f.hides(hiddenVolumes) {
-		return Finding{Code: "Working", State: Working, Summary: "the volume is being made, as far as you may see"}
+		return Finding{Code: "Working", State: Working, Summary: "the volume is being provisioned, as far as you may see"}
 	}
 	const patience = 15
-	found := Finding{Code: "NotBegun", State: Working, Summary: "PaV is about to begin with the claim"}
+	found := Finding{Code: "NotBegun", State: Working, Summary: "PaV is about to handle the claim"}
 	if f.Now.Sub(f.Claim.CreationTimestamp.Time).Seconds() > patience {
 		found.Code, found.State = "ControllerSilent", Failing
-		found.Summary = "PaV has not begun with the claim: its controller agent may not be running"
+		found.Summary = "PaV does not handle the claim: its controller agent may not be running"
 		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + agentNamespace + " get deployment controller-agent"},
-			{Text: "and what it says", Command: "kubectl -n " + agentNamespace + " logs deployment/controller-agent --all-pods --tail=20"}}
+			{Text: "and see its log", Command: "kubectl -n " + agentNamespace + " logs deployment/controller-agent --all-pods --tail=20"}}
 	}
 	return found
 }

@@ -64,7 +64,7 @@ func clientEntries(pod *corev1.Pod) []Entry {
 		}
 	}
 	if at := began(pod); !at.IsZero() {
-		all = append(all, Entry{Time: at, Object: object, What: "started: it has the volume", State: Healthy,
+		all = append(all, Entry{Time: at, Object: object, What: "started with the volume", State: Healthy,
 			Duration: took(since.Time, at.Time), Of: "volumes and images", rank: rankRunning})
 	}
 	all = append(all, deleted(&pod.ObjectMeta, object, rankEnd)...)

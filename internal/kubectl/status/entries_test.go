@@ -53,7 +53,7 @@ func TestEntries_WholeLife(t *testing.T) {
 		"+2 pod web: scheduled to node n1 [1s wait]",
 		"+2 node n1: staging began",
 		"+3 pod create-1: creation succeeded [4s run] Healthy",
-		"+8 pod web: started: it has the volume [6s volumes and images] Healthy",
+		"+8 pod web: started with the volume [6s volumes and images] Healthy",
 	}
 	if diff := cmp.Diff(want, said(entries(w.f))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

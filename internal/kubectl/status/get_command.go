@@ -21,8 +21,8 @@ func GetCommand(env *cli.Env) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "get [PROVISIONER]",
 		Short: "List volumes and where they are available",
-		Long: `Lists the volumes of a PavProvisioner, or of all of them, with the nodes that have them: those of claims in
-all namespaces, as a PavProvisioner serves them all, or in one if -n says so.`,
+		Long: `Lists the volumes of a PavProvisioner, or of all of them, and the nodes that have them: those of claims in
+all namespaces, or in the one of -n.`,
 		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ all namespaces, as a PavProvisioner serves them all, or in one if -n says so.`,
 		},
 	}
 	output.AddFlag(command.Flags())
-	command.Flags().BoolVarP(&wide, "wide", "w", false, "show what failed last, too")
+	command.Flags().BoolVarP(&wide, "wide", "w", false, "also show the last failure")
 	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return completeGet(command.Context(), env, args), cobra.ShellCompDirectiveNoFileComp
 	}

@@ -51,7 +51,7 @@ func (r Ref) String() string {
 func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
 	kind, name := split(args)
 	if kind == kindless || name == "" || strings.Contains(name, "/") || !slices.Contains(kinds, kind) {
-		return Ref{}, &cli.ExitError{Code: 2, Err: fmt.Errorf("%q names nothing that this command knows: write %s", strings.Join(args, " "), forms(kinds))}
+		return Ref{}, &cli.ExitError{Code: 2, Err: fmt.Errorf("%q is not an object of this command: write %s", strings.Join(args, " "), forms(kinds))}
 	}
 	ref := Ref{Kind: kind, Name: name}
 	if kind != Claim && kind != Pod {
