@@ -278,7 +278,7 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	}
 	age := f.Now.Sub(since.Time)
 	if age >= time.Second {
-		found.Summary += ", since " + cli.Duration(age)
+		found.Summary += " (for " + cli.Duration(age) + ")"
 	}
 	if age < time.Minute {
 		return found

@@ -128,7 +128,7 @@ func diagnoseNode(f *Facts, name string) []Finding {
 		return []Finding{{Code: "NodeGone", State: Working, Summary: fmt.Sprintf("node %s does not exist any more; its record of the volume is being removed", name)}}
 	}
 	if c := notReady(node); c != nil {
-		return []Finding{{Code: "NodeNotReady", State: Failing, Summary: fmt.Sprintf("node %s is not ready, since %s", name, cli.Duration(f.Now.Sub(c.LastTransitionTime.Time))), Reason: c.Message,
+		return []Finding{{Code: "NodeNotReady", State: Failing, Summary: fmt.Sprintf("node %s has not been ready for %s", name, cli.Duration(f.Now.Sub(c.LastTransitionTime.Time))), Reason: c.Message,
 			Next: []Step{{Text: "repair the node", Command: "kubectl describe node " + name},
 				{Text: "or, if it is shut down permanently, release its volumes", Command: "kubectl taint node " + name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"}}}}
 	}
@@ -247,7 +247,7 @@ func waitsForVolume(f *Facts, pod *corev1.Pod, see Step) []Finding {
 	if warning == nil && age < clientPatience {
 		return []Finding{found}
 	}
-	found.State, found.Summary, found.Next = Failing, fmt.Sprintf("pod %s has not started on node %s, since %s", pod.Name, pod.Spec.NodeName, cli.Duration(age)), []Step{see}
+	found.State, found.Summary, found.Next = Failing, fmt.Sprintf("pod %s has not started on node %s for %s", pod.Name, pod.Spec.NodeName, cli.Duration(age)), []Step{see}
 	if warning != nil {
 		found.Reason = warning.Reason + ": " + brief(warning.Message)
 	}

@@ -86,7 +86,7 @@ func TestDiagnose(t *testing.T) {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, running), want: w{"Working", Working, "the creation pod runs", "", ""}},
 		"the creation pod runs for a long time": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(-10*time.Minute)),
-			want:  w{"Working", Working, "the creation pod runs, since 10m", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
+			want:  w{"Working", Working, "the creation pod runs (for 10m)", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
 		"the creation pod fits no node": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, notScheduled),
 			want:  w{"PodUnschedulable", Failing, "the creation pod fits no node", "kubectl describe pod -n pav-pods create-1", ""}},
@@ -182,7 +182,7 @@ func TestDiagnose(t *testing.T) {
 			want:  w{"AgentNotRunning", Failing, "does not run on node n1", "kubectl -n pav get pods", ""}},
 		"the node is lost": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Object.Status.Conditions[0].Status = corev1.ConditionUnknown }),
-			want:  w{"NodeNotReady", Failing, "node n1 is not ready", "kubectl describe node n1", ""}},
+			want:  w{"NodeNotReady", Failing, "node n1 has not been ready", "kubectl describe node n1", ""}},
 		"the client fits no node": {
 			facts: bound().client("web", "").with(unschedulable), want: w{"ClientUnscheduled", Failing, "pod web fits no node", "kubectl describe pod -n apps web", ""}},
 		"the client does not start for another reason": {
