@@ -24,6 +24,9 @@ const watchPause = time.Second
 
 // await watches the objects of list until check returns done or an error, or ctx ends. Check gets all objects, at
 // first and after each change.
+//
+// The informer behind client-go's UntilWithSync retries every error of the API server, also Forbidden, and writes it to
+// the log. A user without access must get that error at once.
 func await(ctx context.Context, c client.WithWatch, list client.ObjectList, check func(objects) (bool, error), options ...client.ListOption) error {
 	for {
 		err := awaitOnce(ctx, c, list.DeepCopyObject().(client.ObjectList), check, options)
