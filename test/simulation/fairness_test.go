@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// While the pods of one provisioner never start, claims of others wait at most twice as long as without it.
+// While the pods of one provisioner never start, the claims of other provisioners wait at most twice as long as
+// otherwise.
 func TestFairness(t *testing.T) {
 	waits := func(broken string) (all []time.Duration) {
 		for seed := range uint64(12) {

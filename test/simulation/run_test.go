@@ -26,12 +26,13 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// pause returns how long someone rests between two deeds in a run: from a hundredth of a time to all of it.
+// pause returns the mean pause between two actions of an actor in this run. It is chosen at random, from 1% to 100% of
+// most.
 func pause(w *world.World, most time.Duration) time.Duration {
 	return time.Duration(float64(most) * math.Pow(0.01, w.Rand.Float64()))
 }
 
-// simulated is one world, with all who live in it.
+// simulated is one world with all its actors.
 type simulated struct {
 	*world.World
 
@@ -42,16 +43,16 @@ type simulated struct {
 	faults   *agents.Faults
 	trouble  *kubernetes.Trouble
 	webhook  *agents.Webhook
-	on       map[string]string // the node of each node agent, by its name
+	on       map[string]string // the node of each node agent, by the agent's name
 
 	disturber *scenario.Disturber
 	tenants   *scenario.Tenants
 	admins    *scenario.Admins
 	people    []world.Actor
-	agents    int // that ever began
+	agents    int // the number of agents that have ever started
 }
 
-// run simulates one world from a seed.
+// run simulates one world. The seed determines all random choices.
 func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	w, err := newWorld(ctx, seed, s)
 	if err != nil {
@@ -61,9 +62,9 @@ func run(ctx context.Context, seed uint64, s settings) (outcome, error) {
 	return w.end(), err
 }
 
-// newWorld returns a world in which nothing has happened yet.
+// newWorld returns a world with its initial objects, before the first step.
 func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) {
-	uuid.SetRand(rand.NewChaCha8(sha256.Sum256(binary.BigEndian.AppendUint64(nil, seed)))) // names of passes, which order calls
+	uuid.SetRand(rand.NewChaCha8(sha256.Sum256(binary.BigEndian.AppendUint64(nil, seed)))) // for the IDs of passes, by which the world orders calls
 	store := kubernetes.NewStore()
 	store.Name = uint32(seed)
 	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New()}
@@ -99,14 +100,14 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 	return w, nil
 }
 
-// addWebhook adds the webhook that judges the agents' pods.
+// addWebhook adds the webhook that checks the agents' pods.
 func (w *simulated) addWebhook() {
 	w.on = map[string]string{}
 	w.webhook = agents.NewWebhook(w.World, shared, w.faults, func(agent string) string { return w.on[agent] })
 	w.Store.Hook(w.webhook.Judge)
 }
 
-// addNodes adds the nodes, the agents, and who disturbs them.
+// addNodes adds the nodes, the agents and the disturber.
 func (w *simulated) addNodes(ctx context.Context, names []string) {
 	d := &scenario.Disturber{World: w.World, Webhook: w.webhook, OnNodes: map[*kubernetes.Node]*agents.Node{}}
 	d.Begin = func() *agents.Controller { return w.begin(ctx) }
@@ -136,8 +137,8 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	}
 }
 
-// clock returns the clock of a process's machine: right, or wrong by up to ten minutes, and too slow or too fast by
-// up to one part in a hundred.
+// clock returns the clock of a process's machine. It is correct, or it is wrong by up to ten minutes and too slow or
+// too fast by up to 1%.
 func (w *simulated) clock() func() time.Time {
 	const most = 10 * time.Minute
 	if wrong := w.Rand.IntN(2) == 0; !wrong || !w.settings.has("clocks") {
@@ -164,7 +165,7 @@ func (w *simulated) begin(ctx context.Context) *agents.Controller {
 	return c
 }
 
-// beginOn starts an agent of a node.
+// beginOn starts a node agent on a node.
 func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.Node {
 	w.agents++
 	n := &agents.Node{
@@ -203,7 +204,7 @@ func (w *simulated) leave() {
 	}
 }
 
-// rest lets the world go on for a time, or until there is nothing that people have made, and all is as it must be.
+// rest runs the world for a time. It returns earlier if all objects of people are gone and Settled finds no problem.
 func (w *simulated) rest(wait time.Duration) error {
 	until := time.Now().Add(wait)
 	return w.Run(1_000_000, func() bool {
@@ -211,7 +212,7 @@ func (w *simulated) rest(wait time.Duration) error {
 	})
 }
 
-// empty reports whether nothing is there of claims, their clients and their volumes.
+// empty reports whether there are no claims, pods, PersistentVolumes, PavVolumes or PavStages.
 func (w *simulated) empty() bool {
 	for _, kind := range []string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"} {
 		if w.Store.Len(kind) > 0 {
@@ -221,19 +222,21 @@ func (w *simulated) empty() bool {
 	return true
 }
 
-// live lets people and disturbances come, then stops all faults, and at last has everybody leave.
+// live runs the world in three parts: with people and disturbances, without faults, and with people who delete all
+// their objects.
 func (w *simulated) live() error {
 	if err := w.Run(w.settings.steps, nil); err != nil {
 		return err
 	}
 
-	// Faults stop: all comes to rest.
+	// Faults stop, and everything settles.
 	w.Notef("calm")
 	w.disturber.Calm()
 	w.admins.Restore()
 	w.leave()
 	*w.faults, *w.trouble = agents.Faults{}, kubernetes.Trouble{}
-	// Caches may be behind for two minutes, and a pod that hangs is given up after five.
+	// This is longer than a cache can be stale (two minutes), and shorter than the time after which PaV gives up a pod
+	// that hangs (five minutes).
 	if err := w.rest(150 * time.Second); err != nil {
 		return err
 	}
@@ -251,7 +254,7 @@ func (w *simulated) live() error {
 		return err
 	}
 
-	// Everybody leaves, and nothing stays.
+	// All people delete their objects, and nothing must remain.
 	w.Notef("leaving")
 	w.tenants.Leaving, w.admins.Leaving = true, true
 	w.come()
@@ -266,7 +269,7 @@ func (w *simulated) live() error {
 	return w.rules.Left(w.events.All(), w.disturber.Nodes)
 }
 
-// end ends all agents, and returns what came of the run.
+// end stops all agents, and returns the outcome of the run.
 func (w *simulated) end() outcome {
 	d := w.disturber
 	if d.Former != nil {
@@ -284,7 +287,7 @@ func (w *simulated) end() outcome {
 	return o
 }
 
-// bound returns how long each claim waited that was bound, by its class.
+// bound returns the times from the creation to the binding of all claims that were bound, by class.
 func (w *simulated) bound() map[string][]time.Duration {
 	made, bound := map[types.UID]time.Time{}, map[string][]time.Duration{}
 	for _, e := range w.Store.Events("PersistentVolumeClaim") {

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Why a function of PaV may start a goroutine, or choose between channels, without making a run depend on anything
-// but its seed.
+// Reasons why a function of PaV may start a goroutine or select between channels. Each ensures that a run depends on
+// nothing but its seed.
 const (
 	elsewhere   = "the world has another in its place, or never calls it"
 	orCanceled  = "one channel and the end of a context: the world ends contexts while nothing else goes on"
@@ -24,7 +24,7 @@ const (
 	oneProbe    = "the caller waits for it at once, and the world's probe answers or never does"
 )
 
-// concurrent is all such functions.
+// concurrent lists all such functions with their reasons.
 var concurrent = map[string]string{
 	"internal/admission.(*server).Start":                  elsewhere,
 	"internal/admission.(*server).listens":                elsewhere,
@@ -51,8 +51,9 @@ var concurrent = map[string]string{
 	"internal/observability.(*guard).codeFor":             elsewhere,
 }
 
-// TestSeams_NoOtherGoroutines holds what would take the order of events out of the world's hands to that list: Go
-// alone decides which goroutine is next, and which of two channels that are ready a select takes.
+// TestSeams_NoOtherGoroutines checks that only the listed functions have go and select statements, of all functions of
+// PaV that the world may run. Such a statement can give the order of events to the Go runtime, which chooses the next
+// goroutine and one of several ready channels.
 func TestSeams_NoOtherGoroutines(t *testing.T) {
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.ImportPath}} {{.Dir}}{{end}}", "./agents", "./node").Output()
 	if err != nil {
@@ -108,7 +109,7 @@ func chooses(f *ast.FuncDecl) (does bool) {
 	return does
 }
 
-// nameOf returns a function's name, with its receiver as in "(*Live).ask".
+// nameOf returns the name of a function, with its receiver, such as "(*Live).ask".
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

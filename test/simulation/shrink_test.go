@@ -8,25 +8,26 @@ import (
 	"testing/synctest"
 )
 
-// settings are what a run depends on besides its seed.
+// settings are the inputs of a run besides its seed.
 type settings struct {
-	// steps is how many are disturbed.
+	// steps is the number of steps with people and disturbances.
 	steps int
 
-	// without names what does not happen.
+	// without lists the kinds of trouble that do not happen.
 	without []string
 
-	// broken is a driver of which no pod ever starts, and classes are those that claims have; empty for none and all.
+	// broken is a driver whose pods never start; empty for none. Classes are the classes of the claims; empty for a
+	// random choice.
 	broken  string
 	classes []string
 }
 
-// optional is what a run can do without.
+// optional lists the kinds of trouble that a run can do without.
 var optional = []string{"refused", "cut", "killed", "hangs", "fails", "dies", "late", "clocks", "disturbances", "administrators"}
 
 func (s settings) has(what string) bool { return !slices.Contains(s.without, what) }
 
-// perMille returns a frequency, or none where that is left out.
+// perMille returns a rate in thousandths, or 0 if this kind of trouble does not happen.
 func (s settings) perMille(what string, often int) int {
 	if !s.has(what) {
 		return 0
@@ -34,7 +35,7 @@ func (s settings) perMille(what string, often int) int {
 	return often
 }
 
-// command is what repeats a run.
+// command returns the command that repeats a run.
 func (s settings) command(seed uint64) string {
 	text := fmt.Sprintf(`make simulate ARGS="-run TestSimulation -seed %d -seeds 1 -steps %d -history`, seed, s.steps)
 	if len(s.without) > 0 {
@@ -43,7 +44,8 @@ func (s settings) command(seed uint64) string {
 	return text + `"`
 }
 
-// shrink returns the settings of a shorter run of a seed with fewer kinds of trouble that fails alike, and how.
+// shrink looks for a shorter run of the same seed, with fewer kinds of trouble, that fails in the same way. It returns
+// the settings and the failure of that run.
 func shrink(t *testing.T, seed uint64, s settings, failure error) (settings, error) {
 	t.Helper()
 	fails := func(tried settings) error {
@@ -69,13 +71,13 @@ func shrink(t *testing.T, seed uint64, s settings, failure error) (settings, err
 	return s, failure
 }
 
-// likeness is what two failures have in common that are alike: the invariant, or the first words.
+// likeness returns the part that similar failures have in common: the number of the invariant, or the first two words.
 func likeness(err error) string {
 	words := strings.Fields(err.Error())
 	return strings.Join(words[:min(len(words), 2)], " ")
 }
 
-// simulate runs one seed as a test of its own. A run that fails is shrunk.
+// simulate runs one seed as a subtest. It shrinks a run that fails.
 func simulate(t *testing.T, seed uint64, s settings) (o outcome) {
 	t.Helper()
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package simulation runs PaV's agents in a simulated world, from a seed: see the packages below it.
+// Package simulation runs PaV's agents in a simulated world. Each run depends only on its seed. The packages in the
+// subdirectories have the parts of the world.
 package simulation
 
 import (
@@ -30,22 +31,22 @@ var (
 	history   = flag.Bool("history", false, "print the history of each run")
 )
 
-// shared makes runs faster: nothing that it keeps changes what an agent does.
+// shared makes runs faster. Its state does not affect the behaviour of agents.
 var shared = agents.NewShared()
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	debug.SetGCPercent(400) // each run makes much and keeps little
-	runtime.GOMAXPROCS(1)   // goroutines that a step wakes together go on in the same order each time
+	debug.SetGCPercent(400) // each run allocates much memory and keeps little
+	runtime.GOMAXPROCS(1)   // goroutines that a step wakes together run in the same order each time
 	os.Exit(m.Run())
 }
 
-// outcome is what came of one run, or of many.
+// outcome is the result of one run, or the sum of many.
 type outcome struct {
 	hash                       uint64
 	runs, lives, steps, passes int
-	counts                     map[string]int             // of disturbances
-	bound                      map[string][]time.Duration // how long claims waited, by class
+	counts                     map[string]int             // how often each disturbance or decision happened
+	bound                      map[string][]time.Duration // the waiting times of claims, by class
 }
 
 func (o *outcome) add(other outcome) {
@@ -66,7 +67,7 @@ func (o outcome) String() string {
 	return text
 }
 
-// asked returns the settings that the flags ask for.
+// asked returns the settings from the flags.
 func asked() settings {
 	s := settings{steps: *steps}
 	if *without != "" {
@@ -75,7 +76,7 @@ func asked() settings {
 	return s
 }
 
-// Runs from seeds, in which all that must be true is true.
+// TestSimulation checks all invariants in runs with several seeds.
 func TestSimulation(t *testing.T) {
 	began := time.Now()
 	all := outcome{counts: map[string]int{}}
@@ -91,7 +92,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%s; %.0f passes a second", all, float64(all.passes)/time.Since(began).Seconds())
 }
 
-// Runs from seeds that found something once.
+// TestFormerFailures runs the seeds that have found a bug before.
 func TestFormerFailures(t *testing.T) {
 	raw, err := os.ReadFile("testdata/seeds")
 	if err != nil {
@@ -115,7 +116,8 @@ func TestFormerFailures(t *testing.T) {
 	}
 }
 
-// The same seed has the same history. Its hash is logged, to compare those of two commits that are to behave the same.
+// TestSameSeed checks that runs with the same seed have the same history. It logs the hash of the history: two commits
+// with the same behaviour have the same hash.
 func TestSameSeed(t *testing.T) {
 	for n := range *twice {
 		seed := *firstSeed + n

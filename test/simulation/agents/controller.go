@@ -1,4 +1,5 @@
-// Package agents runs PaV's agents in the simulated world: the real code, on views and clients of the world.
+// Package agents runs PaV's agents in the simulated world. The agents' code is the real one; everything around it is
+// simulated, such as caches, clients and nodes.
 package agents
 
 import (
@@ -26,42 +27,42 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Controller is a process of the controller agent that leads.
+// Controller is one process of the controller agent. It acts as the leader.
 type Controller struct {
 	Name   string
 	World  *world.World
 	Faults *Faults
 	Events *Events
 
-	// Clock is that of the agent's machine; nil for the right one.
+	// Clock returns the time of the agent's machine; nil for the correct time.
 	Clock func() time.Time
 
-	// Stalled says that nothing of it goes on.
+	// Stalled suspends the agent: it receives no events, and none of its requests proceeds.
 	Stalled bool
 
-	// Dies has it end, and another one begin.
+	// Dies stops the agent and starts another one.
 	Dies func()
 
 	view        *world.View
 	mu          sync.Mutex
-	queues      []*world.Queue // in the order of their names
+	queues      []*world.Queue // sorted by name
 	reconcilers *controller.Reconcilers
 	end         context.CancelFunc
 }
 
-// Shared are what the processes of an agent have in common, for the sake of speed only.
+// Shared has the parts that the processes of agents share. Sharing only makes runs faster.
 type Shared struct {
 	Templates   *template.Evaluator
 	Definitions *definition.Checker
 }
 
-// NewShared returns what processes share.
+// NewShared returns the parts that processes share.
 func NewShared() *Shared {
 	limits := template.DefaultLimits()
 	return &Shared{Templates: template.NewEvaluator(limits), Definitions: definition.NewChecker(limits)}
 }
 
-// Start starts the agent, which leads at once.
+// Start starts the agent. It leads at once.
 func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limits, workers int) error {
 	ctx, end := context.WithCancel(ctx)
 	c.end = end
@@ -96,7 +97,8 @@ func (c *Controller) Start(ctx context.Context, shared *Shared, pods queue.Limit
 	return nil
 }
 
-// newClock returns the clock of an agent, which has heard the answers that filled its caches.
+// newClock returns the clock of an agent. The answers of the API server that filled the agent's caches have already
+// corrected it.
 func newClock(local func() time.Time) *clock.Clock {
 	if local == nil {
 		local = time.Now
@@ -131,7 +133,8 @@ func (c *Controller) Choices(add func(world.Choice)) {
 	}
 }
 
-// goOn lets a request go on, or has something happen to it, or to the agent.
+// goOn lets a request of an agent proceed, or injects a fault: it kills the agent, refuses the request, or loses the
+// answer.
 func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 	switch {
 	case call.Writes && faults.kill(w, call, kindOf):
@@ -159,7 +162,7 @@ func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 	}
 }
 
-// kindOf returns what a request does, without the name of the object.
+// kindOf returns the verb and the kind of a request, without the name of the object.
 func kindOf(call *world.Call) string {
 	words := strings.Fields(strings.TrimPrefix(call.What, call.By+" "))
 	return strings.Join(words[:max(len(words)-1, 1)], " ")
@@ -188,7 +191,7 @@ func reasonOf(err error) string {
 	return "error"
 }
 
-// Kill ends the agent at once. Each of the writes that it waits for may still take effect.
+// Kill stops the agent at once. Each of its pending writes may still take effect.
 func (c *Controller) Kill() {
 	for _, call := range c.World.Calls() {
 		if call.By == c.Name && call.Writes && call.Waits() && c.World.Rand.IntN(2) == 0 {
@@ -202,17 +205,17 @@ func (c *Controller) Kill() {
 	c.World.Settle()
 }
 
-// Relist has the agent lose a watch.
+// Relist makes the agent lose a watch and list the objects again.
 func (c *Controller) Relist() {
 	c.World.Notef("%s lists %s again", c.Name, c.view.Relist(c.World.Rand.IntN(100)))
 }
 
-// Hold has nothing of a kind reach the agent's cache for a time.
+// Hold delays all events of one kind, chosen at random, for a time. The agent's cache is stale meanwhile.
 func (c *Controller) Hold(wait time.Duration) {
 	c.World.Notef("%s hears nothing of %s for %s", c.Name, c.view.Hold(c.World.Rand.IntN(100), wait), wait)
 }
 
-// Idle reports whether the agent has seen everything, and has nothing to do at once.
+// Idle reports whether the agent's cache is up to date and its work queues are empty.
 func (c *Controller) Idle() bool {
 	if c.view.Behind() > 0 {
 		return false
@@ -225,7 +228,7 @@ func (c *Controller) Idle() bool {
 	return true
 }
 
-// Passes returns how many requests its workers got.
+// Passes returns the number of requests that the agent's workers have received.
 func (c *Controller) Passes() int {
 	passes := 0
 	for _, q := range c.queues {
@@ -234,5 +237,5 @@ func (c *Controller) Passes() int {
 	return passes
 }
 
-// Places returns the counts of its queue of pods.
+// Places returns the counts of the agent's queue of pods, by provisioner.
 func (c *Controller) Places() map[string]queue.Counts { return c.reconcilers.PodCounts() }

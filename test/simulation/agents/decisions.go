@@ -7,10 +7,10 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// decisions counts the rules that agents decide by, as they log them.
+// decisions counts the rules of the agents' decisions. It reads them from the agents' logs.
 type decisions struct{ world *world.World }
 
-// newLog returns the log of an agent, of which only the decisions matter.
+// newLog returns the logger of an agent. It ignores everything but decisions.
 func newLog(w *world.World) logr.Logger { return logr.New(decisions{w}) }
 
 // Init implements logr.LogSink.

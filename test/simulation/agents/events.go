@@ -14,14 +14,14 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Of each object, a process's recorder lets through a burst of events, then one in a while, and drops the others: so
-// client-go says.
+// The recorder of a process limits the events of each object, as client-go does: it accepts a burst of events, then one
+// event per refill time. It drops all others.
 const (
 	burst  = 25
 	refill = 5 * time.Minute
 )
 
-// Events are those that agents give.
+// Events are the events of all agents.
 type Events struct {
 	World *world.World
 
@@ -29,25 +29,25 @@ type Events struct {
 	dropped []string
 }
 
-// recorder is that of one process: another one knows nothing of the events that it gave.
+// recorder is the event recorder of one process. Each process has its own budgets, so a restart resets them.
 type recorder struct {
 	*Events
 
 	budgets map[string]*budget
 }
 
-// Recorder returns the recorder of a process that begins.
+// Recorder returns the event recorder of a new process.
 func (e *Events) Recorder() record.EventRecorder {
 	return &recorder{Events: e, budgets: map[string]*budget{}}
 }
 
-// budget is what is left of an object's.
+// budget is the number of events that an object may still have.
 type budget struct {
 	left  float64
 	since time.Time
 }
 
-// NewEvents returns a recorder that has heard nothing.
+// NewEvents returns Events without any event.
 func NewEvents(w *world.World) *Events {
 	return &Events{World: w, told: map[string][]string{}}
 }
@@ -91,7 +91,7 @@ func (e *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, k
 	e.Eventf(object, kind, reason, format, arguments...)
 }
 
-// uidOf returns the UID of what an event is about: another object of the same name has a budget of its own.
+// uidOf returns the UID of an event's object. Another object with the same name has a budget of its own.
 func uidOf(object runtime.Object) string {
 	switch o := object.(type) {
 	case *corev1.ObjectReference:
@@ -116,7 +116,7 @@ func describe(object runtime.Object) string {
 	return fmt.Sprintf("%T %s/%s", object, accessor.GetNamespace(), accessor.GetName())
 }
 
-// Warnings returns the warnings that a claim got.
+// Warnings returns the warnings about a claim.
 func (e *Events) Warnings(claim *corev1.PersistentVolumeClaim) []string {
 	return append(e.told[describe(claim)], e.told["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
 }
@@ -130,5 +130,5 @@ func (e *Events) All() []string {
 	return all
 }
 
-// Dropped returns the events that nobody will see.
+// Dropped returns the events that exceeded a budget and are lost.
 func (e *Events) Dropped() []string { return e.dropped }

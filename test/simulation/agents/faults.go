@@ -2,17 +2,19 @@ package agents
 
 import "github.com/albertofaria/pav/test/simulation/world"
 
-// Faults are how often, of a thousand times, something happens to a request of an agent.
+// Faults are the rates, in thousandths, of faults of an agent's requests.
 type Faults struct {
-	// Refused requests have no effect, and Cut ones have it although their answer is an error. Killed are agents whose
-	// request had its effect, and who never hear of it.
+	// Refused is the rate of requests that fail without an effect. Cut is the rate of requests that may take effect
+	// although their answer is an error. Killed is the rate of kills of the agent: after the effect of a write and
+	// before its answer, or before an operation on the node.
 	Refused, Cut, Killed int
 
-	// Weak is one of Kinds at which many more agents are killed; empty for none.
+	// Weak is one of Kinds. Agents are killed much more often at it; empty for none.
 	Weak string
 }
 
-// Kinds are what agents write, and what node agents do to their node, each of which may be their last.
+// Kinds are the agents' kinds of writes, and the node agents' kinds of operations on the node. An agent may be killed
+// at each of them.
 var Kinds = []string{
 	"create PavVolume", "patch PavVolume", "patch status of PavVolume", "delete PavVolume",
 	"create PersistentVolume", "patch PersistentVolume", "delete PersistentVolume",
@@ -22,10 +24,10 @@ var Kinds = []string{
 	"RecordPublication", "ForgetPublication", "PublishPod", "UnpublishPod",
 }
 
-// weakness is how often, of a thousand times, an agent is killed at what is Weak.
+// weakness is the rate, in thousandths, of kills at the kind in Weak.
 const weakness = 200
 
-// kill reports whether an agent is killed at a call.
+// kill reports whether the agent is killed at a call. It chooses at random.
 func (f *Faults) kill(w *world.World, call *world.Call, kind func(*world.Call) string) bool {
 	if f.Weak != "" && f.Weak == kind(call) {
 		return w.Chance(weakness)

@@ -23,32 +23,32 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Node is a process of the node agent.
+// Node is one process of the node agent.
 type Node struct {
-	// Name is that of the process, and On that of its node.
+	// Name is the name of the process, and On the name of its node.
 	Name, On string
 
 	World  *world.World
 	Faults *Faults
 	Events *Events
 
-	// Machine is the node, as the agent sees it.
+	// Machine is the simulated node, with its directories and mounts.
 	Machine *simnode.Node
 
-	// Dies has it end, and another one begin.
+	// Dies stops the agent and starts another one.
 	Dies func()
 
-	// Clock is that of the agent's machine; nil for the right one.
+	// Clock returns the time of the agent's machine; nil for the correct time.
 	Clock func() time.Time
 
-	// Linked reports whether the node reaches the API server.
+	// Linked reports whether the node can reach the API server.
 	Linked func() bool
 
 	view    *world.View
 	agent   *simnode.Agent
 	drivers map[string]csi.NodeServer
 	serve   func(driver string) csi.NodeServer
-	life    context.Context //nolint:containedctx // the process's, not a call's
+	life    context.Context //nolint:containedctx // the context of the process, not of a call
 	end     context.CancelFunc
 }
 
@@ -100,7 +100,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	return nil
 }
 
-// registrar takes the Node service of a driver.
+// registrar stores the Node service of a driver.
 type registrar struct{ node csi.NodeServer }
 
 // RegisterService implements grpc.ServiceRegistrar.
@@ -116,7 +116,8 @@ func serverOf(services pavcsi.Services) csi.NodeServer {
 	return r.node
 }
 
-// Driver returns the Node service of a driver, whose calls end with the agent.
+// Driver returns the Node service of a driver, and a context that ends with the agent. Calls of the service use that
+// context.
 func (n *Node) Driver(name string) (csi.NodeServer, context.Context) {
 	if n.drivers[name] == nil {
 		n.drivers[name] = n.serve(name)
@@ -124,13 +125,14 @@ func (n *Node) Driver(name string) (csi.NodeServer, context.Context) {
 	return n.drivers[name], n.life
 }
 
-// effects are the operations on the node that something may happen before. Others only look.
+// effects are the prefixes of operations that change the node. The agent may be killed before each of them. All other
+// operations only read.
 var effects = []string{
 	"Prepare", "Remove", "Renew", "Reset", "Attach ", "Detach", "Record ", "RecordPublication", "ForgetPublication", "Bind", "Unmount",
 	"Publish", "Unpublish", "RemovePod", "Fence",
 }
 
-// pause parks an operation on the node until the world lets it go on.
+// pause blocks an operation that changes the node until the world lets it proceed.
 func (n *Node) pause(ctx context.Context, operation string) error {
 	if !slices.ContainsFunc(effects, func(effect string) bool { return strings.HasPrefix(operation, effect) }) {
 		return nil
@@ -157,7 +159,7 @@ func (n *Node) goOn(call *world.Call) {
 		n.World.Counts["agents killed before: "+operationOf(call)]++
 		n.Dies()
 	case local:
-		_ = n.World.Go(call) // its end is the agent's
+		_ = n.World.Go(call) // an error only says that the agent has ended
 	case !n.Linked():
 		n.World.Answer(call, errAway)
 	default:
@@ -165,13 +167,13 @@ func (n *Node) goOn(call *world.Call) {
 	}
 }
 
-// operationOf returns what is done to a node, without what it is done to.
+// operationOf returns the name of an operation on a node, without its object.
 func operationOf(call *world.Call) string {
 	operation, _, _ := strings.Cut(strings.TrimPrefix(call.What, call.By+" does "), " ")
 	return operation
 }
 
-// Kill ends the agent at once.
+// Kill stops the agent at once.
 func (n *Node) Kill() {
 	n.World.Notef("%s ends", n.Name)
 	n.agent.Close()
@@ -180,5 +182,5 @@ func (n *Node) Kill() {
 	n.World.Settle()
 }
 
-// Relist has the agent lose a watch.
+// Relist makes the agent lose a watch and list the objects again.
 func (n *Node) Relist() { n.view.Relist(n.World.Rand.IntN(100)) }

@@ -24,8 +24,8 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Webhook is PaV's webhook for the agents' pods, as the API server asks it. It answers at once, from what is true at
-// that moment, whereas the real one reads one object after the other.
+// Webhook is PaV's admission webhook for the agents' pods. It answers at once from the current objects; the real
+// webhook reads one object after the other.
 type Webhook struct {
 	World  *world.World
 	Faults *Faults
@@ -33,13 +33,13 @@ type Webhook struct {
 	// NodeOf returns the node of a node agent, given its name.
 	NodeOf func(agent string) string
 
-	// Away says that no controller agent serves it.
+	// Away reports that no controller agent serves the webhook. Its calls fail then.
 	Away bool
 
 	nodes, controllers ctrladmission.Handler
 }
 
-// NewWebhook returns a webhook that serves.
+// NewWebhook returns a webhook that is served.
 func NewWebhook(w *world.World, shared *Shared, faults *Faults, nodeOf func(agent string) string) *Webhook {
 	direct := world.Direct{Store: w.Store, By: "webhook"}
 	return &Webhook{
@@ -49,8 +49,8 @@ func NewWebhook(w *world.World, shared *Shared, faults *Faults, nodeOf func(agen
 	}
 }
 
-// Judge implements world.Hook. Of which pods the webhook is asked, deployment.yaml says; the integration tests hold
-// that to the same functions.
+// Judge implements world.Hook. It selects pods by Go functions; a real API server selects them by the match conditions
+// in deployment.yaml. The integration tests check that both select the same pods.
 func (h *Webhook) Judge(by string, before, after client.Object) error {
 	pod, ok := after.(*corev1.Pod)
 	if !ok || before != nil {
@@ -70,7 +70,7 @@ func (h *Webhook) Judge(by string, before, after client.Object) error {
 	return nil
 }
 
-// ask has a handler judge a pod, and returns what the API server makes of the answer.
+// ask makes a handler check a pod. It returns the error that the API server would return.
 func (h *Webhook) ask(handler ctrladmission.Handler, name string, user authenticationv1.UserInfo, pod *corev1.Pod) error {
 	if h.Away || h.World.Chance(h.Faults.Refused) {
 		h.World.Counts["pods that the webhook could not judge"]++
@@ -80,7 +80,7 @@ func (h *Webhook) ask(handler ctrladmission.Handler, name string, user authentic
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	response := handler.Handle(logr.NewContext(context.Background(), logr.Discard()), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{ //nolint:forbidigo // the API server asks, in nobody's name
+	response := handler.Handle(logr.NewContext(context.Background(), logr.Discard()), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{ //nolint:forbidigo // a call of the API server has no context here
 		Operation: admissionv1.Create, Namespace: pod.Namespace, Name: pod.Name, Object: runtime.RawExtension{Raw: raw}, UserInfo: user,
 	}})
 	if response.Allowed {

@@ -24,14 +24,15 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Settled returns what is not as it must be once faults have stopped and time has passed: every claim has its
-// volume, or was told why not; and nothing is deleted forever. Told returns the warnings about an object.
+// Settled returns the problems that remain some time after all faults have stopped. Each claim must have its volume, or
+// a warning that explains why not, and each deletion must complete. PodDisruptionBudgets and the topology of local
+// volumes must be correct. Told returns the warnings about a claim.
 func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []string) error {
 	var problems []error
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
 		switch {
 		case claim.DeletionTimestamp != nil && i.used(claim.Namespace, claim.Name, ""):
-			// its clients hold it
+			// pods still use the claim, so Kubernetes keeps it
 		case claim.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
 		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && mistaken(claim):
@@ -52,7 +53,8 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 	return errors.Join(slices.Concat(problems, i.budgets(), i.places())...)
 }
 
-// Unstopped returns which pod of a PavVolume is not needed any more, has not started, and is not being deleted.
+// Unstopped returns an error if a pod of a PavVolume has not started and is not needed any more, but PaV has not
+// deleted it.
 func (i *Invariants) Unstopped() error {
 	for _, pod := range world.Objects[*corev1.Pod](i.store) {
 		owner := metav1.GetControllerOf(pod)
@@ -70,7 +72,7 @@ func (i *Invariants) Unstopped() error {
 	return nil
 }
 
-// unneeded returns why a volume does not need the pod of its current step, or "".
+// unneeded returns the reason why a volume does not need the pod of its current step, or "" if it needs the pod.
 func (i *Invariants) unneeded(volume *pavv1.PavVolume) string {
 	switch volume.Status.Step {
 	case pavv1.StepValidating, pavv1.StepCreating:
@@ -91,8 +93,8 @@ func (i *Invariants) unneeded(volume *pavv1.PavVolume) string {
 	return ""
 }
 
-// budgets returns which namespaces have no PodDisruptionBudget although they are open, or one that does not
-// protect, or still one although they are closed.
+// budgets returns the namespaces with a wrong PodDisruptionBudget. A namespace that is open to workflow pods must have
+// one that forbids all evictions. Any other namespace must have none.
 func (i *Invariants) budgets() []error {
 	var problems []error
 	for _, namespace := range world.Objects[*corev1.Namespace](i.store) {
@@ -109,7 +111,7 @@ func (i *Invariants) budgets() []error {
 	return problems
 }
 
-// places returns which local volumes can be used elsewhere than on the node that was chosen for their claim.
+// places returns the local volumes whose node affinity is not exactly the node that was selected for their claim.
 func (i *Invariants) places() []error {
 	var problems []error
 	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
@@ -133,7 +135,7 @@ func (i *Invariants) places() []error {
 	return problems
 }
 
-// used reports whether a client has a claim, on a node or, if that is "", on any.
+// used reports whether a scheduled pod uses a claim on a node, or on any node if node is "".
 func (i *Invariants) used(namespace, claim, node string) bool {
 	return slices.ContainsFunc(world.Objects[*corev1.Pod](i.store), func(pod *corev1.Pod) bool {
 		on := pod.Spec.NodeName
@@ -141,7 +143,7 @@ func (i *Invariants) used(namespace, claim, node string) bool {
 	})
 }
 
-// why returns what an object that does not go says that it waits for.
+// why returns the reason that an object under deletion states for its delay, or "".
 func (i *Invariants) why(object client.Object) string {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:
@@ -165,7 +167,7 @@ func (i *Invariants) why(object client.Object) string {
 	return ""
 }
 
-// refused reports whether a claim waits for someone to give up the handle that it asks for.
+// refused reports whether a claim waits because another volume has the handle that it asks for.
 func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
 	if volume == nil {
@@ -175,13 +177,15 @@ func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	return volume.Status.Conflict != nil || c != nil && strings.Contains(c.Message, "handle")
 }
 
-// mistaken reports whether a claim asks for a block volume where there are only file systems, or the other way.
+// mistaken reports whether a claim has the wrong volume mode: classes of the provisioner raw support only block
+// volumes, and all other classes only file systems.
 func mistaken(claim *corev1.PersistentVolumeClaim) bool {
 	isBlock := *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	return isBlock != strings.HasPrefix(*claim.Spec.StorageClassName, "raw")
 }
 
-// expects reports whether anybody is to make the volume of a claim.
+// expects reports whether a claim should get a volume: its class exists, binds immediately, and has a provisioner that
+// is not under deletion.
 func (i *Invariants) expects(claim *corev1.PersistentVolumeClaim) bool {
 	class := world.Object[*storagev1.StorageClass](i.store, "", *claim.Spec.StorageClassName)
 	if class == nil {
@@ -193,8 +197,9 @@ func (i *Invariants) expects(claim *corev1.PersistentVolumeClaim) bool {
 	return *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
 }
 
-// Left returns what is left once everybody has deleted what is theirs: storage that no record names and of which
-// nobody was told, and records of nothing. Told returns all warnings.
+// Left returns everything that remains after all people have deleted their objects: state on the nodes, pods, stages,
+// and records of volumes that are not retained. It also returns PersistentVolumes without storage, and storage that
+// neither a record nor a warning mentions. Told has all warnings.
 func (i *Invariants) Left(told []string, nodes []*kubernetes.Node) error {
 	var problems []error
 	for _, node := range nodes {
@@ -241,7 +246,7 @@ func (i *Invariants) Left(told []string, nodes []*kubernetes.Node) error {
 	return errors.Join(problems...)
 }
 
-// last returns the last versions of all PavVolumes that ever were, by UID.
+// last returns the last version of each PavVolume that ever existed, by UID.
 func (i *Invariants) last() map[types.UID]*pavv1.PavVolume {
 	last := map[types.UID]*pavv1.PavVolume{}
 	for _, e := range i.store.Events("PavVolume") {

@@ -1,5 +1,5 @@
-// Package invariants says what must be true in the simulated world at all times, and at its end. It watches the
-// store and the storage, and changes nothing.
+// Package invariants has the conditions that must hold in the simulated world, at all times and at the end. It watches
+// the store and the storage, and changes nothing.
 package invariants
 
 import (
@@ -20,32 +20,34 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Invariants are what is watched in one world.
+// Invariants checks the invariants of one world.
 type Invariants struct {
 	store   *world.Store
 	storage *storage.System
 
-	// Pass returns the pass of the request that takes effect; empty where it belongs to none.
+	// Pass returns the ID of the reconcile pass whose request takes effect now; empty if the request belongs to no
+	// pass.
 	Pass func() string
 
-	// IsAgent reports whether a writer is one of PaV's controller agents, and Leads whether it is the leader.
+	// IsAgent reports whether a writer is one of PaV's agents. Leads reports whether the writer has not lost the
+	// leader's lease.
 	IsAgent, Leads func(by string) bool
 
 	failed  error
-	running map[types.UID]types.UID // the pod with effect of each PavVolume
-	owners  map[types.UID]types.UID // the PavVolume of each pod with effect
+	running map[types.UID]types.UID // for each PavVolume, its pod with a running container
+	owners  map[types.UID]types.UID // for each pod in running, its PavVolume
 	reads   map[string]*reads       // by agent
-	changed map[string]change       // the last change of each PavVolume, by its name
-	late    map[types.UID]bool      // pods that were made late, which their PavVolumes do not name any more
+	changed map[string]change       // the last change of each PavVolume by an agent, by name
+	late    map[types.UID]bool      // pods that were created late and that their PavVolumes do not name
 }
 
-// change is a change that an agent made.
+// change is a change of a PavVolume by an agent.
 type change struct {
 	by string
 	at time.Time
 }
 
-// Watch begins to watch a world.
+// Watch starts to check the invariants of a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
 	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}}
 	store.Hook(i.write)
@@ -53,7 +55,7 @@ func Watch(store *world.Store, system *storage.System, isAgent func(by string) b
 	return i
 }
 
-// Failed returns what was violated first.
+// Failed returns the first violation, or nil.
 func (i *Invariants) Failed() error { return i.failed }
 
 func (i *Invariants) failf(number int, format string, arguments ...any) {
@@ -62,7 +64,7 @@ func (i *Invariants) failf(number int, format string, arguments ...any) {
 	}
 }
 
-// write sees every write of the store.
+// write checks each write of an agent to the store.
 func (i *Invariants) write(by string, before, after client.Object) error {
 	if !i.IsAgent(by) {
 		return nil
@@ -97,15 +99,15 @@ func (i *Invariants) write(by string, before, after client.Object) error {
 	return nil
 }
 
-// isContested reports whether a write that belongs to a PavVolume may come late, as two agents lead: the writer has lost
-// the lease, or the other agent has just changed the PavVolume.
+// isContested reports whether a write for a PavVolume may be late because two agents lead: either the writer has lost
+// the lease, or another agent has changed the PavVolume within the last minute.
 func (i *Invariants) isContested(by, volume string) bool {
 	last := i.changed[volume]
 	return !i.Leads(by) || last.by != "" && last.by != by && time.Since(last.at) < time.Minute
 }
 
-// podIsMade checks that a pod which deletes storage is made for storage that nobody has, and that a volume has
-// one pod at a time.
+// podIsMade checks that a deletion pod is created only for storage that nothing uses, and that a PavVolume has only one
+// pod at a time.
 func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "PavVolume" {
@@ -113,14 +115,14 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 	volume := world.Object[*pavv1.PavVolume](i.store, "", owner.Name)
 	if volume == nil || volume.UID != owner.UID {
-		return // it goes with its owner before it has an effect, or is watched then
+		return // the pod is garbage; Starting and deleting check its effects
 	}
 	contested := i.isContested(by, volume.Name)
 	if ref := volume.Status.Pod; contested && (ref == nil || ref.Namespace != pod.Namespace || ref.Name != pod.Name) {
 		i.late[pod.UID] = true
 	}
 	for _, other := range world.Objects[*corev1.Pod](i.store) {
-		// Only the pod that the PavVolume names can start: no node agent gives another one a /pav.
+		// Only the pod that the PavVolume names can start: node agents refuse to mount /pav for other pods.
 		if metav1.IsControlledBy(other, volume) && !isOver(other) && !contested && !i.late[other.UID] {
 			i.failf(2, "pod %s is made while %s of the same PavVolume is not over", pod.Name, other.Name)
 		}
@@ -138,8 +140,9 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 }
 
-// stagePodIsMade checks that a staging pod is made only for a volume that was its claim's when the agent asked, once
-// the stage was written. Before that, the storage may have been deleted; after that, the stage holds it.
+// stagePodIsMade checks that a staging pod is created only if the volume was bound to its claim when the agent read it,
+// after the agent had created the PavStage. Before the PavStage exists, the storage may be deleted. Afterwards, the
+// PavStage protects it.
 func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
 	if pod.Labels[pavv1.WorkflowLabel] != pavv1.WorkflowStaging || stage == nil || stage.Status.Restaging {
@@ -148,7 +151,7 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	what := step("makes staging pod %s", pod.Name)
 	pv := stage.Spec.VolumeName
 	key := world.Key{Kind: "PersistentVolume", Name: pv}
-	i.read(by, what, key) // it must have asked a short time ago
+	i.read(by, what, key) // the agent must have read it recently
 	r := i.reads[by]
 	if r == nil {
 		return
@@ -164,8 +167,8 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 	i.failf(3, "%s %s, and knows that PersistentVolume %s is not its claim's any more", by, what, pv)
 }
 
-// holder returns who has the storage of a handle besides a PavVolume that is to delete it, by what the agent was
-// told by the API server before. What has changed since, no agent can know.
+// holder returns the object that uses the storage of a handle, apart from a PavVolume that is about to delete it, or
+// "". It evaluates the agent's last reads from the API server. An agent cannot know of later changes.
 func (i *Invariants) holder(by, step string, volume *pavv1.PavVolume, handle string) string {
 	driver := volume.Spec.Provisioner
 	if own, ok := i.read(by, step, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume); ok && isOf(own, driver, handle) {
@@ -192,17 +195,18 @@ func (i *Invariants) holder(by, step string, volume *pavv1.PavVolume, handle str
 	return ""
 }
 
-// isOf reports whether a PersistentVolume stands for the storage of a handle.
+// isOf reports whether a PersistentVolume refers to the storage of a handle.
 func isOf(pv *corev1.PersistentVolume, driver, handle string) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver && pv.Spec.CSI.VolumeHandle == handle
 }
 
-// isMade reports whether a volume is no more in the making.
+// isMade reports whether the creation of a volume has completed.
 func isMade(v *pavv1.PavVolume) bool {
 	return v.Status.Phase != "" && v.Status.Phase != pavv1.VolumePending
 }
 
-// volumeIsLetGo checks that an agent which forgets a volume has asked what is left of it.
+// volumeIsLetGo checks the removal of a PavVolume's finalizer. The agent must have read the PersistentVolume of a
+// volume that is not retained. No PersistentVolume with the reclaim policy Delete may remain.
 func (i *Invariants) volumeIsLetGo(by string, volume *pavv1.PavVolume) {
 	if volume.Status.Phase == pavv1.VolumeRetained {
 		return
@@ -215,7 +219,8 @@ func (i *Invariants) volumeIsLetGo(by string, volume *pavv1.PavVolume) {
 	}
 }
 
-// provisionerIsLetGo checks that an agent which lets a provisioner go has asked for its volumes and stages.
+// provisionerIsLetGo checks the removal of a PavProvisioner's finalizer. The agent must have listed the volumes and
+// stages, and none of them may still need the provisioner.
 func (i *Invariants) provisionerIsLetGo(by string, p *pavv1.PavProvisioner) {
 	what := step("lets PavProvisioner %s go", p.Name)
 	for _, volume := range list[*pavv1.PavVolume](i, by, what, "PavVolume") {
@@ -238,11 +243,12 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
-// pvIsMade checks that a PersistentVolume is made for storage that is there, and that is not being deleted.
+// pvIsMade checks that a PersistentVolume is created for a claim that exists, and for storage that exists, that no
+// other PersistentVolume refers to, and that no pod is deleting.
 func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", pv.Name)
 	if volume == nil {
-		// The agent that writes it late deletes it then, or the next agent reports it.
+		// A late write is no violation: the writer deletes the PersistentVolume then, or the next leader reports it.
 		if !i.isContested(by, pv.Name) {
 			i.failf(4, "PersistentVolume %s is made, and no PavVolume is there", pv.Name)
 		}
@@ -261,7 +267,7 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 		}
 	}
 	if now := world.Object[*corev1.PersistentVolumeClaim](i.store, ref.Namespace, ref.Name); now == nil || now.UID != ref.UID {
-		return // an agent that was the leader writes it late, and nobody is bound to it any more
+		return // the claim has gone since the agent read it, so no claim binds to this PersistentVolume
 	}
 	if pv.Spec.StorageClassName != "light" && i.storage.Find(pv.Spec.CSI.Driver, handle) == nil && makes(pv.Spec.CSI.Driver) {
 		i.failf(1, "PersistentVolume %s is made for the handle %q, of which there is no storage", pv.Name, handle)
@@ -273,10 +279,11 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	}
 }
 
-// makes reports whether a driver has creation pods.
+// makes reports whether the provisioner of a driver has creation pods.
 func makes(driver string) bool { return !strings.HasPrefix(driver, "light") }
 
-// Clients checks that all clients see their volumes, and that a volume of one node has clients on one.
+// Clients checks that each client sees its own volume, and that all clients of a volume run on one node, as all volumes
+// are ReadWriteOnce.
 func (i *Invariants) Clients(nodes []*kubernetes.Node) {
 	at := map[string]string{}
 	for _, node := range nodes {
@@ -292,7 +299,8 @@ func (i *Invariants) Clients(nodes []*kubernetes.Node) {
 	}
 }
 
-// Starting hears of each container before it starts. What a staging pod finds in /pav would be taken for its own.
+// Starting checks each container before it starts. For a staging pod, /pav/volume must not exist yet: the node agent
+// would take it for the volume of this pod.
 func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 	if found, exists := node.Finds(pod); exists && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
 		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
@@ -308,8 +316,8 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 	i.running[owner.UID], i.owners[pod.UID] = pod.UID, owner.UID
 }
 
-// stagePodStarts checks that a volume is staged or unstaged only while no client can write to it: those that have it while
-// it is restaged have a dead mount.
+// stagePodStarts checks that a volume is staged or unstaged only while no client can write to it. During a restage,
+// clients may have only dead mounts of it.
 func (i *Invariants) stagePodStarts(node *kubernetes.Node, pod *corev1.Pod) {
 	workflow := pod.Labels[pavv1.WorkflowLabel]
 	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
@@ -329,13 +337,13 @@ func (i *Invariants) stagePodStarts(node *kubernetes.Node, pod *corev1.Pod) {
 	}
 }
 
-// Ended hears of the end of each container.
+// Ended records the end of each container.
 func (i *Invariants) Ended(pod types.UID) {
 	delete(i.running, i.owners[pod])
 	delete(i.owners, pod)
 }
 
-// deleting sees every volume before it is deleted.
+// deleting checks each deletion of storage before it takes effect.
 func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 	if v.By == "" {
 		i.failf(1, "the storage of the handle %q of %s, which an administrator has, is deleted", v.Handle, driver)
@@ -353,13 +361,13 @@ func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 	}
 	for _, stage := range world.Objects[*pavv1.PavStage](i.store) {
 		if stage.Spec.Provisioner == driver && stage.Spec.VolumeHandle == v.Handle && stage.Status.Phase == pavv1.StageStaged &&
-			(stage.Spec.Scope != pavv1.StagingScopePod || stage.Spec.Client != nil) { // else nothing of it is on the node
+			(stage.Spec.Scope != pavv1.StagingScopePod || stage.Spec.Client != nil) { // otherwise, the stage has nothing on the node
 			i.failf(3, "the storage of the handle %q is deleted while it is staged on %s", v.Handle, stage.Spec.NodeName)
 		}
 	}
 }
 
-// claimed checks that the storage of a volume is not that of a claim, which may have lost its PersistentVolume.
+// claimed checks that the storage of a volume does not belong to a claim. The claim may have lost its PersistentVolume.
 func (i *Invariants) claimed(v *storage.Volume) {
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
 		if own := world.Object[*pavv1.PavVolume](i.store, "", claim.Spec.VolumeName); own != nil && own.UID == v.By && claim.DeletionTimestamp == nil {

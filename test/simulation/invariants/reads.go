@@ -11,39 +11,41 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// recent is how many of an agent's requests lie between a read and a step that rests on it, at most: a pass
-// makes a dozen, and others go on beside it.
+// recent is the maximum number of an agent's requests between a read and a step that depends on it. One reconcile pass
+// makes about a dozen requests, and other passes run concurrently.
 const recent = 150
 
-// reads is what an agent was told by the API server itself.
+// reads has the answers that an agent has received from the API server itself, not from its cache. Times are counts of
+// the agent's requests.
 type reads struct {
 	requests int
 	objects  map[inPass]read
 	lists    map[string]read
-	written  map[string]int  // when it wrote each PavStage
-	bound    map[binding]int // when it was told last that a PersistentVolume is a claim's
+	written  map[string]int  // when the agent created each PavStage
+	bound    map[binding]int // when the agent last read a PersistentVolume that was bound to a claim
 }
 
-// binding is a claim that has a PersistentVolume.
+// binding is a PersistentVolume and its claim.
 type binding struct {
 	pv    string
 	claim types.UID
 }
 
-// inPass is an object, as a pass was told of it. That of the empty pass is what the agent was told last.
+// inPass is an object and the reconcile pass that read it. With an empty pass, it stands for the agent's last read of
+// the object.
 type inPass struct {
 	pass string
 	key  world.Key
 }
 
-// read is an answer: an object, or nil, or the objects of a kind.
+// read is an answer of the API server: an object, nil for an object that does not exist, or all objects of a kind.
 type read struct {
 	at      int
 	object  client.Object
 	objects []client.Object
 }
 
-// Heard hears of each request that is answered well, when it is.
+// Heard records each request that succeeded, or whose object does not exist, when it takes effect.
 func (i *Invariants) Heard(c *world.Call) {
 	r := i.reads[c.By]
 	if r == nil {
@@ -69,7 +71,7 @@ func (i *Invariants) Heard(c *world.Call) {
 	}
 }
 
-// parse returns what a request is, as its text says.
+// parse returns the parts of a request's description.
 func parse(c *world.Call) (verb, kind, namespace, name string) {
 	words := strings.Fields(strings.TrimPrefix(c.What, c.By+" "))
 	if len(words) < 2 {
@@ -85,8 +87,8 @@ func parse(c *world.Call) (verb, kind, namespace, name string) {
 	return verb, kind, namespace, name
 }
 
-// read returns what an agent was told of an object a short time ago: nil where there was none. What it was told in
-// the pass that acts counts before what another pass was told since. It is a violation if it has not asked.
+// read returns an object as the agent has read it recently, or nil if it did not exist. A read in the current pass
+// takes precedence over later reads in other passes. The absence of a recent read is a violation.
 func (i *Invariants) read(by, step string, key world.Key) client.Object {
 	r := i.reads[by]
 	if r == nil {
@@ -103,7 +105,8 @@ func (i *Invariants) read(by, step string, key world.Key) client.Object {
 	return found.object
 }
 
-// list returns the objects of a kind that an agent was told of a short time ago.
+// list returns the objects of a kind as the agent has listed them recently. The absence of a recent list is a
+// violation.
 func list[T client.Object](i *Invariants, by, step, kind string) []T {
 	r := i.reads[by]
 	if r == nil {
@@ -123,5 +126,5 @@ func list[T client.Object](i *Invariants, by, step, kind string) []T {
 	return all
 }
 
-// step names a step that cannot be taken back.
+// step describes a step that cannot be undone.
 func step(format string, arguments ...any) string { return fmt.Sprintf(format, arguments...) }

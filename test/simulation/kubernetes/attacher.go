@@ -10,8 +10,9 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Attacher asks for volumes to be attached whose driver does not exist, and so does not say that it need not be.
-// It is simpler than Kubernetes': the kubelets do not wait for it, and nothing is ever attached.
+// Attacher creates VolumeAttachments for volumes whose CSIDriver object does not exist: without that object, Kubernetes
+// assumes that the driver requires attachment. It is simpler than the real attach/detach controller: the kubelets do
+// not wait for it, and no volume is ever attached.
 type Attacher struct{ World *world.World }
 
 // Choices implements world.Actor.
@@ -41,7 +42,7 @@ func (a *Attacher) Choices(add func(world.Choice)) {
 	}
 }
 
-// volumesOf returns the volumes of a pod that a driver is to attach.
+// volumesOf returns the volumes of a pod that Kubernetes wants to attach.
 func (a *Attacher) volumesOf(pod *corev1.Pod) []*corev1.PersistentVolume {
 	var pvs []*corev1.PersistentVolume
 	for _, volume := range pod.Spec.Volumes {

@@ -12,11 +12,12 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Collector deletes objects whose owners are gone, and ends pods whose node is.
+// Collector is the garbage collector and the pod garbage collector. It deletes objects whose owners are gone, and pods
+// whose nodes are gone.
 type Collector struct {
 	World *world.World
 
-	// Kinds are those of dependents.
+	// Kinds are the kinds of objects that have owners.
 	Kinds []string
 }
 
@@ -41,7 +42,7 @@ func (c *Collector) Choices(add func(world.Choice)) {
 	}
 }
 
-// owners returns the UIDs of all objects that own something, as far as they exist.
+// owners returns the UIDs of all existing objects that can be owners.
 func (c *Collector) owners() map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for _, kind := range []string{"PavVolume", "PavStage", "PavProvisioner", "PersistentVolume"} {
@@ -61,7 +62,8 @@ func owned(object client.Object, uids map[types.UID]bool) bool {
 	return false
 }
 
-// lost reports whether a pod's node is gone, or was declared to be.
+// lost reports whether no kubelet will end a pod: its node is gone or has the out-of-service taint, or the pod is under
+// deletion and has no node.
 func (c *Collector) lost(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > 0

@@ -17,18 +17,18 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// container is the container of a pod as it is, whatever the API server knows of it.
+// container is the actual state of a pod's container. The API server may not know it yet.
 type container struct {
-	pod    *corev1.Pod // as it was when it started
+	pod    *corev1.Pod // the pod at the start of the container
 	script storage.Script
-	volume *node.Mount // that it has mounted for others
+	volume *node.Mount // the mount of its volume at /pav/volume
 
 	hangs, effective, ended, failed bool
-	wants                           bool // to end: a client's
-	lost                            bool // with the node's power, and the runtime does not remember it
+	wants                           bool // for a client: it is about to exit
+	lost                            bool // killed by a power loss, and forgotten by the container runtime
 }
 
-// runs adds what a container may do by itself.
+// runs adds the actions that a container can take by itself.
 func (n *Node) runs(c *container, add func(world.Choice)) {
 	if c.ended || c.hangs || c.script.Verb == "" {
 		return
@@ -62,8 +62,8 @@ func (n *Node) effect(c *container) {
 			err = n.Machine.PodMakes(pavOf(c), "ready")
 		}
 	case storage.Unstage:
-		_ = n.Machine.PodUnmounts(pavOf(c)) // it may be gone with its daemon
-	case storage.Validate: // its script is that of staging, and leaves what that leaves
+		_ = n.Machine.PodUnmounts(pavOf(c)) // the mount may have gone with its daemon
+	case storage.Validate: // it may share the script of staging, so it creates the same directories
 		err = n.offerDirectory(c)
 	default:
 		var files map[string]string
@@ -78,17 +78,17 @@ func (n *Node) effect(c *container) {
 	}
 }
 
-// pavOf returns the path of the /pav that a container has.
+// pavOf returns the target path of a container's /pav.
 func pavOf(c *container) string {
 	return (&target{uid: string(c.pod.UID), pv: workflow.PavVolume}).path()
 }
 
-// Finds returns what a pod finds at /pav/volume, if there is anything.
+// Finds returns the name of the volume or disk at /pav/volume of a pod. Exists reports whether there is anything.
 func (n *Node) Finds(pod *corev1.Pod) (what string, exists bool) {
 	return n.Machine.PodSees(pavOf(&container{pod: pod}))
 }
 
-// mount has a staging container mount its volume.
+// mount mounts the volume of a staging container at /pav/volume.
 func (n *Node) mount(c *container) (err error) {
 	volume := node.Volume{Name: c.pod.Annotations[driverAnnotation] + "/" + c.script.Handle, Daemon: c.script.Serves()}
 	if c.script.IsBlock() {
@@ -98,11 +98,12 @@ func (n *Node) mount(c *container) (err error) {
 	return err
 }
 
-// latest is how long after it called its volume ready a daemon mounts it. An agent waits for three seconds.
+// latest is the maximum time from the creation of /pav/ready to the mount of a late volume. It is less than the three
+// seconds for which the node agent waits.
 const latest = 2500 * time.Millisecond
 
-// serveLate has a daemon call a directory ready, and mount its volume over that when a moment has passed, whatever else
-// happens meanwhile.
+// serveLate makes a daemon create /pav/ready first, with a plain directory at /pav/volume. The daemon mounts its volume
+// over the directory a moment later, at a fixed time that other events do not delay.
 func (n *Node) serveLate(c *container) error {
 	n.World.Counts["volumes that were mounted late"]++
 	time.AfterFunc(1+time.Duration(n.World.Rand.Int64N(int64(latest))), func() {
@@ -113,7 +114,7 @@ func (n *Node) serveLate(c *container) error {
 	return n.offerDirectory(c)
 }
 
-// offerDirectory has a container call a plain directory of the node's disk its volume.
+// offerDirectory makes a container offer a plain directory of the node's disk as its volume.
 func (n *Node) offerDirectory(c *container) error {
 	return errors.Join(n.Machine.PodMakes(pavOf(c), "volume"), n.Machine.PodMakes(pavOf(c), "ready"))
 }
@@ -129,7 +130,7 @@ func (n *Node) end(c *container, failed bool) {
 	}
 }
 
-// driverAnnotation tells a container which driver's storage it is about.
+// driverAnnotation is the annotation with the driver whose storage a container changes.
 const driverAnnotation = "simulation/driver"
 
 func (n *Node) start(pod *corev1.Pod) {
@@ -138,7 +139,7 @@ func (n *Node) start(pod *corev1.Pod) {
 		c.hangs = n.World.Chance(n.Trouble.Hangs) || n.Trouble.Broken != "" && pod.Annotations[driverAnnotation] == n.Trouble.Broken
 		script, err := storage.Parse(pod.Spec.Containers[0].Args)
 		if err != nil {
-			panic(err) // the templates are the simulation's own
+			panic(err) // the templates of the simulation are always valid
 		}
 		c.script = script
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Kubelet's times: how long it waits for a driver, and before it calls again after a failure.
+// Times of kubelet: the timeout of a call to a driver, and the shortest and the longest pause after a failed call.
 const (
 	callTimeout  = 2 * time.Minute
 	firstBackoff = 500 * time.Millisecond
 	mostBackoff  = 2*time.Minute + 2*time.Second
 )
 
-// certainty is what kubelet knows of a volume.
+// certainty is kubelet's knowledge of whether a volume is staged or published.
 type certainty int
 
 const (
@@ -37,10 +37,10 @@ const (
 // device is a volume on its node, as kubelet knows it.
 type device struct {
 	driver, handle string
-	pv             string // of which kubelet learned of it
+	pv             string // the PersistentVolume through which kubelet found the device
 	block          bool
 	staged         certainty
-	confused       bool // kubelet unstages it while pods have it
+	confused       bool // kubelet unstages the device although pods use it
 	operation
 }
 
@@ -49,24 +49,25 @@ type target struct {
 	device    *device // nil for an inline volume
 	namespace string
 	name, uid string
-	pv        string // or the name of the inline volume
+	pv        string // or the name of an inline volume
 	published certainty
 	operation
 }
 
-// operation is what goes on about a device or a target: one call at a time, and a pause after a failure.
+// operation is the state of the calls for a device or a target. There is one call at a time, and a pause after a
+// failure.
 type operation struct {
-	attempt *attempt // nil where no call goes on
+	attempt *attempt // nil if no call is running
 	pause   time.Duration
 	due     time.Time
 
-	// found says that kubelet has started since, and found the volume in its directories. Until a call succeeds, it takes
-	// no final error as proof that the volume is not mounted.
+	// found reports that kubelet has restarted since, and has found the volume in its directories. Until a call
+	// succeeds, kubelet does not take a final error as proof that the volume is not mounted.
 	found bool
 }
 
-// settle returns what kubelet knows after a call that is to have the volume there: after an error that is not final,
-// it knows nothing.
+// settle returns kubelet's knowledge of a volume after a call to stage or publish it. After an error that is not final,
+// kubelet is uncertain.
 func (o *operation) settle(err error) certainty {
 	switch status.Code(err) {
 	case codes.OK:
@@ -82,7 +83,7 @@ func (o *operation) settle(err error) certainty {
 	}
 }
 
-// attempt is one call.
+// attempt is one call of a driver.
 type attempt struct {
 	outcome func(err error)
 
@@ -98,7 +99,7 @@ func (t *target) path() string {
 	return fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~csi/%s/mount", KubeletDir, t.uid, t.pv)
 }
 
-// KubeletDir is kubelet's directory on the nodes.
+// KubeletDir is the directory of kubelet on all nodes.
 const KubeletDir = "/var/lib/kubelet"
 
 func (d *device) path() string {
@@ -108,7 +109,8 @@ func (d *device) path() string {
 	return fmt.Sprintf("%s/plugins/kubernetes.io/csi/%s/%x/globalmount", KubeletDir, d.driver, sha256.Sum256([]byte(d.handle)))
 }
 
-// call has kubelet call a driver, unless a call goes on or it is too early for another.
+// call returns an action in which kubelet calls a driver, and its description. It returns nil while another call is
+// running, during the pause after a failure, or if no agent serves the driver.
 func (n *Node) call(o *operation, what string, driver string, call func(context.Context, csi.NodeServer) error, outcome func(error)) (string, func()) {
 	if o.attempt != nil || time.Now().Before(o.due) {
 		return "", nil
@@ -132,7 +134,7 @@ func (n *Node) call(o *operation, what string, driver string, call func(context.
 	}
 }
 
-// hear adds that kubelet hears of the end of a call.
+// hear adds the action in which kubelet processes the result of a call, once the call has ended.
 func (n *Node) hear(o *operation, about string, add func(world.Choice)) {
 	a := o.attempt
 	if a == nil {
@@ -156,7 +158,8 @@ func (n *Node) hear(o *operation, about string, add func(world.Choice)) {
 	}})
 }
 
-// publish returns what kubelet is to do next until a volume is published for its pod, and nothing once it is.
+// publish returns kubelet's next action for publishing a volume for its pod, if any. Done reports whether the volume is
+// published.
 func (n *Node) publish(t *target) (what string, do func(), done bool) {
 	if t.published == yes {
 		return "", nil, true
@@ -212,7 +215,7 @@ func (n *Node) stage(d *device) (string, func()) {
 	}
 }
 
-// capability is how a volume is used; the device is nil for an inline volume.
+// capability returns the volume capability for the calls of a device. The device is nil for an inline volume.
 func (d *device) capability() *csi.VolumeCapability {
 	c := &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
@@ -226,7 +229,8 @@ func (d *device) capability() *csi.VolumeCapability {
 
 func inlineID(t *target) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(t.uid+t.pv))) }
 
-// unpublish returns what kubelet is to do next until a pod has no volume any more, and reports whether it has none.
+// unpublish returns kubelet's next action for unpublishing the volumes of a pod, if any. Done reports whether the pod
+// has no volume any more.
 func (n *Node) unpublish(uid string) (what string, do func(), done bool) {
 	done = true
 	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
@@ -258,7 +262,8 @@ func (n *Node) unpublish(uid string) (what string, do func(), done bool) {
 	return "", nil, done
 }
 
-// unstages adds the ends of devices that no pod needs.
+// unstages adds the results of calls for devices, and the unstaging of devices that no pod needs. It forgets devices
+// that are unstaged.
 func (n *Node) unstages(add func(world.Choice)) {
 	for _, key := range slices.Sorted(maps.Keys(n.devices)) {
 		d := n.devices[key]
@@ -287,8 +292,8 @@ func (n *Node) unstage(d *device) (string, func()) {
 	})
 }
 
-// Confuse has kubelet unstage a volume that its clients have, as after a restart in which it took them for gone: it
-// sees no mount at the staging path that would tell it otherwise.
+// Confuse makes kubelet unstage a volume even if clients use it. The real kubelet may do so after a restart, if it
+// wrongly considers the clients gone. There is no mount at the staging path that would show kubelet its mistake.
 func (n *Node) Confuse() {
 	keys := slices.Sorted(maps.Keys(n.devices))
 	if len(keys) == 0 {
@@ -302,7 +307,7 @@ func (n *Node) Confuse() {
 	}
 }
 
-// needed reports whether a pod has a device, or is to get it.
+// needed reports whether a pod uses a device, or is about to use it.
 func (n *Node) needed(d *device) bool {
 	for _, t := range n.targets {
 		if t.device == d {
@@ -312,7 +317,8 @@ func (n *Node) needed(d *device) bool {
 	return false
 }
 
-// targetsOf returns the volumes of a pod, of which kubelet knows from now on; ok is false as long as one is not known.
+// targetsOf returns the volumes of a pod, and makes kubelet remember them. Ok is false if kubelet does not know one of
+// them yet, because its claim is not bound.
 func (n *Node) targetsOf(pod *corev1.Pod) (targets []*target, ok bool) {
 	for _, volume := range pod.Spec.Volumes {
 		found, ok := n.targetOf(pod, volume)

@@ -19,32 +19,33 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Trouble is how often, of a thousand times, something goes wrong with a pod.
+// Trouble has the rates, in thousandths, of failures of pods.
 type Trouble struct {
-	// Hangs: a container never starts. Fails: it ends with a failure, before or after its effect. Dies: a daemon that
-	// serves a volume ends, at each step. Late: a daemon calls its volume ready before it has mounted it.
+	// Hangs is the rate of containers that never start. Fails is the rate of containers that fail, before or after
+	// their effect. Dies is the rate, per step, of deaths of a daemon that serves a volume. Late is the rate of daemons
+	// that create /pav/ready before they have mounted their volume.
 	Hangs, Fails, Dies, Late int
 
-	// Broken is a driver of which no container ever starts.
+	// Broken is the driver whose containers never start; empty for none.
 	Broken string
 }
 
-// Node is a node with its kubelet, its containers, and what PaV's node agent does for them.
+// Node is a node with its kubelet, its containers and its volumes.
 type Node struct {
 	World   *world.World
 	Name    string
 	Storage *storage.System
 	Trouble *Trouble
 
-	// Up says that the node has power, and Linked that it reaches the API server.
+	// Up reports that the node has power. Linked reports that it can reach the API server.
 	Up, Linked bool
 
-	// Starting hears of each container before it starts, and Ended of its end.
+	// Starting is called before each container starts, and Ended after it has ended.
 	Starting func(pod *corev1.Pod)
 	Ended    func(pod types.UID)
 
-	// Machine is the node itself, and Drivers returns a driver's Node service as long as the agent that serves it
-	// lives, and its life.
+	// Machine has the node's directories and mounts. Drivers returns the Node service of a driver, and the context of
+	// the node agent that serves it. The service is nil while no agent runs.
 	Machine *node.Node
 	Drivers func(driver string) (csi.NodeServer, context.Context)
 
@@ -53,7 +54,7 @@ type Node struct {
 	targets    map[string]*target // by pod and volume
 }
 
-// NewNode returns a node that is up.
+// NewNode returns a node that has power and reaches the API server.
 func NewNode(w *world.World, name string, system *storage.System, trouble *Trouble) *Node {
 	return &Node{
 		World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Machine: node.New(name, KubeletDir),
@@ -97,7 +98,7 @@ func (n *Node) containerOf(pod *corev1.Pod) *container {
 	return nil
 }
 
-// kubelet returns what kubelet is to do next for a pod of its node.
+// kubelet returns kubelet's next action for a pod on its node.
 func (n *Node) kubelet(pod *corev1.Pod) (string, func()) {
 	c := n.containerOf(pod)
 	switch {
@@ -142,7 +143,7 @@ func (n *Node) starts(pod *corev1.Pod) (string, func()) {
 	return "starts", func() { n.start(pod) }
 }
 
-// Recover has the containers start that hang and that nobody could start on another node.
+// Recover starts the hanging containers of staging and unstaging pods. No other node can run these pods.
 func (n *Node) Recover() {
 	for _, c := range n.containers {
 		if c.hangs && !c.ended && c.pod.Labels[pavv1.StageLabel] != "" {
@@ -152,7 +153,7 @@ func (n *Node) Recover() {
 	}
 }
 
-// over returns what is to be done next for a pod whose container has ended, or never started.
+// over returns kubelet's next action for a pod whose container has ended or has never started.
 func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 	if !isOver(pod) {
 		return "tells end of", change(n.World, pod, func(p *corev1.Pod) { tellEnd(p, c) })
@@ -174,11 +175,11 @@ func tellEnd(p *corev1.Pod, c *container) {
 		p.Status.Phase = corev1.PodFailed
 	}
 	if c == nil || c.hangs {
-		return // none of its containers ever ran
+		return // no container ever ran
 	}
 	id, ended := "sim://1", &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
 	switch {
-	case c.lost: // kubelet's words; it has the ID if it told of the container before
+	case c.lost: // the message is kubelet's own; it has the ID only if it has reported the container before
 		id, *ended = "", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated"}
 		if len(p.Status.ContainerStatuses) > 0 {
 			id = p.Status.ContainerStatuses[0].ContainerID
@@ -189,7 +190,7 @@ func tellEnd(p *corev1.Pod, c *container) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id, State: corev1.ContainerState{Terminated: ended}}}
 }
 
-// forget has containers and volumes go whose pods are gone.
+// forget adds the removal of containers and volumes whose pods are gone.
 func (n *Node) forget(add func(world.Choice)) {
 	for _, c := range slices.Clone(n.containers) {
 		if n.knows(c.pod.Namespace, c.pod.Name, c.pod.UID) {
@@ -220,8 +221,8 @@ func (n *Node) knows(namespace, name string, uid types.UID) bool {
 
 func uidOf(t *target) types.UID { return types.UID(t.uid) }
 
-// Cut takes the node's power: all that runs on it ends, without a word, and its mounts go. What kubelet and the
-// agent have on disk stays, so that kubelet knows of volumes, but not how they are.
+// Cut turns off the node's power. All its containers end without a report, and its mounts are gone. The files of
+// kubelet and of the agent remain on disk, so kubelet knows the volumes but not their state.
 func (n *Node) Cut() {
 	for _, c := range slices.Clone(n.containers) {
 		if !c.ended && !c.hangs {
@@ -232,7 +233,7 @@ func (n *Node) Cut() {
 		}
 		c.ended, c.failed = true, true
 		if c.script.Verb == "" {
-			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c }) // is started again
+			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c }) // a client: kubelet starts it again
 		}
 	}
 	n.Machine.Reboot(n.sameBoot())
@@ -245,7 +246,8 @@ func (n *Node) Cut() {
 	n.Up = false
 }
 
-// sameBoot chooses whether a node that comes back has the boot ID that it had: nodes that are containers do.
+// sameBoot reports whether the node keeps its boot ID after a power loss. It chooses at random. A node that is itself a
+// container keeps the ID.
 func (n *Node) sameBoot() bool {
 	same := n.World.Rand.IntN(2) == 0
 	if same {
@@ -254,7 +256,7 @@ func (n *Node) sameBoot() bool {
 	return same
 }
 
-// LetEnd has the clients of a pod's name end well.
+// LetEnd makes the container of a client pod exit successfully.
 func (n *Node) LetEnd(pod types.UID) {
 	for _, c := range n.containers {
 		if c.pod.UID == pod {
@@ -263,18 +265,19 @@ func (n *Node) LetEnd(pod types.UID) {
 	}
 }
 
-// Client is a volume that a client has on a node.
+// Client is a volume of a running client on a node.
 type Client struct {
-	// Pod is its namespace and name, Volume the driver and handle, and Sees what is mounted for it; empty for nothing.
+	// Pod is the namespace and name of the client's pod, Volume the driver and handle of its volume, and Sees the name
+	// of the volume that is mounted for it; empty for none.
 	Pod, Volume, Sees string
 
-	// UID is that of the pod, and Path where it has the volume.
+	// UID is the UID of the pod, and Path the target path of the volume.
 	UID  types.UID
 	Path string
 }
 
-// Clients returns what the clients that run here have. Where someone removed a pod by force, and kubelet unstages its
-// volume while its container runs, nobody can know of that client: it is left out.
+// Clients returns the volumes of the clients that run on the node. It leaves out a client whose pod was removed by
+// force if kubelet unstages its volume while its container is still running: no component can know of that client.
 func (n *Node) Clients() []Client {
 	var clients []Client
 	for _, c := range n.containers {
@@ -291,7 +294,7 @@ func (n *Node) Clients() []Client {
 	return clients
 }
 
-// claimed returns the target of a pod's volume that is a claim's.
+// claimed returns the target of a pod's volume if the volume is a claim, or nil.
 func (n *Node) claimed(pod *corev1.Pod, volume corev1.Volume) *target {
 	if volume.PersistentVolumeClaim == nil {
 		return nil

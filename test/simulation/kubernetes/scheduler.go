@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Scheduler binds pods to nodes, and chooses nodes for claims that wait for their first consumer.
+// Scheduler binds pods to nodes, and selects nodes for claims that wait for their first consumer.
 type Scheduler struct{ World *world.World }
 
 // Choices implements world.Actor.
@@ -27,7 +27,7 @@ func (s *Scheduler) Choices(add func(world.Choice)) {
 	}
 }
 
-// schedule returns what is to be done next for a pod that has no node.
+// schedule returns the scheduler's next action for a pod without a node.
 func (s *Scheduler) schedule(pod *corev1.Pod) (string, func()) {
 	nodes := s.nodesFor(pod)
 	for _, volume := range pod.Spec.Volumes {
@@ -76,7 +76,7 @@ func isUnschedulable(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// nodesFor returns the names of the nodes where a pod may run.
+// nodesFor returns the names of the nodes that the pod's tolerations and affinity allow.
 func (s *Scheduler) nodesFor(pod *corev1.Pod) []string {
 	var names []string
 	for _, node := range world.Objects[*corev1.Node](s.World.Store) {
@@ -99,7 +99,7 @@ func allows(pod *corev1.Pod, node *corev1.Node) bool {
 	return selects(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, node)
 }
 
-// selects reports whether a selector, of the kinds that PaV writes, fits a node.
+// selects reports whether a node selector matches a node. It supports only the kinds of selectors that PaV writes.
 func selects(selector *corev1.NodeSelector, node *corev1.Node) bool {
 	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		for _, field := range term.MatchFields {

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// NewStore returns an empty API server with all kinds that PaV's agents deal with.
+// NewStore returns an empty API server with all kinds that PaV's agents use.
 func NewStore() *world.Store {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {

@@ -23,10 +23,11 @@ const (
 	by = "kubernetes"
 )
 
-// Volumes are the controllers of claims and PersistentVolumes: they bind, release and protect.
+// Volumes stands for Kubernetes' controllers of claims and PersistentVolumes: it binds, releases and protects them.
 type Volumes struct{ World *world.World }
 
-// Admit gives new claims and PersistentVolumes what admission and defaults give them.
+// Admit sets the finalizers and defaults of new claims, PersistentVolumes and pods, as the API server and its admission
+// plugins do.
 func Admit(_ string, before, after client.Object) error {
 	if before != nil {
 		return nil
@@ -70,12 +71,12 @@ func (v *Volumes) Choices(add func(world.Choice)) {
 	}
 }
 
-// change writes an object of the store.
+// change returns an action that changes an object in the store.
 func change[T client.Object](w *world.World, object T, apply func(T)) func() {
-	return func() { _ = world.Change(w.Store, by, object, apply) } // someone else's write may come first
+	return func() { _ = world.Change(w.Store, by, object, apply) } // the object may be gone by then
 }
 
-// claim returns what is to be done next for a claim.
+// claim returns the next action for a claim.
 func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 	if claim.DeletionTimestamp != nil {
 		if world.HasFinalizer(claim, claimProtection) && !v.inUse(claim) {
@@ -101,7 +102,7 @@ func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 	pv := world.Object[*corev1.PersistentVolume](v.World.Store, "", claim.Spec.VolumeName)
 	switch {
 	case claim.Status.Phase == corev1.ClaimBound && (pv == nil || !isFor(pv, claim)),
-		claim.Status.Phase == corev1.ClaimPending && pv == nil && claim.Annotations[bindCompleted] != "": // between two steps of binding it
+		claim.Status.Phase == corev1.ClaimPending && pv == nil && claim.Annotations[bindCompleted] != "": // lost between two steps of its binding
 		return "loses claim", change(v.World, claim, func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}
 		})
@@ -113,7 +114,7 @@ func (v *Volumes) claim(claim *corev1.PersistentVolumeClaim) (string, func()) {
 	return "", nil
 }
 
-// bind takes the next step of binding a claim to its volume: its status is written when all else is.
+// bind takes the next step of binding a claim to its PersistentVolume. The last step sets the status of the claim.
 func bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	if claim.Spec.VolumeName == "" {
 		claim.Spec.VolumeName = pv.Name
@@ -126,7 +127,7 @@ func bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: pv.Spec.AccessModes, Capacity: pv.Spec.Capacity}
 }
 
-// reserve binds a volume to its claim.
+// reserve sets the claimRef of a PersistentVolume to a claim.
 func reserve(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
 	if !isKeptFor(pv, claim) {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, boundByController, "yes")
@@ -134,7 +135,7 @@ func reserve(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
 	pv.Spec.ClaimRef = refOf(claim)
 }
 
-// provision says who is to make the volume of a claim.
+// provision returns the action that asks for a volume: it writes the name of the provisioner to the claim.
 func (v *Volumes) provision(claim *corev1.PersistentVolumeClaim) (string, func()) {
 	class := v.classOf(claim)
 	if class == nil || claim.Annotations[protocol.StorageProvisioner] == class.Provisioner {
@@ -160,7 +161,7 @@ func waits(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// volume returns what is to be done next for a PersistentVolume.
+// volume returns the next action for a PersistentVolume.
 func (v *Volumes) volume(pv *corev1.PersistentVolume) (string, func()) {
 	phase := v.phaseOf(pv)
 	if phase != pv.Status.Phase {
@@ -195,7 +196,7 @@ func (v *Volumes) phaseOf(pv *corev1.PersistentVolume) corev1.PersistentVolumePh
 	return pv.Status.Phase
 }
 
-// reservedFor returns the PersistentVolume that names a claim, or nil.
+// reservedFor returns the PersistentVolume whose claimRef has the UID of a claim, or nil.
 func (v *Volumes) reservedFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	for _, pv := range world.Objects[*corev1.PersistentVolume](v.World.Store) {
 		if isFor(pv, claim) && pv.Status.Phase != corev1.VolumeReleased {
@@ -205,7 +206,7 @@ func (v *Volumes) reservedFor(claim *corev1.PersistentVolumeClaim) *corev1.Persi
 	return nil
 }
 
-// available returns a PersistentVolume that nobody has and that a claim could have, or nil.
+// available returns an available PersistentVolume that a claim can use, or nil.
 func (v *Volumes) available(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	for _, pv := range world.Objects[*corev1.PersistentVolume](v.World.Store) {
 		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil || *pv.Spec.VolumeMode != *claim.Spec.VolumeMode {
@@ -223,7 +224,8 @@ func isFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) boo
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }
 
-// isKeptFor reports whether someone has made a PersistentVolume for claims of this name.
+// isKeptFor reports whether the claimRef of a PersistentVolume has the name of a claim, but no UID. An administrator
+// has reserved the PersistentVolume for claims of this name.
 func isKeptFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.UID == "" && ref.Namespace == claim.Namespace && ref.Name == claim.Name
@@ -235,7 +237,7 @@ func refOf(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 	}
 }
 
-// inUse reports whether a pod that is not over uses a claim.
+// inUse reports whether a scheduled pod that has not ended uses a claim.
 func (v *Volumes) inUse(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(world.Objects[*corev1.Pod](v.World.Store), func(pod *corev1.Pod) bool {
 		return pod.Namespace == claim.Namespace && protocol.Uses(pod, claim.Name) && pod.Spec.NodeName != "" && !isOver(pod)

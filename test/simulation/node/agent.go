@@ -8,23 +8,24 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Gate is asked by each call of an agent, with no lock held: it may wait as long as it likes. The operation is the
-// name of the method and what it is about, as "Attach stage-a". A field that is nil lets all calls pass.
+// Gate holds the functions that each call of an agent runs around its effects. They run without the node's lock, so
+// they may block for any time. The operation names the method and its subject, for example "Attach stage-a". If a field
+// is nil, all calls continue at that point.
 type Gate struct {
-	// Before is asked before the effect. Its error is the call's, which then has none.
+	// Before runs before the effect. If it returns an error, the call returns that error and has no effect.
 	Before func(ctx context.Context, operation string) error
 
-	// Between is asked between two effects of a call, as many times as an agent that ends could leave the work half
-	// done. Its error is the call's, which then has no further effect.
+	// Between runs between two effects of a call, at each point at which the end of the agent could leave the work half
+	// done. If it returns an error, the call returns that error and has no further effect.
 	Between func(ctx context.Context, operation string) error
 
-	// After is asked after the effect, and after an answer that there is none. Its error is the call's, in place of
-	// that answer.
+	// After runs after the effect, even if the effect failed. If it returns an error, the call returns that error
+	// instead of its result.
 	After func(ctx context.Context, operation string) error
 }
 
-// Agent is what a node agent has of its node. What it has of its own goes with it: what it watches, and which
-// mounts it is at work for.
+// Agent is a node agent's access to its node. It also holds the state that is lost when the agent ends: the /pav
+// directories that it watches, and the paths at which it is mounting something.
 type Agent struct {
 	node     *Node
 	gate     Gate
@@ -34,8 +35,9 @@ type Agent struct {
 	mounting map[string]bool       // by path
 }
 
-// Open returns what an agent has of the node, until Close or a reboot. Wake is called with a stage's name when its
-// /pav/ready appears, by anyone who has the pod write it.
+// Open returns the access of a new agent to the node. The access ends with Close or with a reboot. When a pod creates
+// /pav/ready of a stage that the agent watches, the method of Node that creates the file calls wake with the stage's
+// name.
 func (n *Node) Open(gate Gate, wake func(stage string)) *Agent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +46,7 @@ func (n *Node) Open(gate Gate, wake func(stage string)) *Agent {
 	return a
 }
 
-// Close ends the agent: none of its calls, also of those that are going on, has an effect any more.
+// Close ends the agent. After that, none of its calls has an effect, not even a call that is still running.
 func (a *Agent) Close() {
 	a.node.mu.Lock()
 	defer a.node.mu.Unlock()
@@ -53,13 +55,13 @@ func (a *Agent) Close() {
 	a.node.wakeProbes()
 }
 
-// Directories returns the directories, mounts of pods and records of the node.
+// Directories returns the agent's access to the /pav directories of the node, their mounts in pods, and the records.
 func (a *Agent) Directories() *Directories { return &Directories{a} }
 
-// Mounts returns the mounts of clients.
+// Mounts returns the agent's access to the mounts of clients.
 func (a *Agent) Mounts() *Mounts { return &Mounts{a} }
 
-// do takes the steps of a call, each at one moment, with the node's lock held.
+// do runs the steps of a call. It holds the node's lock during each step, so that each step is atomic.
 func (a *Agent) do(ctx context.Context, operation string, steps ...func() error) error {
 	if err := pass(ctx, a.gate.Before, operation); err != nil {
 		return err
@@ -99,7 +101,8 @@ func (a *Agent) take(ctx context.Context, step func() error) error {
 	return step()
 }
 
-// doMount is do for what mounts something at a path: one at a time does.
+// doMount is do for a call that mounts something at a path. It returns mount.ErrHangs if another such call of the agent
+// for that path is still running.
 func (a *Agent) doMount(ctx context.Context, path, operation string, steps ...func() error) error {
 	a.node.mu.Lock()
 	hangs := a.mounting[path]
@@ -116,7 +119,7 @@ func (a *Agent) doMount(ctx context.Context, path, operation string, steps ...fu
 	return a.do(ctx, operation, steps...)
 }
 
-// ask is do for a call that has an answer, and no effect.
+// ask is do for a call that returns an answer and has no effect on the node.
 func ask[T any](ctx context.Context, a *Agent, operation string, f func() (T, error)) (T, error) {
 	var answer, none T
 	err := a.do(ctx, operation, func() (err error) {

@@ -47,7 +47,7 @@ func (d *Directories) Attach(ctx context.Context, stage string, a pavdir.Attachm
 		})
 }
 
-// attachable returns what is at /pav/volume, if it is what is to be attached.
+// attachable returns the volume at /pav/volume. It returns an error if that volume does not match the attachment.
 func (f *stageDirectory) attachable(a pavdir.Attachment) (*content, error) {
 	pav, err := f.open()
 	if errors.Is(err, errCovered) {
@@ -66,7 +66,7 @@ func (f *stageDirectory) attachable(a pavdir.Attachment) (*content, error) {
 	return volume, volume.check(a)
 }
 
-// offered returns what is at /pav/volume.
+// offered returns the volume at /pav/volume: the uppermost mount, or else the directory of /pav itself.
 func (p *directory) offered() (*content, error) {
 	if mounted := top(p.volume); mounted != nil {
 		return mounted.content, nil
@@ -84,7 +84,7 @@ func (p *directory) offered() (*content, error) {
 	return p.plain, nil
 }
 
-// check reports whether it is what is to be attached.
+// check returns an error if the volume does not match the attachment.
 func (c *content) check(a pavdir.Attachment) error {
 	isBlock := c.volume.Mode == mount.Block
 	switch {
@@ -107,7 +107,7 @@ func (c *content) check(a pavdir.Attachment) error {
 	}
 }
 
-// attached returns what is attached for clients of a stage, or nil.
+// attached returns the volume that is attached for clients of a stage, or nil.
 func (n *Node) attached(stage string) *layer {
 	if at := n.places[n.volumeOf(stage)]; at != nil {
 		return top(at.layers)
@@ -128,7 +128,8 @@ func (d *Directories) Detach(ctx context.Context, stage string) error {
 	})
 }
 
-// detach takes away what is attached for clients of a stage, if anything is.
+// detach unmounts the volume that is attached for clients of a stage, if there is one. It also unmounts the volume from
+// the followers, as mount propagation does.
 func (n *Node) detach(stage string) {
 	attached := n.attached(stage)
 	if attached == nil {
@@ -142,8 +143,8 @@ func (n *Node) detach(stage string) {
 	n.unmount(n.volumeOf(stage))
 }
 
-// followers returns the places at which clients have the directory that volumes are attached on, and not a volume: a
-// volume that is attached later reaches them.
+// followers returns the places that also receive a volume when it is attached at the given place. A client was bound
+// there while no volume was attached, so it has a writable bind mount of the bare directory.
 func (n *Node) followers(of *place) []*place {
 	var all []*place
 	for _, at := range n.places {
@@ -154,7 +155,7 @@ func (n *Node) followers(of *place) []*place {
 	return all
 }
 
-// isPlain is IsPlain, with the lock held.
+// isPlain is IsPlain for a caller that holds the lock.
 func (n *Node) isPlain(stage string) bool {
 	f, attached := n.stages[stage], n.attached(stage)
 	return attached != nil && f != nil && f.pav != nil && f.pav.mounted && attached.content.in == f.pav
@@ -173,7 +174,7 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 		if n.isPlain(stage) || attached == nil || f == nil || f.pav == nil || !f.pav.mounted {
 			return false, nil
 		}
-		// What is below a cover cannot be reached, and so is not there.
+		// A mount over /pav makes /pav/volume unreachable, so the attached volume counts as not mounted there.
 		if f.pav.covers > 0 {
 			return true, nil
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// Directories are the /pav directories of a node, and the records, as an agent has them.
+// Directories gives an agent access to the /pav directories and the records of a node.
 type Directories struct {
 	agent *Agent
 }
@@ -33,7 +33,7 @@ var (
 	_ csi.Directories     = (*Directories)(nil)
 )
 
-// makeDirectory returns a stage's directory, or a pod's, after making it if it is missing.
+// makeDirectory returns the directory of a stage or a pod. It creates the directory if it does not exist.
 func makeDirectory(all map[string]*stageDirectory, id string) *stageDirectory {
 	if all[id] == nil {
 		all[id] = &stageDirectory{}
@@ -41,7 +41,7 @@ func makeDirectory(all map[string]*stageDirectory, id string) *stageDirectory {
 	return all[id]
 }
 
-// create makes a directory's /pav, and the mount of it, where they are missing.
+// create creates the /pav of a directory and mounts it. It does nothing if /pav is already mounted.
 func (f *stageDirectory) create() {
 	if f.pav == nil {
 		f.pav = newDirectory()
@@ -49,7 +49,7 @@ func (f *stageDirectory) create() {
 	f.pav.mounted = true
 }
 
-// empty removes all of a stage's directory but the records.
+// empty removes the content of a stage's directory, except for the records.
 func (n *Node) empty(stage string) {
 	f := n.stages[stage]
 	if f == nil {
@@ -90,7 +90,7 @@ func (d *Directories) prepare(stage string) func() error {
 	}
 }
 
-// emptying ends the watch of a stage's /pav, and empties its directory.
+// emptying returns a step that ends the watch of a stage's /pav and empties the stage's directory.
 func (d *Directories) emptying(stage string) func() error {
 	return func() error {
 		delete(d.agent.watched, stage)
@@ -159,7 +159,7 @@ func (d *Directories) Recorded(ctx context.Context, stage string) (*pavdir.Stage
 	})
 }
 
-// decode reads a record, which may be none.
+// decode decodes a record. It returns nil if raw is nil.
 func decode[T any](raw []byte, path string) (*T, error) {
 	if raw == nil {
 		return nil, nil
@@ -238,15 +238,16 @@ func (d *Directories) Runs(ctx context.Context, uid types.UID) (bool, error) {
 	return ask(ctx, d.agent, "Runs "+string(uid), func() (bool, error) { return d.agent.node.runs[uid], nil })
 }
 
-// isName reports whether a text can be the name of a file.
+// isName reports whether a text is a valid file name.
 func isName(text string) bool {
 	return text != "." && text == filepath.Base(text) && filepath.IsLocal(text)
 }
 
-// errCovered says that /pav is not what can be seen at its place.
+// errCovered means that a mount over /pav hides it.
 var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscapes)
 
-// open returns the /pav of a directory, which may be nil, as far as it can be looked into.
+// open returns the /pav of a directory. It returns an error if the directory is nil, if it has no /pav, or if something
+// is mounted over /pav.
 func (f *stageDirectory) open() (*directory, error) {
 	if f == nil || f.pav == nil {
 		return nil, fmt.Errorf("opening /pav: %w", fs.ErrNotExist)
@@ -257,7 +258,7 @@ func (f *stageDirectory) open() (*directory, error) {
 	return f.pav, nil
 }
 
-// read returns the text of a file of at most limit bytes.
+// read returns the text of a file. It returns an error if the file is larger than limit bytes.
 func (p *directory) read(name string, limit int) (string, error) {
 	found, exists := p.files[name]
 	switch {
@@ -292,7 +293,7 @@ func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		// One that is watched stays so, also where it was removed behind the agent's back.
+		// An existing watch stays on its /pav, even if someone other than the agent has removed that /pav.
 		if d.agent.watched[stage] == nil {
 			d.agent.watched[stage] = pav
 		}

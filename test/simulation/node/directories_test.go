@@ -11,7 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// text is how answers that have pointers are noted.
+// text returns an answer as JSON. It is for answers with pointers, since the two nodes have different addresses.
 func text(answer any) string {
 	raw, err := json.Marshal(answer)
 	if err != nil {
@@ -20,7 +20,7 @@ func text(answer any) string {
 	return string(raw)
 }
 
-// look notes all that can be asked about stage "s" without effect.
+// look records the answers of the calls that read the state of stage "s" and have no effect.
 func (s *side) look() {
 	const stage = "s"
 	exists, err := s.Exists(s.ctx, stage)
@@ -78,7 +78,7 @@ func TestDirectoriesAndRecords(t *testing.T) {
 		s.do("ForgetPublication", s.ForgetPublication(s.ctx, "s", "/b"))
 		s.do("ForgetPublication again", s.ForgetPublication(s.ctx, "s", "/b"))
 		for _, renew := range []func(context.Context, string) error{s.Renew, s.Reset, s.Prepare} {
-			s.must(s.PodWrites("a", "file", "")) // It is another stage's.
+			s.must(s.PodWrites("a", "file", "")) // The file belongs to another stage.
 			s.do("Renew, Reset, Prepare", renew(s.ctx, "s"))
 			s.look()
 		}
@@ -122,7 +122,7 @@ func TestPublish(t *testing.T) {
 			s.say("Unpublish", stage, err)
 			s.look()
 		}
-		s.do("Publish", s.Publish(s.ctx, "s", one)) // It makes the directory, too.
+		s.do("Publish", s.Publish(s.ctx, "s", one)) // Publish also creates the stage's directory.
 		s.do("Publish again", s.Publish(s.ctx, "s", one))
 		s.look()
 		s.do("Publish to another pod", s.Publish(s.ctx, "s", two))
@@ -150,7 +150,8 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// A pod that mounts something over its /pav takes what is below away with it, unless another pod has the /pav, too.
+// If a pod mounts something over its /pav, Unpublish unmounts that mount and all mounts below it, even if another pod
+// has the same /pav.
 func TestCover(t *testing.T) {
 	for name, others := range map[string]bool{"by the only pod": false, "by one of two": true} {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestReboot(t *testing.T) {
 		s.say("Unpublish", stage, err)
 		s.do("Publish", s.Publish(s.ctx, "s", one))
 		s.look()
-		s.attach(fileSystem) // What the volume was mounted on is a directory of /pav.
+		s.attach(fileSystem) // The volume's mount point is a directory of /pav, which is attached now.
 		s.look()
 		s.bind(client, mount.BindOptions{}, false)
 		s.do("Remove", s.Remove(s.ctx, "s"))

@@ -29,21 +29,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
-// directories is what an agent has of a node's directories.
+// directories is the access of an agent to the directories of a node.
 type directories interface {
 	stage.Directories
 	collect.Directories
 	csi.Directories
 }
 
-// mounts is what an agent has of a node's mounts.
+// mounts is the access of an agent to the mounts of a node.
 type mounts interface {
 	stage.Mounter
 	health.Prober
 	stage.Fencer
 }
 
-// others is what pods do, and what happens to a node.
+// others has the actions of pods, and the events on a node.
 type others interface {
 	pods
 	KubeletKeeps(uid types.UID, volumeName string, keeps bool)
@@ -51,7 +51,7 @@ type others interface {
 	SomebodyMounts(path, name string)
 }
 
-// pods is what pods do.
+// pods has the actions of pods.
 type pods interface {
 	PodWrites(pav, name, text string) error
 	PodMakes(pav, name string) error
@@ -60,7 +60,7 @@ type pods interface {
 	PodCovers(pav string) error
 }
 
-// side is a node, real or simulated, and what it has answered.
+// side is a real or simulated node, with the answers that it has given.
 type side struct {
 	directories
 	mounts mounts
@@ -76,7 +76,7 @@ type side struct {
 	woken     func() []string
 }
 
-// sentinels are the errors that callers decide on.
+// sentinels are the errors that callers distinguish, by name.
 var sentinels = map[string]error{
 	"ErrNoVolume": pavdir.ErrNoVolume, "ErrTorn": pavdir.ErrTorn, "ErrLost": pavdir.ErrLost, "ErrVolumeID": pavdir.ErrVolumeID,
 	"ErrEscapes": mount.ErrEscapes, "ErrNotRegular": mount.ErrNotRegular, "ErrTooLarge": mount.ErrTooLarge, "ErrNotUTF8": mount.ErrNotUTF8,
@@ -85,7 +85,7 @@ var sentinels = map[string]error{
 	"ErrDead": mount.ErrDead, "ErrNotExist": fs.ErrNotExist, "Canceled": context.Canceled,
 }
 
-// say notes an answer. Of an error counts only what callers decide on.
+// say records an answer. Of an error, it records only the sentinel errors on which callers decide.
 func (s *side) say(call string, answer any, err error) {
 	var known []string
 	for name, sentinel := range sentinels {
@@ -100,7 +100,7 @@ func (s *side) say(call string, answer any, err error) {
 	s.answers = append(s.answers, fmt.Sprintf("%s: %+v", call, answer))
 }
 
-// do notes whether a call succeeds, and must the same of what is no call of an agent.
+// do records whether a call succeeds. Unlike do, must ends the test on an error.
 func (s *side) do(call string, err error) { s.say(call, "done", err) }
 
 func (s *side) must(err error) {
@@ -110,7 +110,7 @@ func (s *side) must(err error) {
 	}
 }
 
-// mount has a pod mount a volume.
+// mount makes a pod mount a volume. It returns a function that changes the health of the volume.
 func (s *side) mount(pav string, v Volume) (becomes func(Health)) {
 	s.t.Helper()
 	becomes, err := s.podMounts(pav, v)
@@ -118,14 +118,15 @@ func (s *side) mount(pav string, v Volume) (becomes func(Health)) {
 	return becomes
 }
 
-// target returns where kubelet asks for a volume of a pod, whose directory it makes.
+// target returns the target path that kubelet uses for a volume of a pod. It creates the parent directory, as kubelet
+// does.
 func (s *side) target(pod string) string {
 	path := filepath.Join(s.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
 	s.must(os.MkdirAll(path, 0o750))
 	return path + "/mount"
 }
 
-// onBoth runs a script on a real node and on a simulated one, which must answer the same.
+// onBoth runs a script on a real node and on a simulated node. The test fails unless both give the same answers.
 func onBoth(t *testing.T, script func(s *side)) {
 	t.Helper()
 	var all [2][]string
@@ -211,13 +212,13 @@ func (r *reality) must(err error) {
 	}
 }
 
-// unmountAll is what a reboot is to mounts.
+// unmountAll removes all mounts, as a reboot does.
 func (r *reality) unmountAll() {
 	all, err := mount.Mounts(r.kubelet)
 	r.must(err)
 	for _, m := range slices.Backward(all) {
 		if m.Point != r.kubelet {
-			_ = unix.Unmount(m.Point, unix.MNT_DETACH) // It may have gone with another.
+			_ = unix.Unmount(m.Point, unix.MNT_DETACH) // It may have been unmounted together with another mount.
 		}
 	}
 }
@@ -255,7 +256,7 @@ func (r *reality) PodRemoves(pav, name string) error {
 	return os.RemoveAll(filepath.Join(r.pav(pav), name))
 }
 
-// nameFile is in a file system that a pod mounts, and tells what it is.
+// nameFile is a file in the root of each mounted tmpfs that stands for a volume. It contains the name of the volume.
 const nameFile = ".name"
 
 func (r *reality) podMounts(pav string, v Volume) (func(Health), error) {
@@ -347,8 +348,9 @@ func (r *reality) sees(target string) string {
 	return fmt.Sprintf("%s, %d layers, read-only %t", name, len(all), len(all) > 0 && all[len(all)-1].Options.ReadOnly)
 }
 
-// woken returns for which stages someone was woken. The kernel tells of files in the order in which they appear, so
-// that nothing can come any more once it has told of one that came later.
+// woken returns the stages for which wake was called since the last call of woken. The kernel reports files in the
+// order of their creation. So woken creates one more file and waits for its report: all earlier files are reported by
+// then.
 func (r *reality) woken() []string {
 	const last = "last"
 	r.must(r.dirs.Prepare(r.t.Context(), last))

@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// Mounts are the mounts of clients on a node, as an agent has them.
+// Mounts gives an agent access to the mounts of clients on a node.
 type Mounts struct {
 	agent *Agent
 }
@@ -24,7 +24,8 @@ var (
 	_ stage.Fencer  = (*Mounts)(nil)
 )
 
-// maxLayers is how many mounts are stacked on a target before all but the lowest are taken away.
+// maxLayers is the maximum number of mounts that are stacked on a target. When a target has that many, all but the
+// lowest are unmounted before the next one is mounted.
 const maxLayers = 16
 
 func (n *Node) isMounted(path string) bool {
@@ -32,14 +33,15 @@ func (n *Node) isMounted(path string) bool {
 	return at != nil && len(at.layers) > 0
 }
 
-// unmount takes away all that is mounted at and below a path.
+// unmount removes all mounts at a path and below it.
 func (n *Node) unmount(path string) {
 	for _, at := range n.below(path) {
 		n.places[at].layers = nil
 	}
 }
 
-// makePlace makes what something is to be mounted on, if it is missing.
+// makePlace creates a mount point, a file or a directory, if it does not exist. If client is true, it marks the mount
+// point as a target of a client.
 func (n *Node) makePlace(path string, isFile, client bool) error {
 	at := n.places[path]
 	switch {
@@ -56,7 +58,7 @@ func (n *Node) makePlace(path string, isFile, client bool) error {
 	}
 }
 
-// isFileNow reports whether what is seen at a place is a file.
+// isFileNow reports whether a file is visible at a place. If something is mounted there, the uppermost mount decides.
 func (p *place) isFileNow() bool {
 	if found := top(p.layers); found != nil {
 		return found.content.isFile()
@@ -64,7 +66,7 @@ func (p *place) isFileNow() bool {
 	return p.isFile
 }
 
-// seen returns what is seen at a place: what is mounted there, or else the node's own disk.
+// seen returns the visible layer at a place: the uppermost mount, or else the node's own disk.
 func (p *place) seen() layer {
 	if found := top(p.layers); found != nil {
 		return *found
@@ -100,7 +102,8 @@ func (m *Mounts) Bind(ctx context.Context, b stage.Binding) error {
 		})
 }
 
-// bind mounts at a place what is seen at another one.
+// bind mounts the source layer at a place. It does nothing if that layer is already the uppermost mount there, with the
+// same options.
 func (p *place) bind(b stage.Binding, source layer) error {
 	options := both(b.Options, source.options)
 	if source.content.volume.Mode == mount.Block {
@@ -119,7 +122,7 @@ func (p *place) bind(b stage.Binding, source layer) error {
 	return nil
 }
 
-// both gives the options that result from those of a bind and of its source.
+// both returns the options that result from the options of a bind mount and of its source.
 func both(a, b mount.BindOptions) mount.BindOptions {
 	return mount.BindOptions{
 		ReadOnly: a.ReadOnly || b.ReadOnly,
@@ -150,7 +153,7 @@ func (m *Mounts) Remove(ctx context.Context, path string) error {
 	})
 }
 
-// Probe implements health.Prober. It goes on when ctx has ended.
+// Probe implements health.Prober. It continues after the end of ctx.
 func (m *Mounts) Probe(ctx context.Context, path string) (mount.Usage, error) {
 	const operation = "Probe "
 	n, ctx := m.agent.node, context.WithoutCancel(ctx)
@@ -168,7 +171,7 @@ func (m *Mounts) Probe(ctx context.Context, path string) (mount.Usage, error) {
 	return usage, err
 }
 
-// mountedAt returns what is mounted at a path.
+// mountedAt returns the content of the uppermost mount at a path. It returns an error if nothing is mounted there.
 func (n *Node) mountedAt(path string) (*content, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -183,7 +186,8 @@ func (n *Node) mountedAt(path string) (*content, error) {
 	return found.content, nil
 }
 
-// wait waits for an answer of a volume, also of one that is mounted nowhere any more.
+// wait waits until a volume does not hang, and returns the result of Probe. It also waits for a volume that is not
+// mounted anywhere any more.
 func (m *Mounts) wait(path string, volume *content) (mount.Usage, error) {
 	n := m.agent.node
 	for {
@@ -204,7 +208,7 @@ func (m *Mounts) wait(path string, volume *content) (mount.Usage, error) {
 	}
 }
 
-// diesForGood reports whether the kernel's answer proves the death of a volume.
+// diesForGood reports whether an error from the kernel proves that the volume is dead.
 func (c *content) diesForGood() bool { return c.volume.Daemon || c.volume.Mode == mount.Block }
 
 // Fence implements stage.Fencer.

@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// bind gives a client the volume of stage "s", and notes what it sees then.
+// bind mounts the volume of stage "s" at a client's target, and records the state of the target after that.
 func (s *side) bind(target string, options mount.BindOptions, cover bool) {
 	s.do("Bind", s.mounts.Bind(s.ctx, stage.Binding{
 		Source: s.Volume("s"), Target: target, Mode: corev1.PersistentVolumeFilesystem, Options: options, Cover: cover,
@@ -43,7 +43,7 @@ func TestAttach_DistinguishesADirectoryFromAMount(t *testing.T) {
 		s.attach(fileSystem)
 		s.lookAttached()
 
-		// The daemon mounts too late, then twice, and then ends.
+		// The daemon mounts its volume too late, then mounts another one over it, and then unmounts both.
 		s.mount("s", Volume{Name: "late"})
 		s.attach(fileSystem)
 		s.lookAttached()
@@ -61,7 +61,7 @@ func TestAttach_DistinguishesADirectoryFromAMount(t *testing.T) {
 		s.lookAttached()
 		s.do("one unmount too many", s.PodUnmounts("s"))
 
-		// The directory is another one now.
+		// The pod replaces the directory by a new one.
 		s.must(s.Detach(s.ctx, "s"))
 		s.attach(fileSystem)
 		s.must(s.PodRemoves("s", "volume"))
@@ -83,7 +83,7 @@ func TestAttach_ChecksDevices(t *testing.T) {
 		s.attach(pavdir.Attachment{Mode: mount.Block, Capacity: mib})
 		s.lookAttached()
 		client := s.target("client")
-		noDev := true // which does not count for a device
+		noDev := true // NoDev has no effect on a device.
 		bind := func(mode corev1.PersistentVolumeMode) {
 			s.do("Bind", s.mounts.Bind(s.ctx, stage.Binding{Source: s.Volume("s"), Target: client, Mode: mode, Options: mount.BindOptions{NoDev: noDev}}))
 			noDev = !noDev
@@ -114,7 +114,7 @@ func TestBind(t *testing.T) {
 	onBoth(t, func(s *side) {
 		client, other := s.target("client"), s.target("other")
 		s.lookAt(client)
-		s.bind(client, mount.BindOptions{}, false) // There is no source.
+		s.bind(client, mount.BindOptions{}, false) // The source does not exist.
 		s.must(s.Prepare(s.ctx, "s"))
 		s.mount("s", Volume{Name: "v"})
 		s.attach(fileSystem)
@@ -124,7 +124,7 @@ func TestBind(t *testing.T) {
 		s.bind(other, mount.BindOptions{ReadOnly: true, NoSuid: true, NoDev: true, NoExec: true, NoAtime: true}, false)
 		s.bind(other, mount.BindOptions{ReadOnly: true, NoSuid: true, NoDev: true, NoExec: true, NoAtime: true}, false)
 
-		// Clients keep what they have when the stage has something else, or goes.
+		// Clients keep their volume when the stage gets another volume, and when the stage is removed.
 		s.must(s.Detach(s.ctx, "s"))
 		s.lookAt(client)
 		s.bind(client, mount.BindOptions{}, false)
@@ -149,7 +149,8 @@ func TestBind(t *testing.T) {
 	})
 }
 
-// Where nothing is attached, a bind shows the node's own disk: that is what must never happen.
+// If nothing is attached, a bind mount shows the node's own disk to the client. The node agent must never do that, so
+// the simulated node must show it.
 func TestBind_OfWhatIsNotAttached(t *testing.T) {
 	onBoth(t, func(s *side) {
 		client, reader := s.target("client"), s.target("reader")
@@ -205,12 +206,12 @@ func TestBind_DoesNotPileUp(t *testing.T) {
 	})
 }
 
-// The real daemon never says anything, and so can only be looked at once it is dead.
+// The FUSE daemon of the real node never answers. So the test accesses the volume only after the daemon is dead.
 func TestAVolumeThatDies(t *testing.T) {
 	onBoth(t, func(s *side) {
 		client := s.target("client")
 		s.must(s.Prepare(s.ctx, "s"))
-		becomes := s.mount("s", Volume{Name: Disk, Daemon: true}) // It has no file that tells its name.
+		becomes := s.mount("s", Volume{Name: Disk, Daemon: true}) // The real volume has no nameFile, so sees returns Disk.
 		s.attach(fileSystem)
 		s.do("Bind", s.mounts.Bind(s.ctx, stage.Binding{Source: s.Volume("s"), Target: client}))
 		becomes(Dead)

@@ -18,23 +18,24 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// Node is a node. Its methods may be called by any goroutine; they take effect at once, one after another.
+// Node is a simulated node. Its methods may be called by any goroutine. Each takes effect at once, and they take effect
+// one after another.
 type Node struct {
 	name, kubelet string
 
 	mu      sync.Mutex
-	boots   int // starts of the kernel
-	starts  int // of the node, which may be a container
+	boots   int // boots of the kernel
+	starts  int // starts of the node, which may be a container
 	stages  map[string]*stageDirectory
 	pods    map[string]*stageDirectory
 	places  map[string]*place
 	runs    map[types.UID]bool
-	keeps   map[string]map[string]bool // UIDs of pods, by volume
+	keeps   map[string]map[string]bool // UIDs of pods, by name of the PersistentVolume
 	agents  []*Agent
-	changed chan struct{} // closed when a volume's health changes
+	changed chan struct{} // closed to make waiting probes look again
 }
 
-// New returns a node that is new, with the path of kubelet's directory on it.
+// New returns a new node. The path kubeletDir is kubelet's directory on the node.
 func New(name, kubeletDir string) *Node {
 	return &Node{
 		name: name, kubelet: kubeletDir, boots: 1, starts: 1, stages: map[string]*stageDirectory{}, pods: map[string]*stageDirectory{}, places: map[string]*place{},
@@ -42,59 +43,61 @@ func New(name, kubeletDir string) *Node {
 	}
 }
 
-// stageDirectory is that of a stage, or of a pod that has a /pav of its own.
+// stageDirectory is the directory of a stage, or of a pod that has its own /pav.
 type stageDirectory struct {
-	pav     *directory        // nil where there is none
-	record  []byte            // nil where there is none
+	pav     *directory        // nil if it does not exist
+	record  []byte            // nil if it does not exist
 	targets map[string][]byte // records of targets
-	given   bool              // a pod was given pav
+	given   bool              // pav was mounted for a pod
 }
 
-// directory is what pods see as /pav. The mount table may have it where the directory that it was in has gone.
+// directory is a directory that pods see as /pav. It can still be mounted in a pod after it was removed from the
+// directory of its stage or pod.
 type directory struct {
-	mounted bool // in its directory
+	mounted bool // in the directory of its stage or pod
 	removed bool
-	covers  int // mounts over all of it
+	covers  int // number of mounts over /pav itself
 	files   map[string]file
-	volume  []layer  // what is mounted at /pav/volume, the lowest first
-	plain   *content // /pav/volume, where that is a directory of /pav itself
+	volume  []layer  // mounts at /pav/volume, the lowest first
+	plain   *content // /pav/volume, if that is a directory of /pav itself; nil before its first use
 }
 
 func newDirectory() *directory { return &directory{files: map[string]file{}} }
 
-// file is a file or directory of a /pav.
+// file is a file or a directory in a /pav.
 type file struct {
 	directory bool
 	text      string
 	written   time.Time
 }
 
-// place is a directory or file that something can be mounted on.
+// place is a possible mount point: a directory or a file.
 type place struct {
 	isFile bool
-	client bool     // clients are given their volumes here
-	layers []layer  // the lowest first
-	disk   *content // the place itself, once it was bound elsewhere
+	client bool     // it is a target of a client
+	layers []layer  // mounts, the lowest first
+	disk   *content // the place itself, without mounts; nil before its first use
 }
 
-// layer is something that is mounted.
+// layer is a mount.
 type layer struct {
 	content *content
 	options mount.BindOptions
 
-	// follows says that what is mounted at the source of the bind appears here, too.
+	// follows means that later mounts at the source of this bind mount also appear here.
 	follows bool
 }
 
-// content is what can be mounted. Two layers show the same where they have the same one.
+// content is something that can be mounted: a volume, a directory or file of the node's disk, or a /pav. Two layers
+// with the same content show the same data.
 type content struct {
 	volume Volume
 	health Health
 	pav    *directory // nil unless it is a /pav
-	in     *directory // the /pav of which it is a directory; nil where it is none
+	in     *directory // the /pav that contains it; nil if it is not a directory of a /pav
 }
 
-// isFile reports whether it is mounted on a file, and not on a directory.
+// isFile reports whether the content must be mounted on a file, and not on a directory.
 func (c *content) isFile() bool { return c.volume.Mode == mount.Block }
 
 // top returns the uppermost layer, or nil.
@@ -105,16 +108,16 @@ func top(layers []layer) *layer {
 	return &layers[len(layers)-1]
 }
 
-// Boot is the present start of the node.
+// Boot returns the identity of the current start of the node.
 func (n *Node) Boot() pavdir.Boot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return pavdir.Boot{BootID: n.name + "-boot-" + strconv.Itoa(n.boots), NodeStart: strconv.Itoa(n.starts)}
 }
 
-// Reboot starts the node again: what is mounted or runs is gone, and with it the agents; directories and files stay, but
-// for those in memory, which are those of pods that have a /pav of their own. With the same boot ID, the node is a
-// container that was started again.
+// Reboot restarts the node. All mounts, containers and agents end. Directories and files stay, except for the files in
+// memory: the files in the /pav of a pod that has its own. If sameBootID is true, the node is a container that restarts
+// while the kernel keeps running.
 func (n *Node) Reboot(sameBootID bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -142,15 +145,15 @@ func (n *Node) Reboot(sameBootID bool) {
 	n.wakeProbes()
 }
 
-// unmount takes away what is mounted below a directory.
+// unmount removes all mounts in a directory: /pav, the mounts over it, and the mounts at /pav/volume.
 func (f *stageDirectory) unmount() {
 	if f.pav != nil {
 		f.pav.mounted, f.pav.covers, f.pav.volume = false, 0, nil
 	}
 }
 
-// LoseUnsynced is for a stop of the machine that loses all that need not have reached the disk: the records of
-// targets, and what pods wrote to the /pav of stages.
+// LoseUnsynced removes all files that PaV does not sync to disk, as a crash of the machine can: the records of targets,
+// and the files that pods wrote to the /pav of stages.
 func (n *Node) LoseUnsynced() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +165,7 @@ func (n *Node) LoseUnsynced() {
 	}
 }
 
-// Tear makes the record of a stage, or of a pod's own /pav, one that cannot be read.
+// Tear truncates the record of a stage, or of a pod that has its own /pav. Then the record cannot be decoded.
 func (n *Node) Tear(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,7 +176,7 @@ func (n *Node) Tear(id string) {
 	}
 }
 
-// Runs has a container of a pod run on the node, or end.
+// Runs sets whether a container of a pod runs on the node.
 func (n *Node) Runs(uid types.UID, runs bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -183,7 +186,7 @@ func (n *Node) Runs(uid types.UID, runs bool) {
 	}
 }
 
-// KubeletKeeps has kubelet keep its directory of a persistent volume for a pod, or remove it.
+// KubeletKeeps makes kubelet keep its directory of a PersistentVolume for a pod, or remove that directory.
 func (n *Node) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -198,7 +201,7 @@ func (n *Node) KubeletKeeps(uid types.UID, volumeName string, keeps bool) {
 	n.keeps[volumeName] = uids
 }
 
-// SomebodyMounts has someone who is not PaV mount something at a path.
+// SomebodyMounts mounts something at a path, as a program other than PaV would.
 func (n *Node) SomebodyMounts(path, name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -210,21 +213,21 @@ func (n *Node) SomebodyMounts(path, name string) {
 
 func (p *place) add(l layer) { p.layers = append(p.layers, l) }
 
-// wakeProbes has those look again that wait for a volume.
+// wakeProbes makes the calls of Probe that wait for a volume look again.
 func (n *Node) wakeProbes() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// directoryOf is where the directory of a stage is.
+// directoryOf returns the path of a stage's directory.
 func (n *Node) directoryOf(stage string) string {
 	return filepath.Join(n.kubelet, "plugins", pavv1.Driver, "stages", stage)
 }
 
-// volumeOf is where the volume of a stage is attached.
+// volumeOf returns the path at which the volume of a stage is attached.
 func (n *Node) volumeOf(stage string) string { return filepath.Join(n.directoryOf(stage), "client") }
 
-// below returns the paths of the places at and below a path.
+// below returns the paths of the places at a path and below it.
 func (n *Node) below(path string) []string {
 	var all []string
 	for at := range n.places {
@@ -235,8 +238,8 @@ func (n *Node) below(path string) []string {
 	return all
 }
 
-// errEnded is what calls of an agent that has ended get.
+// errEnded is the error of all calls of an agent that has ended.
 var errEnded = fmt.Errorf("entering mount namespace: %w", os.ErrClosed)
 
-// errUnmounted is what a pod gets whose /pav is not mounted.
+// errUnmounted is the error of a pod's action if the /pav of the pod is not mounted.
 var errUnmounted = errors.New("/pav is not mounted")

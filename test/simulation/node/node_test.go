@@ -29,7 +29,7 @@ func wantError(t *testing.T, call string, got, want error) {
 	}
 }
 
-// staged returns a node with a stage whose volume is attached, and bound at a client's target.
+// staged returns a node with one stage. The volume of the stage is attached, and bind-mounted at a client's target.
 func staged(t *testing.T) (*Node, *Agent, *Mount) {
 	t.Helper()
 	n := New("node", "/kubelet")
@@ -61,7 +61,7 @@ func TestGate_DecidesWhatBecomesOfACall(t *testing.T) {
 			var asked []string
 			gate := test.gate(func(_ context.Context, operation string) error {
 				asked = append(asked, operation)
-				n.Targets() // The lock is not held.
+				n.Targets() // Targets would deadlock if the call held the lock.
 				return refused
 			})
 			err := n.Open(gate, nil).Directories().Remove(t.Context(), "s")

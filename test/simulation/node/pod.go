@@ -13,50 +13,53 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Disk is the name of the node's own disk, among those of volumes.
+// Disk is the name of the node's own disk. It is used in place of the name of a volume.
 const Disk = "the node's disk"
 
-// Volume is what a pod mounts at /pav/volume.
+// Volume describes a volume that a pod mounts at /pav/volume.
 type Volume struct {
-	// Name is what it is known by to those who look at clients. Volumes that show the same may have one name.
+	// Name identifies the volume in the results of methods such as Targets. Volumes with the same data may have the
+	// same name.
 	Name string
 
-	// Mode is what it is; a file system where it is empty.
+	// Mode is the kind of the volume. If it is empty, the volume is a file system.
 	Mode mount.VolumeMode
 
-	// Bytes is the size of a device. ReadOnly says that a device refuses writes.
+	// Bytes is the size of a block device. ReadOnly means that the block device refuses writes.
 	Bytes    int64
 	ReadOnly bool
 
-	// Daemon says that it is a FUSE, with whose daemon it dies. A file system that is none never proves its death.
+	// Daemon means that the volume is a FUSE file system, which dies with its daemon. For other file systems, no error
+	// from the kernel proves that they are dead.
 	Daemon bool
 }
 
-// Health is what a volume is like, for all who have it mounted.
+// Health is the health of a volume. It is the same at all its mounts.
 type Health int
 
-// The healths of volumes.
+// Values of Health.
 const (
-	// Answers is what they begin with.
+	// Answers is the health of a new volume: Probe succeeds.
 	Answers Health = iota
 
-	// Hangs has anyone who looks wait until it is something else.
+	// Hangs makes Probe wait until the health changes.
 	Hangs
 
-	// CutOff is a volume that says that it is dead, and may come back, as of a daemon that cannot reach its servers.
+	// CutOff makes the volume return the errors of a dead volume, but it can recover. An example is a daemon that
+	// cannot reach its servers.
 	CutOff
 
-	// Dead is a volume that stays so.
+	// Dead is like CutOff, but the volume cannot recover.
 	Dead
 )
 
-// Mount is what a pod has mounted.
+// Mount is a volume that a pod has mounted.
 type Mount struct {
 	node    *Node
 	content *content
 }
 
-// Becomes changes the health of a volume. That of one that is dead, or was fenced, stays.
+// Becomes changes the health of a volume. A dead or fenced volume stays as it is.
 func (m *Mount) Becomes(health Health) {
 	m.node.mu.Lock()
 	defer m.node.mu.Unlock()
@@ -66,8 +69,9 @@ func (m *Mount) Becomes(health Health) {
 	}
 }
 
-// pavOf returns the /pav that is meant by a name: that of a stage, the ID of an inline volume, or the target at which
-// the pod has it, as a pod may have one whose directory has gone.
+// pavOf returns the /pav for a name. The name is a stage, the ID of an inline volume, or the target at which /pav is
+// mounted for a pod. A target also finds a /pav that was removed from its directory, as a pod may still have it
+// mounted.
 func (n *Node) pavOf(name string) (*directory, error) {
 	if strings.HasPrefix(name, "/") {
 		if at := n.places[name]; at != nil {
@@ -87,7 +91,7 @@ func (n *Node) pavOf(name string) (*directory, error) {
 	return nil, fmt.Errorf("%w: there is none of %q", errUnmounted, name)
 }
 
-// writable is pavOf for something that is to be made there.
+// writable is pavOf for a caller that changes the /pav. It returns an error if the /pav was removed.
 func (n *Node) writable(name string) (*directory, error) {
 	p, err := n.pavOf(name)
 	if err == nil && p.removed {
@@ -96,12 +100,12 @@ func (n *Node) writable(name string) (*directory, error) {
 	return p, err
 }
 
-// PodWrites writes a file of /pav, a path below it, with the directories that it lies in.
+// PodWrites writes a file in /pav, and creates its parent directories. The name is a path relative to /pav.
 func (n *Node) PodWrites(pav, name, text string) error {
 	return n.make(pav, name, file{text: text})
 }
 
-// PodMakes makes a directory of /pav, with those that it lies in.
+// PodMakes creates a directory in /pav, and its parent directories.
 func (n *Node) PodMakes(pav, name string) error {
 	return n.make(pav, name, file{directory: true})
 }
@@ -120,7 +124,7 @@ func (n *Node) make(pav, name string, f file) error {
 	return err
 }
 
-// put makes a file or directory, and returns what wakes those who watch it.
+// put creates a file or a directory. It returns the functions that wake the agents that watch for it.
 func (n *Node) put(p *directory, name string, f file) ([]func(), error) {
 	if dir := path.Dir(name); dir != "." {
 		if _, err := n.put(p, dir, file{directory: true}); err != nil {
@@ -142,7 +146,7 @@ func (n *Node) put(p *directory, name string, f file) ([]func(), error) {
 	return n.watchers(p), nil
 }
 
-// watchers returns what wakes the agents that watch a /pav.
+// watchers returns the functions that wake the agents that watch a /pav.
 func (n *Node) watchers(p *directory) []func() {
 	var woken []func()
 	for id, f := range n.stages {
@@ -155,7 +159,7 @@ func (n *Node) watchers(p *directory) []func() {
 	return woken
 }
 
-// PodReads returns what is in a file of /pav, if there is one.
+// PodReads returns the text of a file in /pav, and whether that file exists.
 func (n *Node) PodReads(pav, name string) (text string, exists bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -167,7 +171,7 @@ func (n *Node) PodReads(pav, name string) (text string, exists bool) {
 	return f.text, exists && !f.directory
 }
 
-// PodRemoves removes a file or directory of /pav, with all that is in it, if there is one.
+// PodRemoves removes a file or a directory from /pav, with its content. It does nothing if the name does not exist.
 func (n *Node) PodRemoves(pav, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,7 +193,8 @@ func (n *Node) PodRemoves(pav, name string) error {
 	return nil
 }
 
-// PodMounts mounts a volume at /pav/volume, over what is there. It makes the directory, or file, that it is mounted on.
+// PodMounts mounts a volume at /pav/volume, on top of earlier mounts. It creates the mount point, a directory or a
+// file, if it does not exist.
 func (n *Node) PodMounts(pav string, v Volume) (*Mount, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,7 +220,7 @@ func (n *Node) PodMounts(pav string, v Volume) (*Mount, error) {
 	return m, nil
 }
 
-// PodUnmounts unmounts what is uppermost at /pav/volume. Clients keep theirs.
+// PodUnmounts unmounts the uppermost mount at /pav/volume. Clients keep their mounts of that volume.
 func (n *Node) PodUnmounts(pav string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,7 +235,8 @@ func (n *Node) PodUnmounts(pav string) error {
 	return nil
 }
 
-// PodSees returns the name of what is at /pav/volume, if there is anything: a volume, or Disk.
+// PodSees returns the name of the volume at /pav/volume, or Disk for a directory of /pav itself. It also reports
+// whether one of them exists.
 func (n *Node) PodSees(pav string) (what string, exists bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -245,8 +251,8 @@ func (n *Node) PodSees(pav string) (what string, exists bool) {
 	return found.volume.Name, true
 }
 
-// PodCovers mounts something over all of /pav. It goes when a pod that has the /pav goes, with whatever is mounted
-// below it.
+// PodCovers mounts something over all of /pav. That mount is removed, together with all mounts below it, when the /pav
+// is unpublished from any pod.
 func (n *Node) PodCovers(pav string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// id is one that kubelet could give to an inline volume.
+// id has the form of the IDs that kubelet gives to inline volumes.
 var id = "csi-" + strings.Repeat("0a", 32)
 
 func (s *side) lookPod(target string) {

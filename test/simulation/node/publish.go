@@ -18,7 +18,7 @@ func (d *Directories) Publish(ctx context.Context, stage, target string) error {
 	return d.agent.do(ctx, "Publish "+stage+" "+target, d.publish(d.agent.node.stages, stage, target)...)
 }
 
-// publish returns the steps that give a pod at target the /pav of a directory.
+// publish returns the steps that mount the /pav of a directory at the target of a pod.
 func (d *Directories) publish(all map[string]*stageDirectory, id, target string) []func() error {
 	n, done := d.agent.node, false
 	return []func() error{
@@ -67,7 +67,7 @@ func (d *Directories) Unpublish(ctx context.Context, target string) (stage strin
 	return stage, nil
 }
 
-// stageAt returns the name of the stage whose /pav is mounted at target, or nothing.
+// stageAt returns the name of the stage whose /pav is mounted at target, or "".
 func (n *Node) stageAt(target string) string {
 	for id, f := range n.stages {
 		if slices.Contains(n.users(f), target) {
@@ -77,14 +77,14 @@ func (n *Node) stageAt(target string) string {
 	return ""
 }
 
-// unpublish returns the steps that take a /pav from a pod at target.
+// unpublish returns the steps that unmount a /pav from the target of a pod, and remove the target.
 func (d *Directories) unpublish(target string) []func() error {
 	n := d.agent.node
 	return []func() error{
 		func() error {
 			for _, directories := range []map[string]*stageDirectory{n.stages, n.pods} {
 				for _, f := range directories {
-					// What a pod has mounted over all of /pav takes away with itself what is mounted below it, from all pods.
+					// A mount over /pav is unmounted together with all mounts below it, in all pods with this /pav.
 					if slices.Contains(n.users(f), target) && f.pav.covers > 0 {
 						f.pav.covers, f.pav.volume = 0, nil
 					}
@@ -102,7 +102,7 @@ func (d *Directories) unpublish(target string) []func() error {
 	}
 }
 
-// users returns where pods have the /pav of a directory, sorted.
+// users returns the targets at which pods have the /pav of a directory, sorted.
 func (n *Node) users(f *stageDirectory) []string {
 	if f == nil || f.pav == nil || !f.pav.mounted {
 		return nil
@@ -129,7 +129,7 @@ func (d *Directories) InUse(ctx context.Context, stage string) (bool, error) {
 	return ask(ctx, d.agent, "InUse "+stage, func() (bool, error) { return len(n.users(n.stages[stage])) > 0, nil })
 }
 
-// volumeID is the form of kubelet's IDs of inline volumes.
+// volumeID matches the IDs that kubelet gives to inline volumes.
 var volumeID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
 
 func checkID(id string) error {
@@ -154,7 +154,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod pavdir.Pod,
 	}, d.publish(pods, id, target)...)...)
 }
 
-// recordPod puts a pod on record, unless another one is.
+// recordPod writes the record of a pod. It returns an error if another pod is already recorded.
 func (f *stageDirectory) recordPod(id string, pod pavdir.Pod) error {
 	found, err := decode[pavdir.Pod](f.record, id)
 	if err != nil {
@@ -249,7 +249,7 @@ func (d *Directories) removePod(id string) []func() error {
 	}
 }
 
-// errInUse ends the steps of RemovePod.
+// errInUse ends the steps of RemovePod if the /pav is still mounted for a pod.
 var errInUse = errors.New("the /pav of the pod is in use")
 
 // RemovePod implements collect.Directories.

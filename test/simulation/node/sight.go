@@ -8,14 +8,14 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// Target is where a client has, or had, a volume.
+// Target is a path at which a client has or had a volume.
 type Target struct {
 	Path string
 
-	// Sees is the name of what a client sees there: a volume, or Disk.
+	// Sees is the name of the volume that a client sees at the path, or Disk.
 	Sees string
 
-	// Layers is how many mounts there are; with none, the client sees the node's disk.
+	// Layers is the number of mounts at the path. If it is 0, the client sees the node's disk.
 	Layers int
 
 	Health   Health
@@ -23,7 +23,7 @@ type Target struct {
 	Mode     mount.VolumeMode
 }
 
-// Mounted returns the name of what is mounted at a target, if anything is.
+// Mounted returns the name of the volume that is mounted at a target, and whether anything is mounted there.
 func (n *Node) Mounted(target string) (what string, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -33,7 +33,7 @@ func (n *Node) Mounted(target string) (what string, ok bool) {
 	return n.places[target].seen().content.volume.Name, true
 }
 
-// Targets returns all targets of clients that exist, by path.
+// Targets returns all existing targets of clients, sorted by path.
 func (n *Node) Targets() []Target {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,8 +52,8 @@ func (n *Node) Targets() []Target {
 	return all
 }
 
-// Left describes all that PaV and its pods have left on the node, in no words that an agent may rely on: directories with
-// what is in them, places where something is or was mounted, and mounts. Of a node that was left as it was found, it returns nothing.
+// Left describes everything that PaV and its pods have left on the node: directories with their content, existing mount
+// points, and mounts. It returns nothing if nothing is left. The wording may change, so no code may depend on it.
 func (n *Node) Left() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

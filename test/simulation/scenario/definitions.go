@@ -1,5 +1,5 @@
-// Package scenario is what people do in the simulated world: who defines provisioners, claims volumes, uses and
-// deletes them, and who disturbs all that.
+// Package scenario has the people and the disturbances of the simulated world. Administrators define provisioners.
+// Tenants claim, use and delete volumes. The disturber injects faults.
 package scenario
 
 import (
@@ -16,7 +16,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// definitions are those of provisioners, by name: each has a habit of its own.
+// definitions are the definitions of PavProvisioners, by name. Each covers a different set of features.
 var definitions = map[string]string{
 	"plain": `
 spec:
@@ -90,15 +90,15 @@ spec:
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 }
 
-// byNote is a handle that depends on an annotation of the claim, which its tenant changes between attempts. Claims with an odd
-// one share a handle.
+// byNote is the template of a handle that depends on the annotation "note" of the claim. The tenant changes the
+// annotation between attempts. Claims with an odd value share a handle.
 const byNote = "{{ pvc.metadata.namespace }}-{{ 'shared' if pvc.metadata.annotations is defined and pvc.metadata.annotations.get('note', '0') | int % 2 == 1 else pvc.metadata.name }}"
 
-// provisioners are the names of the definitions, in order.
+// provisioners are the names of the definitions, in alphabetical order.
 var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "raw", "validated"}
 
-// What containers may have besides: rights on the node, or a Secret of the claim's namespace, which is another one in
-// each version.
+// Additional fields of containers: rights on the node, or a reference to a Secret in the claim's namespace. Each
+// version of a definition refers to another Secret.
 const (
 	privileged = "securityContext: {privileged: true}, "
 	key        = "envFrom: [{secretRef: {name: '{{ pvc.metadata.namespace }}-key-0'}}], "
@@ -106,10 +106,10 @@ const (
 
 var versions = regexp.MustCompile(`-key-\d+`)
 
-// pod returns the template of a pod whose container has these arguments.
+// pod returns the template of a pod. Its container has these arguments.
 func pod(arguments ...string) string { return podWith("", arguments...) }
 
-// podWith returns the template of a pod whose container has something else besides these arguments.
+// podWith returns the template of a pod. Its container has these arguments and additional fields.
 func podWith(more string, arguments ...string) string {
 	quoted := make([]string, len(arguments))
 	for i, argument := range arguments {
@@ -119,7 +119,8 @@ func podWith(more string, arguments ...string) string {
 	return `{metadata: {annotations: {simulation/driver: DRIVER}}, spec: {containers: [{name: main, image: none, ` + more + `args: [` + text + `]}]}}`
 }
 
-// newProvisioner returns a provisioner of a name. Its version changes nothing that it does.
+// newProvisioner returns a PavProvisioner in one of its versions. Versions differ in annotations and Secrets; only
+// those of "growing" differ in their workflows.
 func newProvisioner(name string, version int) *pavv1.PavProvisioner {
 	p := &pavv1.PavProvisioner{}
 	if err := yaml.Unmarshal([]byte(definitions[name]), p); err != nil {
@@ -130,10 +131,11 @@ func newProvisioner(name string, version int) *pavv1.PavProvisioner {
 	return p
 }
 
-// grown is what the definition "growing" has in every other version: while volumes are staged that needed none.
+// grown is the template of the unstaging pod that only odd versions of the definition "growing" have. So a volume that
+// was staged without an unstaging pod may get one later.
 var grown = podWith(key, "unstage", "{{ handle }}")
 
-// edit gives all pods of a definition a version.
+// edit changes a definition to a version. It writes the version to all pod templates.
 func edit(p *pavv1.PavProvisioner, version int) {
 	if p.Name == "growing" {
 		p.Spec.VolumeUnstaging = nil
@@ -174,7 +176,7 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	return all
 }
 
-// classes returns the StorageClasses: of each provisioner one for each way to bind and to reclaim.
+// classes returns the StorageClasses: one for each provisioner, binding mode and reclaim policy.
 func classes() []*storagev1.StorageClass {
 	var all []*storagev1.StorageClass
 	for _, name := range provisioners {

@@ -17,25 +17,26 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Disturber ends agents, has leadership move, cuts nodes off, and lets time pass.
+// Disturber injects faults: for example, it kills agents, moves the leadership, disconnects nodes, and lets time pass.
 type Disturber struct {
 	World *world.World
 	Nodes []*kubernetes.Node
 
-	// Controller is the one that leads; Former one that has lost its lease and does not know it yet, or nil.
+	// Controller is the leading controller agent. Former is an agent that has lost its lease and does not know it yet,
+	// or nil.
 	Controller, Former *agents.Controller
 
-	// Begin starts another controller agent, and BeginOn another agent of a node.
+	// Begin starts another controller agent, and BeginOn another node agent on a node.
 	Begin   func() *agents.Controller
 	BeginOn func(node *kubernetes.Node) *agents.Node
 
-	// OnNodes are the agents of the nodes that are up.
+	// OnNodes has the node agents of the nodes that have power.
 	OnNodes map[*kubernetes.Node]*agents.Node
 
-	// Webhook is that of the controller agent.
+	// Webhook is the webhook of the controller agent.
 	Webhook *agents.Webhook
 
-	// Quiet says that nothing is disturbed any more.
+	// Quiet stops all disturbances.
 	Quiet bool
 }
 
@@ -53,7 +54,7 @@ func (d *Disturber) Choices(add func(world.Choice)) {
 	add(world.Choice{What: "something is disturbed", Do: d.disturb})
 }
 
-// Dies has a controller agent end, and another one lead where it did.
+// Dies stops a controller agent. If it was the leader, another one starts and leads.
 func (d *Disturber) Dies(c *agents.Controller) {
 	c.Kill()
 	switch c {
@@ -64,7 +65,7 @@ func (d *Disturber) Dies(c *agents.Controller) {
 	}
 }
 
-// DiesOn has the agent of a node end, and another one begin.
+// DiesOn stops the agent of a node and starts another one.
 func (d *Disturber) DiesOn(node *kubernetes.Node) {
 	d.OnNodes[node].Kill()
 	d.OnNodes[node] = d.BeginOn(node)
@@ -119,7 +120,8 @@ func (d *Disturber) disturb() {
 	}
 }
 
-// lose has a node lose its power, or come back.
+// lose turns off the power of a node. If the node has no power already, lose deletes its Node object or restores the
+// node.
 func (d *Disturber) lose(node *kubernetes.Node) {
 	found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
 	switch {
@@ -147,15 +149,16 @@ func (d *Disturber) restore(node *kubernetes.Node) {
 	}
 }
 
-// Driver returns the Node service of a driver on a node, if its agent is up.
+// Driver returns the Node service of a driver on a node, and the context of the agent that serves it. Both are nil if
+// no agent runs on the node.
 func (d *Disturber) Driver(node *kubernetes.Node, driver string) (csi.NodeServer, context.Context) {
 	if agent := d.OnNodes[node]; agent != nil {
 		return agent.Driver(driver)
 	}
-	return nil, nil //nolint:nilnil // there is no driver, and so no life
+	return nil, nil //nolint:nilnil // without an agent, there is neither a service nor a context
 }
 
-// Calm fixes everything that is broken.
+// Calm stops all disturbances and repairs all damage.
 func (d *Disturber) Calm() {
 	d.Quiet, d.Webhook.Away = true, false
 	if d.Former != nil {
@@ -171,19 +174,19 @@ func (d *Disturber) Calm() {
 	}
 }
 
-// NewNode returns a node that is ready.
+// NewNode returns the object of a node without taints.
 func NewNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 }
 
-// Populate fills a store with what is there from the beginning.
+// Populate creates the initial objects of a cluster.
 func Populate(store *world.Store, nodes []string) error {
 	for _, name := range []string{"a", "b", "pav-pods"} {
 		if err := store.Create(people, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
-	// Which stages need no record, as they are older, the policy's age tells.
+	// PaV reads the age of this policy: stages that are older need no record.
 	if err := store.Create(people, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pav-admitted-stages"}}); err != nil {
 		return fmt.Errorf("the policy of stages: %w", err)
 	}

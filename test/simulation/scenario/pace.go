@@ -6,12 +6,12 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// Paced lets someone act now and then, not at every step.
+// Paced limits an actor to one action now and then, instead of at every step.
 type Paced struct {
 	World *world.World
 	Actor world.Actor
 
-	// Pause is the mean time between two deeds.
+	// Pause is the mean time between two actions.
 	Pause time.Duration
 
 	due time.Time
@@ -35,7 +35,7 @@ func (p *Paced) Choices(add func(world.Choice)) {
 	})
 }
 
-// rest says when the next deed is due; until then, time can pass.
+// rest chooses the time of the next action. Its timer lets the world's time pass until then.
 func (p *Paced) rest() {
 	wait := time.Duration(p.World.Rand.ExpFloat64() * float64(p.Pause))
 	p.due = time.Now().Add(wait)

@@ -21,19 +21,19 @@ import (
 
 const people = "people"
 
-// Tenants claim volumes, use them, and change their minds at any moment.
+// Tenants claim volumes, use them, and change their minds at any time.
 type Tenants struct {
 	World *world.World
 	Nodes []*kubernetes.Node
 
-	// Claims bounds how many claims there are at once, and Names how many names they have in each namespace.
-	// Lives counts those that ever were.
+	// Claims is the maximum number of claims at a time, and Names the number of different names of claims in each
+	// namespace. Lives is the number of claims created so far.
 	Claims, Names, Lives int
 
-	// Classes are those that they choose from.
+	// Classes are the names of the StorageClasses of new claims.
 	Classes []string
 
-	// Leaving says that nobody wants anything new.
+	// Leaving makes the tenants delete their claims and create no new ones.
 	Leaving bool
 }
 
@@ -75,8 +75,8 @@ func (t *Tenants) claim() {
 	}
 }
 
-// Choose has the tenants of a run use a few claims and names only, and a few classes unless they have some already:
-// runs differ most by that.
+// Choose limits the tenants of a run to a few claims and names and, if Classes is empty, to a few classes. Runs differ
+// most in these choices.
 func (t *Tenants) Choose() {
 	if len(t.Classes) == 0 {
 		all := classes()
@@ -91,7 +91,7 @@ func (t *Tenants) Choose() {
 	t.Claims, t.Names = 1+t.World.Rand.IntN(12), 1+t.World.Rand.IntN(6)
 }
 
-// use makes a client pod of a claim.
+// use creates a client pod of a claim.
 func (t *Tenants) use(claim *corev1.PersistentVolumeClaim) {
 	_ = t.World.Store.Create(people, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: fmt.Sprintf("p%d", t.World.Rand.IntN(100))},
@@ -131,7 +131,7 @@ func (t *Tenants) clients() []*corev1.Pod {
 	return clients
 }
 
-// end ends a client: by itself, by deleting it, or by force.
+// end ends a client: its container exits, or its pod is deleted, sometimes by force.
 func (t *Tenants) end(pod *corev1.Pod) {
 	switch t.World.Rand.IntN(4) {
 	case 0:
@@ -145,15 +145,17 @@ func (t *Tenants) end(pod *corev1.Pod) {
 	}
 }
 
-// static is the class of what administrators have themselves, and offer.
+// static is the class of PersistentVolumes for the administrators' own storage.
 const static = "static"
 
-// Admins run the cluster: they change policies and definitions, take volumes over, and clear up.
+// Admins are the administrators of the cluster. They change reclaim policies and definitions, create static
+// PersistentVolumes, and clean up.
 type Admins struct {
 	World   *world.World
 	Storage *storage.System
 
-	// Leaving says that what is retained is thrown away.
+	// Leaving makes the administrators delete all PersistentVolumes that are not bound, restore all definitions, and
+	// create no volumes.
 	Leaving bool
 
 	version int
@@ -186,7 +188,7 @@ func (a *Admins) Choices(add func(world.Choice)) {
 	}
 }
 
-// unrecorded returns the stages of which PaV says that it does not know whether they are right.
+// unrecorded returns the stages whose unstaging fails because PaV has no record to verify them.
 func (a *Admins) unrecorded() []*pavv1.PavStage {
 	return slices.DeleteFunc(world.Objects[*pavv1.PavStage](a.World.Store), func(s *pavv1.PavStage) bool {
 		failure := s.Status.UnstagingFailure
@@ -194,7 +196,7 @@ func (a *Admins) unrecorded() []*pavv1.PavStage {
 	})
 }
 
-// Accept does for these stages what docs/troubleshooting.md tells administrators to do.
+// Accept annotates these stages, as docs/troubleshooting.md tells administrators to do.
 func (a *Admins) Accept() {
 	for _, stage := range a.unrecorded() {
 		_ = world.Change(a.World.Store, people, stage, func(s *pavv1.PavStage) {
@@ -219,12 +221,13 @@ func (a *Admins) reclaim(pv *corev1.PersistentVolume) {
 	}
 }
 
-// workflowPods returns the pods that PaV made.
+// workflowPods returns PaV's workflow pods.
 func workflowPods(store *world.Store) []*corev1.Pod {
 	return slices.DeleteFunc(world.Objects[*corev1.Pod](store), func(pod *corev1.Pod) bool { return pod.Labels[pavv1.WorkflowLabel] == "" })
 }
 
-// remove deletes a workflow pod; that of a stage sometimes by force, with its finalizer, while its container runs on.
+// remove sometimes deletes a workflow pod. Sometimes it removes a pod of a stage by force, with its finalizers, while
+// the container is still running.
 func (a *Admins) remove(pod *corev1.Pod) {
 	switch n := a.World.Rand.IntN(16); {
 	case n == 0:
@@ -236,7 +239,7 @@ func (a *Admins) remove(pod *corev1.Pod) {
 	}
 }
 
-// force removes an object at once, with whatever holds it.
+// force deletes an object and removes its finalizers.
 func force[T client.Object](store *world.Store, object T, grace *int64) {
 	_ = store.Delete(people, store.KeyOf(object), nil, grace)
 	_ = world.Change(store, people, object, func(o T) { o.SetFinalizers(nil) })
@@ -246,7 +249,8 @@ func (a *Admins) policy(pv *corev1.PersistentVolume, policy corev1.PersistentVol
 	_ = world.Change(a.World.Store, people, pv, func(p *corev1.PersistentVolume) { p.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
-// offer makes a static PersistentVolume of storage that an administrator has. Nobody but administrators deletes that.
+// offer creates a static PersistentVolume for storage that belongs to an administrator. Only administrators may delete
+// such storage.
 func (a *Admins) offer() {
 	with := []string{"plain", "planned", "private", "validated", "keyed", "growing"}
 	number := a.World.Rand.IntN(6)
@@ -263,7 +267,7 @@ func (a *Admins) offer() {
 	})
 }
 
-// adopt makes a static PersistentVolume of the storage of another one.
+// adopt creates a static PersistentVolume for the storage of another PersistentVolume.
 func (a *Admins) adopt(pv *corev1.PersistentVolume) {
 	if pv.Spec.CSI == nil {
 		return
@@ -291,7 +295,7 @@ func (a *Admins) record(volume *pavv1.PavVolume) {
 	}
 }
 
-// define edits a definition, deletes it, or brings it back.
+// define edits, deletes or restores a definition.
 func (a *Admins) define() {
 	name := provisioners[a.World.Rand.IntN(len(provisioners))]
 	p := world.Object[*pavv1.PavProvisioner](a.World.Store, "", name)
@@ -306,7 +310,8 @@ func (a *Admins) define() {
 	}
 }
 
-// open lets templates place their pods in a namespace, or takes that back; or does away with what comes of it.
+// open opens a namespace to the pods of templates, or closes it. Sometimes it spoils PaV's PodDisruptionBudget in the
+// namespace instead.
 func (a *Admins) open() {
 	name := [...]string{"a", "b"}[a.World.Rand.IntN(2)]
 	if budget := world.Object[*policyv1.PodDisruptionBudget](a.World.Store, name, eviction.BudgetName); budget != nil && a.World.Rand.IntN(3) == 0 {
@@ -322,7 +327,7 @@ func (a *Admins) open() {
 	})
 }
 
-// Restore brings back all definitions.
+// Restore recreates all definitions that were deleted.
 func (a *Admins) Restore() {
 	for _, name := range provisioners {
 		if world.Object[*pavv1.PavProvisioner](a.World.Store, "", name) == nil {

@@ -20,15 +20,15 @@ import (
 
 var (
 	podName = regexp.MustCompile(`\b(create|delete|validate)-[0-9a-f]{20}\b`)
-	// hash is what stands for the name of a PavVolume in labels.
+	// hash matches the hash of a PavVolume's name in labels.
 	hash   = regexp.MustCompile(`(/volume: )[0-9a-f]{20}\b`)
 	moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// unlike are the fields that differ from world to world.
+// unlike lists the fields that differ between the two worlds.
 var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion"}
 
-// describe returns all objects of the scene as YAML, without what differs from world to world.
+// describe returns all objects of the scene as YAML, without the values that differ between the two worlds.
 func (h *Hands) describe(ctx context.Context) (string, error) {
 	var texts []string
 	for _, kind := range kinds {
@@ -61,15 +61,15 @@ func (h *Hands) describe(ctx context.Context) (string, error) {
 	return strings.Join(texts, "---\n"), nil
 }
 
-// kinds are the kinds of objects that are compared.
+// kinds are the kinds of objects to compare.
 var kinds = []struct {
 	name string
 	list client.ObjectList
 
-	// driver returns to which driver an object belongs.
+	// driver returns the name of the driver that an object belongs to.
 	driver func(runtime.Object) string
 
-	// leftOut are fields that are not compared.
+	// leftOut lists the fields that are not compared.
 	leftOut [][]string
 }{
 	{name: "PersistentVolumeClaim", list: &corev1.PersistentVolumeClaimList{}, driver: func(object runtime.Object) string {
@@ -83,19 +83,19 @@ var kinds = []struct {
 		}
 		return pv.Spec.CSI.Driver
 	}},
-	// How far the binding of its claim was when PaV looked is an accident.
+	// The status of the claim in PaV's copy depends on when PaV read the claim during its binding.
 	{name: "PavVolume", list: &pavv1.PavVolumeList{}, leftOut: [][]string{{"spec", "claim", "status"}}, driver: func(object runtime.Object) string {
 		volume, _ := object.(*pavv1.PavVolume)
 		return volume.Spec.Provisioner
 	}},
-	// Of a pod there is what is PaV's, and how it ended.
+	// Of a pod, only the metadata and the phase are compared.
 	{name: "Pod", list: &corev1.PodList{}, leftOut: [][]string{{"spec"}, {"status", "conditions"}, {"status", "containerStatuses"}, {"status", "qosClass"}}, driver: func(object runtime.Object) string {
 		pod, _ := object.(*corev1.Pod)
 		return pod.Labels[pavv1.ProvisionerLabel]
 	}},
 }
 
-// strip removes the fields that differ from world to world, wherever they are.
+// strip removes the fields in unlike from a value, at all levels.
 func strip(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -112,8 +112,8 @@ func strip(value any) {
 	}
 }
 
-// driverOf names the provisioner and the class of a scene.
+// driverOf returns the name of a scene's provisioner and class.
 func driverOf(scene string) string { return "scene-" + scene }
 
-// objectMeta names an object of a scene.
+// objectMeta returns the metadata of an object with a name.
 func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -1,6 +1,7 @@
-// Package scenes has short plays of a cluster's life that are given twice: with a real API server and Kubernetes'
-// own controllers of volumes, and in the simulated world. All objects must look the same in both, at each look.
+// Package scenes has short scenes of a cluster. Each scene is played twice: with a real API server and Kubernetes' own
+// volume controllers, and in the simulated world. At each look, all objects must be the same in both worlds.
 //
-// What a scene makes is named after it. The scene itself plays the scheduler, the kubelet and the node agent: both
-// worlds have the controller agent only. The package compares no times, no UIDs, and nothing of a pod's specification.
+// The names of a scene's objects contain the name of the scene. The scene itself plays the scheduler, the kubelet and
+// the node agent: both worlds run only the controller agent. The package does not compare times, UIDs or the
+// specifications of pods.
 package scenes

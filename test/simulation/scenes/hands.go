@@ -16,32 +16,33 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Scene is a play.
+// Scene is a short sequence of actions in a cluster.
 type Scene struct {
-	// Name is part of the names of all that it makes.
+	// Name is part of the names of all objects of the scene.
 	Name string
 
-	// Play acts, and has all objects compared at each Look. What it made is gone when it ends.
+	// Play runs the scene and calls Look to compare all objects. At its end, all objects of the scene are gone.
 	Play func(ctx context.Context, h *Hands) error
 }
 
-// Hands are what a scene acts with, in one of the worlds.
+// Hands has the clients of a scene in one of the two worlds.
 type Hands struct {
 	// Scene is the name of the scene.
 	Scene string
 
-	// Kube may do everything, and NodeAgent what the agent of the node Node may.
+	// Kube has all permissions. NodeAgent has the permissions of the node agent on the node named Node.
 	Kube, NodeAgent client.Client
 	Node            string
 
-	// Look compares all objects of the scene once they are at rest, or remembers how they are. Text describes them now.
+	// Look waits until the objects of the scene no longer change. Then it compares them with those of the other world,
+	// or stores their description. Text describes the current objects.
 	Look func(ctx context.Context, name string, text func(context.Context) (string, error)) error
 
-	// claims are those that were made, by UID.
+	// claims has the names of the scene's claims, by UID.
 	claims map[string]string
 }
 
-// until waits until something is true.
+// until waits until a condition is true.
 func until(ctx context.Context, what string, is func() (bool, error)) error {
 	for {
 		done, err := is()
@@ -56,7 +57,7 @@ func until(ctx context.Context, what string, is func() (bool, error)) error {
 	}
 }
 
-// gone waits until objects do not exist.
+// gone waits until none of the objects exists.
 func (h *Hands) gone(ctx context.Context, objects ...client.Object) error {
 	for _, object := range objects {
 		if err := until(ctx, fmt.Sprintf("%T %s is gone", object, object.GetName()), func() (bool, error) {
@@ -69,7 +70,7 @@ func (h *Hands) gone(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// claim claims a volume of a class.
+// claim creates a claim for the scene's class.
 func (h *Hands) claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := newClaim(h.Scene, name)
 	if err := h.Kube.Create(ctx, claim); err != nil {
@@ -90,7 +91,7 @@ func pvOf(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)}}
 }
 
-// end waits for a pod of a claim's volume, and has it run to its end.
+// end waits for a workflow pod of a claim's volume. It makes the pod end with an exit code and a result.
 func (h *Hands) end(ctx context.Context, claim *corev1.PersistentVolumeClaim, kind string, exitCode int32, result workflow.Result) error {
 	pod, err := h.pod(ctx, claim, kind)
 	if err != nil {
@@ -117,11 +118,11 @@ func (h *Hands) end(ctx context.Context, claim *corev1.PersistentVolumeClaim, ki
 	}
 	told := pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
-	// Nobody waits for what a deletion pod that succeeded has left.
+	// PaV does not wait for the result of a successful deletion pod, so the pod may be gone.
 	return client.IgnoreNotFound(h.NodeAgent.Patch(ctx, told, client.MergeFrom(pod)))
 }
 
-// pod waits for a pod of a claim's volume.
+// pod waits for a workflow pod of a claim's volume and returns it. The pod has not ended.
 func (h *Hands) pod(ctx context.Context, claim *corev1.PersistentVolumeClaim, kind string) (*corev1.Pod, error) {
 	volume, pod := volumeOf(claim), &corev1.Pod{}
 	err := until(ctx, "there is a pod for "+kind, func() (bool, error) {
@@ -139,8 +140,8 @@ func (h *Hands) pod(ctx context.Context, claim *corev1.PersistentVolumeClaim, ki
 	return pod, err
 }
 
-// made has the volume of a claim made and bound, and its record have a copy of the claim as it is then: PaV does not
-// wait for that before it goes on.
+// made makes the creation pod of a claim succeed. It waits until the claim is bound, and until PaV's record has a copy
+// of the bound claim: PaV does not wait for that copy before it continues.
 func (h *Hands) made(ctx context.Context, claim *corev1.PersistentVolumeClaim, result workflow.Result) error {
 	if err := h.end(ctx, claim, pavv1.WorkflowCreation, 0, result); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (h *Hands) made(ctx context.Context, claim *corev1.PersistentVolumeClaim, r
 	})
 }
 
-// deleted has the volume of a claim deleted by a pod.
+// deleted makes the deletion pod of a claim's volume succeed, and waits until the volume is gone.
 func (h *Hands) deleted(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if err := h.end(ctx, claim, pavv1.WorkflowDeletion, 0, workflow.Result{}); err != nil {
 		return err
@@ -167,12 +168,12 @@ func (h *Hands) deleted(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	return h.gone(ctx, pvOf(claim), volumeOf(claim))
 }
 
-// look has all objects of the scene compared.
+// look compares all objects of the scene.
 func (h *Hands) look(ctx context.Context, name string) error {
 	return h.Look(ctx, name, h.describe)
 }
 
-// change changes an object, as it is now.
+// change changes the current version of an object.
 func change[T client.Object](ctx context.Context, h *Hands, object T, how func(T)) error {
 	if err := h.Kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
@@ -182,7 +183,7 @@ func change[T client.Object](ctx context.Context, h *Hands, object T, how func(T
 	return h.Kube.Patch(ctx, object, client.MergeFrom(before))
 }
 
-// names replaces what differs from world to world in a text.
+// names replaces the values in a text that differ between the two worlds.
 func (h *Hands) names(text string) string {
 	for uid, name := range h.claims {
 		text = strings.ReplaceAll(text, uid, "UID-OF-"+name)

@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// All are the scenes.
+// All has all scenes.
 var All = []Scene{
 	{Name: "life", Play: with(corev1.PersistentVolumeReclaimDelete, life)},
 	{Name: "creation-fails", Play: with(corev1.PersistentVolumeReclaimDelete, creationFails)},
@@ -32,7 +32,7 @@ var All = []Scene{
 
 func template(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-// with makes the provisioner, the class and the node of a scene, and takes them away after it.
+// with returns a Play that creates the provisioner, the class and the node of a scene, plays it, and deletes them.
 func with(policy corev1.PersistentVolumeReclaimPolicy, play func(context.Context, *Hands) error) func(context.Context, *Hands) error {
 	return func(ctx context.Context, h *Hands) error {
 		const least = `{"spec": {"containers": [{"name": "main", "image": "none"}]}}`
@@ -77,7 +77,7 @@ func newClaim(scene, name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// claimAndMake is how most scenes begin.
+// claimAndMake creates a claim and makes its creation pod succeed. Most scenes begin with it.
 func claimAndMake(ctx context.Context, h *Hands, result workflow.Result) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := h.claim(ctx, "data")
 	if err != nil {
@@ -86,7 +86,7 @@ func claimAndMake(ctx context.Context, h *Hands, result workflow.Result) (*corev
 	return claim, h.made(ctx, claim, result)
 }
 
-// one returns the first error of steps, of which each is taken only if those before succeeded.
+// one runs the steps in order until one of them fails, and returns its error.
 func one(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each scene ends in the simulated world, and leaves nothing; the integration tests give them in both worlds.
+// Each scene ends in the simulated world and leaves no objects. The integration tests play the scenes in both worlds.
 func TestScenes_EndAndLeaveNothing(t *testing.T) {
 	for _, scene := range All {
 		t.Run(scene.Name, func(t *testing.T) {

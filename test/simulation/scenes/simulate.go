@@ -18,23 +18,25 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// by names who plays a scene.
+// by is the name of the scene as a user of the API server.
 const by = "scene"
 
-// player lets the requests of a scene go on.
+// player lets the requests of a scene proceed.
 type player struct{ world *world.World }
 
-// Choices implements world.Actor. As a scene may wait for a short time only, no long time passes at once.
+// Choices implements world.Actor. It always has a choice, so the world never lets much time pass at once: a scene waits
+// for short times only.
 func (p player) Choices(add func(world.Choice)) {
 	add(world.Choice{What: "the scene waits", Do: func() { p.world.Sleep(50 * time.Millisecond) }})
 	for _, call := range p.world.Calls() {
 		if call.By == by {
-			add(world.Choice{What: call.What, Do: func() { _ = p.world.Go(call) }}) // the scene has the error
+			add(world.Choice{What: call.What, Do: func() { _ = p.world.Go(call) }}) // the scene gets the error
 		}
 	}
 }
 
-// Simulate gives a scene in the simulated world, and returns how all looked at each look.
+// Simulate plays a scene in the simulated world. It returns the description of the objects at each look, by the name of
+// the look.
 func Simulate(t *testing.T, s Scene) map[string]string {
 	t.Helper()
 	looks := map[string]string{}
@@ -75,12 +77,12 @@ func simulate(ctx context.Context, s Scene, looks map[string]string) error {
 	limit := time.Now().Add(time.Hour)
 	err := w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
 	agent.Kill()
-	end() // a scene that waits in vain says for what
+	end() // a scene that is still waiting returns the reason
 	w.Settle()
 	return errors.Join(err, <-ended)
 }
 
-// settled returns a description that has not changed for a while.
+// settled waits until a description stops changing, and returns it.
 func settled(ctx context.Context, text func(context.Context) (string, error)) (string, error) {
 	var before, last string
 	for {

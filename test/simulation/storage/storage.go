@@ -1,5 +1,6 @@
-// Package storage is the storage system of the simulated world, and the scripts of workflow pods, which tell it
-// what to do. It knows what is there and who made it, and nothing of Kubernetes' rules about it.
+// Package storage simulates a storage system and defines the scripts of workflow pods. It runs the scripts that create
+// and delete volumes; the simulated nodes run all other scripts. The package records each volume and its creator. It
+// does not check any Kubernetes rules about volumes.
 package storage
 
 import (
@@ -12,19 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volume is what a handle stands for.
+// Volume is a volume of the storage system. The handle identifies the volume within its driver.
 type Volume struct {
 	Handle string
 
-	// By is the PavVolume whose creation pod made it; empty for an administrator's.
+	// By is the UID of the PavVolume whose creation pod made the volume. It is empty if an administrator made it.
 	By types.UID
 }
 
-// System is all storage, by driver and handle.
+// System contains all volumes of the simulation, by driver and handle.
 type System struct {
 	volumes map[string]*Volume
 
-	// Deleting hears of each volume before it is deleted.
+	// Deleting, if not nil, is called before the deletion of each volume. by is the UID of the PavVolume whose pod deletes
+	// the volume.
 	Deleting func(driver string, v *Volume, by types.UID)
 }
 
@@ -33,17 +35,17 @@ func New() *System { return &System{volumes: map[string]*Volume{}} }
 
 func key(driver, handle string) string { return driver + "/" + handle }
 
-// Find returns a volume, or nil.
+// Find returns a volume, or nil if the volume does not exist.
 func (s *System) Find(driver, handle string) *Volume { return s.volumes[key(driver, handle)] }
 
-// Make makes a volume, or finds it made already.
+// Make creates a volume. It does nothing if the volume exists.
 func (s *System) Make(driver, handle string, by types.UID) {
 	if s.Find(driver, handle) == nil {
 		s.volumes[key(driver, handle)] = &Volume{Handle: handle, By: by}
 	}
 }
 
-// Delete deletes a volume, if there is one, for a PavVolume.
+// Delete deletes a volume for the PavVolume with the UID by. It does nothing if the volume does not exist.
 func (s *System) Delete(driver, handle string, by types.UID) {
 	v := s.Find(driver, handle)
 	if v == nil {
@@ -55,10 +57,10 @@ func (s *System) Delete(driver, handle string, by types.UID) {
 	delete(s.volumes, key(driver, handle))
 }
 
-// All returns all volumes, as driver and handle, in order.
+// All returns all volumes as sorted strings of the form driver/handle.
 func (s *System) All() []string { return slices.Sorted(maps.Keys(s.volumes)) }
 
-// Script is what a workflow pod does, by the arguments of its container: a verb and a handle, then words.
+// Script is the task of a workflow pod. The arguments of the container define it: a verb, a handle, and further words.
 type Script struct {
 	Verb, Handle string
 	Words        []string
@@ -68,27 +70,27 @@ type Script struct {
 const (
 	Create   = "create"
 	Delete   = "delete"
-	Validate = "validate" // leaves what Stage leaves, as both may share a script
+	Validate = "validate" // leaves the same files as Stage, because both may share a script
 	Stage    = "stage"
 	Unstage  = "unstage"
 )
 
-// Serve is the word for a script that serves a volume for as long as it runs.
+// Serve is the word for a daemon: the script serves its volume while it runs.
 const Serve = "serve"
 
-// Serves reports whether the script serves a volume for as long as it runs.
+// Serves reports whether the script is a daemon that serves its volume while it runs.
 func (s Script) Serves() bool { return s.Verb == Stage && slices.Contains(s.Words, Serve) }
 
-// Block is the word for a script whose volume is a block device.
+// Block is the word for a block device: the volume of the script is a block device.
 const Block = "block"
 
 // IsBlock reports whether the script's volume is a block device.
 func (s Script) IsBlock() bool { return slices.Contains(s.Words, Block) }
 
-// WriteHandle is the word for a script that writes the handle to /pav/handle.
+// WriteHandle is the word that makes a creation script write the handle to /pav/handle.
 const WriteHandle = "write-handle"
 
-// Parse returns the script of a container's arguments.
+// Parse returns the script for the arguments of a container.
 func Parse(arguments []string) (Script, error) {
 	switch {
 	case len(arguments) == 0:
@@ -99,7 +101,8 @@ func Parse(arguments []string) (Script, error) {
 	return Script{Verb: arguments[0], Handle: arguments[1], Words: arguments[2:]}, nil
 }
 
-// Run has a script take effect, and returns the files that it leaves in /pav.
+// Run executes a script that creates or deletes a volume. It returns the names and contents of the files that the
+// script leaves in /pav.
 func (s *System) Run(driver string, script Script, by types.UID) (map[string]string, error) {
 	files := map[string]string{}
 	switch script.Verb {

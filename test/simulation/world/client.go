@@ -18,16 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// Client is an agent's line to the API server. Each of its calls is parked until the world lets it go on.
+// Client is the API client of an agent. Each call is parked until the world continues it.
 type Client struct {
-	// World has the API server.
+	// World contains the API server.
 	World *World
 
-	// By is the agent, and Life ends with it: then all its calls fail, and have no effect.
+	// By is the name of the agent. Life is the context of the agent. After Life ends, all calls fail and have no effect.
 	By   string
-	Life context.Context //nolint:containedctx // the agent's, not a call's
+	Life context.Context //nolint:containedctx // the context of the agent, not of a call
 
-	// Hears, if any, is told when the API server answered a call, and how long that took.
+	// Hears, if not nil, is called after each answer of the API server. date is the time of the answer in whole seconds,
+	// like the Date header of a response. took is the duration of the call.
 	Hears func(date time.Time, took time.Duration)
 }
 
@@ -86,7 +87,7 @@ func (c *Client) Patch(ctx context.Context, object client.Object, patch client.P
 	return c.patch(ctx, "patch", object, patch, false)
 }
 
-// errNone says that the agents do not do such a thing.
+// errNone is the error for requests that the world does not support. No agent sends them.
 var errNone = errors.New("the world has no such request")
 
 // Apply implements client.Writer.
@@ -102,7 +103,8 @@ func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAll
 // Status implements client.StatusClient.
 func (c *Client) Status() client.SubResourceWriter { return statusWriter{c} }
 
-// SubResource implements client.SubResourceClientConstructor: of other things than the status, there are bindings.
+// SubResource implements client.SubResourceClientConstructor. It supports the subresource binding only and returns nil
+// for all others. Status returns the client for the status.
 func (c *Client) SubResource(name string) client.SubResourceClient {
 	if name != "binding" {
 		return nil
@@ -136,7 +138,8 @@ func (c *Client) keyOf(object client.Object) string {
 	return Key{Kind: c.kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }
 
-// send has an object written as it is now, and fills in what the API server made of it.
+// send makes a parked call that passes a copy of an object to write. If the call succeeds, send copies the result of
+// write into the object.
 func (c *Client) send(ctx context.Context, verb string, object client.Object, write func(sent client.Object) error) error {
 	sent, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -218,7 +221,7 @@ func (b binder) Create(ctx context.Context, object, binding client.Object, _ ...
 	})
 }
 
-// selected returns the objects of a kind that are asked for.
+// selected returns the objects of a kind that match the list options.
 func (s *Store) selected(kind string, options []client.ListOption) []runtime.Object {
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	var found []runtime.Object
@@ -230,7 +233,8 @@ func (s *Store) selected(kind string, options []client.ListOption) []runtime.Obj
 	return found
 }
 
-// selects reports whether an object is one that is asked for. Values returns those of a field.
+// selects reports whether an object matches the list options. The function values returns the values of a field of the
+// object.
 func selects(o *client.ListOptions, object client.Object, values func(object client.Object, field string) []string) bool {
 	if o.Namespace != "" && object.GetNamespace() != o.Namespace {
 		return false
@@ -253,7 +257,8 @@ func selects(o *client.ListOptions, object client.Object, values func(object cli
 	return true
 }
 
-// fieldOf returns what the API server knows of a field.
+// fieldOf returns the value of a field of an object. It panics if the simulated API server has no field selector for
+// the field.
 func fieldOf(object client.Object, field string) []string {
 	switch field {
 	case metav1.ObjectNameField:

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Direct is a line to the API server on which nothing takes time, and nothing fails. It is for who answers the API
-// server within a request. It reads and patches; there are no other calls.
+// Direct is an API client without delays and injected faults. Its calls take effect at once and are never parked. It is
+// for webhooks, which run inside a request to the API server. Direct supports Get, List and Patch only.
 type Direct struct {
 	client.Client
 

@@ -1,14 +1,15 @@
-// Package world is the world that PaV's agents live in, without the agents: an API server, what each reader
-// has seen of it so far, a clock, and one source of chance. All that happens is one step after another, and
-// follows from a seed.
+// Package world simulates the environment of PaV's agents: an API server, a cache for each agent, a clock, and one
+// random number generator. A simulation is a sequence of steps. The seed of the random number generator determines
+// all steps.
 //
-// It runs inside a bubble of testing/synctest, whose time is virtual. An agent's goroutine that calls the API
-// server is parked until the world lets its call go on; nothing else of an agent runs meanwhile but what a
-// step has woken.
+// A simulation runs inside a bubble of testing/synctest and therefore has virtual time. When a goroutine of an agent
+// calls the API server, the world parks the goroutine and continues the call in a later step. The other goroutines of
+// an agent run only when a step wakes them.
 //
-// The API server is simpler than the real one: it has no schemas, so that it refuses no invalid field; no
-// policies and webhooks but those that are hooked in; no managed fields; and its lists are never paged. The
-// integration tests hold the rest to the real one.
+// The API server is simpler than a real one. It has no schemas and therefore accepts invalid fields. Its only admission
+// policies and webhooks are the hooks of its store. It has no managed fields, and its lists are never paged. The
+// integration tests compare the rest of its behavior with a real API server.
 //
-// The package knows nothing of volumes: who acts, and what must be true, is said by the packages beside it.
+// The package has no rules about volumes. The neighboring packages define the actors and the invariants of a
+// simulation.
 package world

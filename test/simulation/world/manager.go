@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Manager runs an agent's controllers, as controller-runtime's manager does, on a view and a client of the
-// world. What the agents never ask of it, it does not have.
+// Manager runs the controllers of an agent on a view and a client of the world. It replaces the manager of
+// controller-runtime. Manager implements only the methods that the agents use.
 type Manager struct {
 	manager.Manager
 
-	// Client reads from the view and writes to the API server; Live reads from that, too.
+	// Client reads from View and writes to the API server. Live reads from and writes to the API server.
 	Client client.Client
 	Live   *Client
 	View   *View
 
-	// Log is the agent's.
+	// Log is the logger of the agent.
 	Log logr.Logger
 
 	runnables []manager.Runnable
@@ -36,7 +36,7 @@ func NewManager(view *View, live *Client, log logr.Logger) *Manager {
 	return &Manager{View: view, Live: live, Log: log, Client: cached{Client: live, view: view}}
 }
 
-// cached reads from a view.
+// cached is a client that reads from a view and writes to the API server.
 type cached struct {
 	*Client
 
@@ -62,7 +62,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	for _, r := range slices.Clone(m.runnables) {
 		go func() {
 			if err := r.Start(ctx); err != nil {
-				panic(err) // controllers of a view end without errors
+				panic(err) // controllers with a View as cache end without errors
 			}
 		}()
 	}

@@ -11,9 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Queue is the work queue of one controller. The world says when a worker gets which request.
+// Queue is the work queue of one controller. The world decides when a worker gets which request.
 type Queue struct {
-	// Name is that of the agent and the controller.
+	// Name consists of the names of the agent and the controller.
 	Name string
 
 	world   *World
@@ -22,19 +22,19 @@ type Queue struct {
 	mu         sync.Mutex
 	ready      []ctrl.Request
 	processing map[ctrl.Request]bool
-	again      map[ctrl.Request]bool // came while it was processed
-	idle       int                   // workers that wait
+	again      map[ctrl.Request]bool // added while a worker processed it
+	idle       int                   // number of waiting workers
 	handed     chan ctrl.Request
 	ended      chan struct{}
 	ending     bool
 
-	// Handed counts the requests that workers got.
+	// Handed counts the requests that workers have received from the queue.
 	Handed int
 }
 
 var _ workqueue.TypedRateLimitingInterface[ctrl.Request] = (*Queue)(nil)
 
-// NewQueue returns an empty queue of an agent's controller.
+// NewQueue returns an empty queue for a controller of an agent.
 func NewQueue(w *World, name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) *Queue {
 	return &Queue{
 		Name: name, world: w, limiter: limiter, processing: map[ctrl.Request]bool{}, again: map[ctrl.Request]bool{},
@@ -42,7 +42,7 @@ func NewQueue(w *World, name string, limiter workqueue.TypedRateLimiter[ctrl.Req
 	}
 }
 
-// Choices adds, for each request that is ready, that a worker gets it.
+// Choices adds one choice for each ready request if a worker is idle: a worker gets the request.
 func (q *Queue) Choices(add func(Choice)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +129,7 @@ func (q *Queue) Len() int {
 	return len(q.ready)
 }
 
-// Busy reports whether a worker has a request, or one is ready.
+// Busy reports whether any request is ready or in processing.
 func (q *Queue) Busy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

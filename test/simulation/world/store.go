@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Key names an object.
+// Key identifies an object.
 type Key struct {
 	Kind, Namespace, Name string
 }
@@ -36,20 +36,20 @@ func (k Key) compare(other Key) int {
 	return strings.Compare(k.Name, other.Name)
 }
 
-// Event is a change of an object. Before is nil for one that has come, and After for one that has gone.
+// Event is a change of an object. Before is nil if the object was created. After is nil if the object was removed.
 type Event struct {
 	Key           Key
 	At            time.Time
 	Before, After client.Object
 }
 
-// stored is an object of the store, which never changes, and its encoding.
+// stored is one version of an object and its JSON encoding. Both are immutable. The encoding has no resource version.
 type stored struct {
 	object client.Object
 	raw    []byte
 }
 
-// table is all objects of a kind, and all that ever happened to them.
+// table contains all objects of a kind and all their events since the start of the simulation.
 type table struct {
 	kind    schema.GroupVersionKind
 	example client.Object
@@ -58,33 +58,35 @@ type table struct {
 	events  []Event
 }
 
-// Hook sees a write before it takes place, and may refuse it. Before is nil where an object is created, after
-// where it goes.
+// Hook is a function that the store calls before each write. It rejects the write if it returns an error. before is nil
+// if the write creates an object. after is nil if the write removes an object.
 type Hook func(by string, before, after client.Object) error
 
-// Store is the API server's: what it has is the truth. Its methods take effect at once.
+// Store is the state of the API server. Its methods take effect at once. Agents use the store through a Client, with
+// parked calls.
 type Store struct {
 	scheme  *runtime.Scheme
 	tables  map[string]*table
-	kinds   map[reflect.Type]*table // by the type of their objects
+	kinds   map[reflect.Type]*table // by the Go type of their objects
 	version int64
 	uids    int64
 	hooks   []Hook
 
-	// Name tells the UIDs of this store from those of others.
+	// Name is part of the UIDs of all objects, so that stores with different names have different UIDs.
 	Name uint32
 
-	// Writes counts those that changed something.
+	// Writes counts the writes that created, changed or removed an object.
 	Writes int
 }
 
-// NewStore returns an empty store for kinds of a scheme, each given by an example.
+// NewStore returns an empty store. Each example is an object of a kind that the store supports. The scheme must contain
+// all these kinds.
 func NewStore(scheme *runtime.Scheme, examples ...client.Object) *Store {
 	s := &Store{scheme: scheme, tables: map[string]*table{}, kinds: map[reflect.Type]*table{}}
 	for _, example := range examples {
 		kinds, _, err := scheme.ObjectKinds(example)
 		if err != nil {
-			panic(err) // a kind that the simulation's author has not registered
+			panic(err) // the scheme lacks a kind of the simulation
 		}
 		t := &table{kind: kinds[0], example: example, objects: map[Key]stored{}}
 		s.tables[kinds[0].Kind], s.kinds[reflect.TypeOf(example)] = t, t
@@ -92,7 +94,7 @@ func NewStore(scheme *runtime.Scheme, examples ...client.Object) *Store {
 	return s
 }
 
-// Hook has all later writes shown to a hook first.
+// Hook registers a hook for all later writes.
 func (s *Store) Hook(h Hook) { s.hooks = append(s.hooks, h) }
 
 // KeyOf returns the key of an object.
@@ -132,13 +134,13 @@ func (t *table) conflict(key Key, why string) error {
 	return apierrors.NewConflict(t.resource(), key.Name, fmt.Errorf("%s", why))
 }
 
-// Find returns an object, which must not be changed, or nil.
+// Find returns an object, or nil if the object does not exist. The caller must not change the object.
 func (s *Store) Find(key Key) client.Object { return s.table(key.Kind).objects[key].object }
 
-// Len returns how many objects of a kind there are.
+// Len returns the number of objects of a kind.
 func (s *Store) Len(kind string) int { return len(s.table(kind).sorted) }
 
-// All returns the objects of a kind, which must not be changed, in the order of their names.
+// All returns the objects of a kind, sorted by namespace and name. The caller must not change the objects.
 func (s *Store) All(kind string) []client.Object {
 	t := s.table(kind)
 	all := make([]client.Object, 0, len(t.sorted))
@@ -148,7 +150,7 @@ func (s *Store) All(kind string) []client.Object {
 	return all
 }
 
-// Objects returns the objects of T, which must not be changed, in the order of their names.
+// Objects returns the objects of type T, sorted by namespace and name. The caller must not change the objects.
 func Objects[T client.Object](s *Store) []T {
 	t := tableOf[T](s)
 	all := make([]T, 0, len(t.sorted))
@@ -158,7 +160,7 @@ func Objects[T client.Object](s *Store) []T {
 	return all
 }
 
-// Object returns an object of T, which must not be changed, or nil.
+// Object returns an object of type T, or nil if the object does not exist. The caller must not change the object.
 func Object[T client.Object](s *Store, namespace, name string) T {
 	var none T
 	t := tableOf[T](s)
@@ -178,7 +180,8 @@ func tableOf[T client.Object](s *Store) *table {
 	return t
 }
 
-// Create adds an object, and fills in what the API server makes of it.
+// Create adds an object to the store and clears its status, as the API server does. It copies the stored object, with
+// UID and resource version, into object.
 func (s *Store) Create(by string, object client.Object) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
@@ -211,8 +214,8 @@ func (s *Store) admit(by string, before, after client.Object) error {
 	return nil
 }
 
-// put writes an object under the next version, and returns what is stored. What JSON does not keep, such as
-// parts of seconds, is lost as it is in the real world.
+// put stores an object under the next resource version and returns the stored object. The stored object is decoded from
+// JSON, so that its metadata times have no fractions of seconds, as with a real API server.
 func (s *Store) put(t *table, key Key, before, after client.Object) (client.Object, error) {
 	after.SetResourceVersion("")
 	after.GetObjectKind().SetGroupVersionKind(t.kind)
@@ -221,7 +224,7 @@ func (s *Store) put(t *table, key Key, before, after client.Object) (client.Obje
 		return nil, err
 	}
 	if before != nil && bytes.Equal(raw, t.objects[key].raw) {
-		return before, nil // a write that changes nothing is none
+		return before, nil // a write without changes causes no event and no new resource version
 	}
 	kept := shallow(t.example)
 	if err := json.Unmarshal(raw, kept); err != nil {
@@ -239,8 +242,9 @@ func (s *Store) put(t *table, key Key, before, after client.Object) (client.Obje
 	return kept, nil
 }
 
-// Change has an object changed by a function, as its status or as the rest of it, and reports whether it
-// exists. It is for those who live in the world, not for agents.
+// Change applies the function change to a copy of the stored object and stores the result. The function may change the
+// status and all other fields. Change returns a NotFound error if the store has no object with this key and UID. It is
+// for the simulated users and components of Kubernetes. Agents use a Client instead.
 func Change[T client.Object](s *Store, by string, object T, change func(T)) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
@@ -254,7 +258,8 @@ func Change[T client.Object](s *Store, by string, object T, change func(T)) erro
 	return err
 }
 
-// replace writes another version of an object that exists, or removes it where nothing holds it any more.
+// replace stores a new version of an existing object. If the object is being deleted and nothing holds the new version
+// any more, replace then removes the object.
 func (s *Store) replace(by string, t *table, key Key, after client.Object) (client.Object, error) {
 	before := t.objects[key].object
 	after.SetUID(before.GetUID())
@@ -284,8 +289,8 @@ func (s *Store) replace(by string, t *table, key Key, after client.Object) (clie
 	return kept, nil
 }
 
-// gone reports whether nothing holds an object that is deleted. A pod that has a node is held by its kubelet
-// until its grace period is none.
+// gone reports whether the store can remove an object: the object is being deleted, has no finalizers, and has no grace
+// period left. A pod with a node usually has a grace period until its kubelet deletes it with grace period 0.
 func gone(object client.Object) bool {
 	if object.GetDeletionTimestamp() == nil || len(object.GetFinalizers()) > 0 {
 		return false
@@ -307,5 +312,5 @@ func (s *Store) remove(by string, t *table, key Key, object client.Object) error
 	return nil
 }
 
-// Events returns all that ever happened to the objects of a kind.
+// Events returns all events of a kind since the start of the simulation.
 func (s *Store) Events(kind string) []Event { return s.table(kind).events }

@@ -19,39 +19,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// View is what one agent has seen of the API server: its cache. It has an informer for each kind that is asked
-// for, and each is behind the store by events of its own.
+// View is the cache of one agent. It has an informer for each kind that the agent reads. Each informer lags behind the
+// store by its own number of events.
 type View struct {
 	world   *World
 	by      string
 	options cache.Options
-	indexes map[string]client.IndexerFunc // by kind and name
+	indexes map[string]client.IndexerFunc // by kind and field
 
-	mu        sync.Mutex // while the agent starts, its controllers do so side by side
+	mu        sync.Mutex // the controllers of an agent start concurrently
 	informers []*informer
 }
 
 var _ cache.Cache = (*View)(nil)
 
-// NewView returns the cache of an agent that begins now.
+// NewView returns the cache of an agent that starts now.
 func NewView(w *World, by string, options cache.Options) *View {
 	return &View{world: w, by: by, options: options, indexes: map[string]client.IndexerFunc{}}
 }
 
-// informer follows the events of a kind.
+// informer caches the objects of one kind and passes their events to handlers.
 type informer struct {
 	view     *View
 	table    *table
-	metadata bool // only that of the objects is kept
+	metadata bool // caches only the metadata of objects
 	selector cache.ByObject
 
-	at       int       // how many of the events it has seen
-	until    time.Time // nothing arrives before
+	at       int       // number of events of the table that it has processed
+	until    time.Time // no event arrives before this time
 	objects  map[Key]client.Object
 	handlers []toolscache.ResourceEventHandler
 }
 
-// of returns the informer of a kind, which begins with what the store has now.
+// of returns the informer for the kind of an object or list. If the view has no such informer, of adds one. A new
+// informer starts with the current objects of the store.
 func (v *View) of(example runtime.Object) *informer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -82,7 +83,8 @@ func (v *View) of(example runtime.Object) *informer {
 	return i
 }
 
-// follows reports whether an event is about an object that the informer has, or is to have.
+// follows reports whether an event concerns the informer: its cache has the object, or the object matches its selector
+// after the event.
 func (i *informer) follows(e Event) bool {
 	_, seen := i.objects[e.Key]
 	return seen || e.After != nil && i.selects(e.After)
@@ -96,7 +98,8 @@ func (i *informer) selects(object client.Object) bool {
 	return s == nil || s.Matches(fields.Set{metav1.ObjectNameField: object.GetName()})
 }
 
-// see returns what the informer keeps of an object, or nil if it is none of those that it follows.
+// see returns the cached form of an object: a transformed copy, or only the metadata. It returns nil if the object is
+// nil or does not match the selector of the informer.
 func (i *informer) see(object client.Object) client.Object {
 	if object == nil || !i.selects(object) {
 		return nil
@@ -118,7 +121,7 @@ func (i *informer) see(object client.Object) client.Object {
 	return trimmed.(client.Object)
 }
 
-// Behind returns how many events of all kinds the view has not seen.
+// Behind returns the total number of events that the informers have not processed yet.
 func (v *View) Behind() int {
 	behind := 0
 	for _, i := range v.informers {
@@ -127,7 +130,8 @@ func (v *View) Behind() int {
 	return behind
 }
 
-// Choices adds, for each kind, that the next event arrives.
+// Choices adds one choice for each informer with a pending event: the next event arrives. It skips the events that
+// do not concern the informer.
 func (v *View) Choices(add func(Choice)) {
 	for _, i := range v.informers {
 		for i.at < len(i.table.events) && !i.follows(i.table.events[i.at]) {
@@ -140,7 +144,8 @@ func (v *View) Choices(add func(Choice)) {
 	}
 }
 
-// Hold has nothing of a kind, chosen by number, arrive for a time.
+// Hold delays all events of one informer for a time. The number selects the informer. Hold returns the kind of the
+// informer.
 func (v *View) Hold(number int, wait time.Duration) string {
 	i := v.informers[number%len(v.informers)]
 	i.until = time.Now().Add(wait)
@@ -148,7 +153,7 @@ func (v *View) Hold(number int, wait time.Duration) string {
 	return i.table.kind.Kind
 }
 
-// deliver shows the informer the next event.
+// deliver processes the next event: it updates the cache and calls the handlers.
 func (i *informer) deliver() {
 	e := i.table.events[i.at]
 	i.at++
@@ -174,7 +179,9 @@ func (i *informer) tell(tell func(toolscache.ResourceEventHandler)) {
 	}
 }
 
-// Relist has the view lose its watch of a kind, chosen by number, and list again: what lay between is never seen.
+// Relist simulates the loss of a watch: one informer skips all pending events and lists the objects again. Its handlers
+// see the difference between the old cache and the new list, but no states in between. The number selects the informer.
+// Relist returns the kind of the informer, or an empty string if the view has no informers.
 func (v *View) Relist(number int) string {
 	if len(v.informers) == 0 {
 		return ""
@@ -205,7 +212,7 @@ func (v *View) Relist(number int) string {
 			i.objects[key] = after
 			i.tell(func(h toolscache.ResourceEventHandler) { h.OnAdd(after, false) })
 		default:
-			// Of an object that was replaced meanwhile, a relist tells that it was changed.
+			// If an object was removed and created again in the meantime, a relist reports an update.
 			i.objects[key] = after
 			i.tell(func(h toolscache.ResourceEventHandler) { h.OnUpdate(before, after) })
 		}
@@ -289,7 +296,7 @@ func (i *informer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEv
 	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 }
 
-// AddEventHandlerWithOptions implements cache.Informer. The handler hears of what there is at once.
+// AddEventHandlerWithOptions implements cache.Informer. It calls OnAdd of the handler at once for each cached object.
 func (i *informer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.view.mu.Lock()
 	i.handlers = append(i.handlers, handler)
@@ -319,7 +326,7 @@ func (i *informer) HasSynced() bool { return true }
 // HasSyncedChecker implements cache.Informer.
 func (i *informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
 
-// synced says that everything has been heard of.
+// synced is a DoneChecker that is always done.
 type synced struct{}
 
 func (synced) Name() string { return "the world" }
@@ -333,14 +340,15 @@ func (synced) Done() <-chan struct{} {
 // IsStopped implements cache.Informer.
 func (i *informer) IsStopped() bool { return false }
 
-// registration is a handler's, which has always heard of everything that was there when it came.
+// registration is the registration of an event handler. It is always synced, because AddEventHandlerWithOptions has
+// already passed all cached objects to the handler.
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
 }
 
 func (registration) HasSynced() bool { return true }
 
-// String says how far behind the view is, by kind.
+// String returns the kind of each informer with the number of processed events and the number of all events.
 func (v *View) String() string {
 	var texts []string
 	for _, i := range v.informers {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watcher is a watch that an agent has opened. It hears of each event when the world lets it.
+// watcher is an open watch of an agent. The world decides when the watcher receives each event.
 type watcher struct {
 	world   *World
 	by      string
@@ -18,7 +18,8 @@ type watcher struct {
 	ended   bool
 }
 
-// Watch implements client.WithWatch: it begins with what happens after the call.
+// Watch implements client.WithWatch. The watch delivers only events that occur after the API server has handled the
+// call.
 func (c *Client) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	kind := c.kindOf(list)

@@ -16,31 +16,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Choice is something that may happen next.
+// Choice is a possible next step.
 type Choice struct {
-	// What says what happens, for the history.
+	// What describes the step in the history.
 	What string
 
-	// Weight is how likely it is, compared with others; at least 1.
+	// Weight is the probability of the choice relative to other choices. Weights below 1 count as 1.
 	Weight int
 
-	// Do has it happen.
+	// Do performs the step.
 	Do func()
 }
 
-// Actor is someone who does something now and then.
+// Actor is a part of the simulation that offers choices, such as an agent or a component of Kubernetes.
 type Actor interface {
-	// Choices adds what the actor could do now, always in the same order.
+	// Choices adds all current choices of the actor. The order must be deterministic, because the world selects a choice
+	// by a random number.
 	Choices(add func(Choice))
 }
 
-// OfStore is an actor whose choices follow from the store alone: it is asked again when that has changed.
+// OfStore wraps an actor whose choices depend only on the store. It caches the choices and calls the actor again only
+// after the store has changed.
 type OfStore struct {
 	Store *Store
 	Actor Actor
 
 	asked bool
-	at    int // the store's writes
+	at    int // Store.Writes at the time of the last call
 	found []Choice
 }
 
@@ -55,35 +57,36 @@ func (o *OfStore) Choices(add func(Choice)) {
 	}
 }
 
-// World is one run. But for the methods that say so, it is used by the goroutine that runs it only.
+// World is one run of a simulation. Only the goroutine that calls Run may use it. The exceptions are the methods After
+// and Ask, which the goroutines of agents call.
 type World struct {
 	Store *Store
 	Rand  *rand.Rand
 
-	// Steps counts what has happened.
+	// Steps counts the steps.
 	Steps int
 
-	// Trace hears each line of the history, if it is not nil.
+	// Trace, if not nil, is called with each line of the history.
 	Trace func(line string)
 
-	// Check is called after every step; an error ends the run.
+	// Check, if not nil, is called after each step. An error ends the run.
 	Check func() error
 
-	// Counts says how often each kind of disturbance came.
+	// Counts has the number of occurrences of each kind of incident, such as disturbances. The keys describe the kinds.
 	Counts map[string]int
 
-	// Heard hears of each call that took effect well.
+	// Heard, if not nil, is called after each performed call whose result is no error or a NotFound error.
 	Heard func(*Call)
 
 	actors []Actor
 	acting *Call
-	found  []Choice // of the last step: kept for its room
+	found  []Choice // choices of the last step; the next step reuses the memory
 	timers []timer
 	hash   hash.Hash64
 
 	mu     sync.Mutex
 	calls  []*Call
-	latest []*Call // since the last step, in no order
+	latest []*Call // calls since the last Settle, unordered
 }
 
 type timer struct {
@@ -91,10 +94,10 @@ type timer struct {
 	do  func()
 }
 
-// moment is how long time may pass at once while someone could do something.
+// moment is the longest time that passes in one step if other choices exist.
 const moment = 300 * time.Millisecond
 
-// New returns a world whose chance follows from a seed.
+// New returns a world. The seed determines its random numbers.
 func New(seed uint64, store *Store) *World {
 	return &World{Counts: map[string]int{}, Store: store, Rand: rand.New(rand.NewPCG(seed, seed)), hash: fnv.New64a()}
 }
@@ -107,14 +110,14 @@ func (w *World) Remove(a Actor) {
 	w.actors = slices.DeleteFunc(w.actors, func(other Actor) bool { return other == a })
 }
 
-// After has a function called after a time. It may be called by an agent's goroutine.
+// After makes the world call a function after a time, at the start of a step. The goroutines of agents may call After.
 func (w *World) After(wait time.Duration, do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timers = append(w.timers, timer{due: time.Now().Add(wait), do: do})
 }
 
-// Chance reports true in so many of a thousand cases.
+// Chance returns true with a probability of perMille in a thousand.
 func (w *World) Chance(perMille int) bool { return perMille > 0 && w.Rand.IntN(1000) < perMille }
 
 // Notef adds a line to the history.
@@ -126,10 +129,11 @@ func (w *World) Notef(format string, arguments ...any) {
 	}
 }
 
-// Hash is that of the history so far: the same for the same seed.
+// Hash returns the hash of the history so far. Runs with the same seed have the same hash.
 func (w *World) Hash() uint64 { return w.hash.Sum64() }
 
-// Run takes steps until so many have been taken, until done reports true, or until a check fails.
+// Run takes the given number of steps. It ends earlier if done is not nil and returns true, or with an error if a check
+// fails.
 func (w *World) Run(steps int, done func() bool) error {
 	for range steps {
 		w.Settle()
@@ -143,7 +147,8 @@ func (w *World) Run(steps int, done func() bool) error {
 	return nil
 }
 
-// Settle lets all goroutines go on until each of them waits, and puts the calls that they made in an order.
+// Settle lets all goroutines run until each of them blocks. It then sorts their new calls, appends them to the parked
+// calls, and removes the calls that no longer wait for an answer.
 func (w *World) Settle() {
 	synctest.Wait()
 	w.mu.Lock()
@@ -169,7 +174,8 @@ func (w *World) step() error {
 		actor.Choices(add)
 	}
 	if next, ok := w.next(); ok {
-		// What could happen now happens within moments: only a disturbance has anything wait for minutes.
+		// If other choices exist, at most a moment passes, so that they do not wait for a distant timer. Only disturbances
+		// delay choices for minutes.
 		if len(choices) > 0 {
 			next = min(next, time.Duration(1+w.Rand.IntN(int(moment))))
 		}
@@ -198,12 +204,12 @@ func (w *World) check() error {
 	return w.Check()
 }
 
-// Sleep lets time pass. What it wakes is settled at the beginning of the next step.
+// Sleep lets virtual time pass. Run settles the goroutines that it wakes before the next step.
 func (w *World) Sleep(wait time.Duration) {
 	<-time.After(wait)
 }
 
-// next returns how long it is until the next timer.
+// next returns the time until the next timer, and whether there is a timer.
 func (w *World) next() (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +220,7 @@ func (w *World) next() (time.Duration, bool) {
 	return max(time.Until(first.due), time.Millisecond), true
 }
 
-// elapse calls the functions whose time has come.
+// elapse removes all timers that are due and calls their functions.
 func (w *World) elapse() {
 	w.mu.Lock()
 	now := time.Now()
@@ -233,37 +239,39 @@ func (w *World) elapse() {
 	}
 }
 
-// Call is something that an agent's goroutine asked for, and waits for.
+// Call is a parked operation of an agent, such as a request to the API server. A goroutine of the agent waits for the
+// answer.
 type Call struct {
-	// By is who asked, and What says for what.
+	// By is the name of the agent. What describes the operation.
 	By, What string
 
-	// Writes says that it is to change something.
+	// Writes is true for write requests to the API server.
 	Writes bool
 
-	// Pass is the reconciler's pass that it belongs to; empty where it belongs to none.
+	// Pass is the controller-runtime reconcile ID of the call. It is empty outside reconcilers.
 	Pass string
 
 	do    func() error
-	begun int // the step that is told by the context; 0 where that tells none
+	begun int // the step from the context of Begun; 0 for other contexts
 	reply chan error
 	done  bool
 }
 
-// stepKey is the key of Begun in a context.
+// stepKey is the context key for the value of Begun.
 type stepKey struct{}
 
-// Begun returns a context in whose name calls are made that came of the present step. It tells goroutines apart that
-// ask for the same: which of them a timer wakes first is left to chance.
+// Begun returns a context that marks calls as results of the current step. Settle sorts the equal calls of several
+// goroutines by this mark. Without it, their order would be random, because one timer can wake the goroutines in any
+// order.
 func (w *World) Begun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, stepKey{}, w.Steps)
 }
 
-// NewCall returns a call that is no request to the API server.
+// NewCall returns a call for an operation other than a request to the API server.
 func NewCall(by, what string, do func() error) *Call { return &Call{By: by, What: what, do: do} }
 
-// Ask parks the goroutine of an agent until the world lets its call go on. It returns the context's error where
-// that ends first; whether the call has an effect nobody knows then.
+// Ask parks the goroutine of an agent until the world answers its call. If the context ends first, Ask returns the
+// context's error; the call may have taken effect nevertheless.
 func (w *World) Ask(ctx context.Context, c *Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -279,15 +287,15 @@ func (w *World) Ask(ctx context.Context, c *Call) error {
 	case <-ctx.Done():
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		c.done = true // nobody waits for it any more
+		c.done = true // no goroutine waits for the answer any more
 		return ctx.Err()
 	}
 }
 
-// Calls returns what is parked.
+// Calls returns the calls that were parked at the last Settle.
 func (w *World) Calls() []*Call { return w.calls }
 
-// Pass returns the pass of the call that takes effect now.
+// Pass returns the reconcile ID of the call that takes effect now, or an empty string if there is no such call.
 func (w *World) Pass() string {
 	if w.acting == nil {
 		return ""
@@ -295,14 +303,14 @@ func (w *World) Pass() string {
 	return w.acting.Pass
 }
 
-// Go has a call take effect, and answers it.
+// Go makes a call take effect and answers it with the result.
 func (w *World) Go(c *Call) error {
 	err := w.Apply(c)
 	w.Answer(c, err)
 	return err
 }
 
-// Apply has a call take effect without an answer.
+// Apply makes a call take effect and returns the result. It does not answer the call.
 func (w *World) Apply(c *Call) error {
 	w.acting = c
 	err := c.do()
@@ -313,13 +321,13 @@ func (w *World) Apply(c *Call) error {
 	return err
 }
 
-// Waits reports whether a call has not been answered.
+// Waits reports whether a call still waits for an answer.
 func (c *Call) Waits() bool { return !c.done }
 
-// Drop has a call go unanswered: anyone who asked is about to end.
+// Drop leaves a call without an answer. It is for the calls of an agent that is about to end.
 func (w *World) Drop(c *Call) { c.done = true }
 
-// Answer answers a call, whether it took effect or not.
+// Answer answers a call with an error or nil. The call need not have taken effect.
 func (w *World) Answer(c *Call, err error) {
 	c.done = true
 	c.reply <- err

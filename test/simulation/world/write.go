@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch applies a merge patch, to the status or to the rest of an object, and fills in what came of it.
+// Patch applies a merge patch to an object. It changes only the status if status is true, and everything but the status
+// otherwise. It copies the stored object into object.
 func (s *Store) Patch(by string, object client.Object, patch client.Patch, status bool) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
@@ -41,7 +42,7 @@ func (s *Store) Patch(by string, object client.Object, patch client.Patch, statu
 	if after.GetUID() != before.GetUID() {
 		return t.conflict(key, "the UID is another one's")
 	}
-	// The version is not in the encoding, which is the same for equal objects: the patch's is all there is.
+	// The stored encoding has no resource version. A resource version in the result therefore comes from the patch.
 	if version := after.GetResourceVersion(); version != "" && version != before.GetResourceVersion() {
 		return t.conflict(key, "the object has been modified")
 	}
@@ -71,7 +72,8 @@ func patched(t *table, raw, data []byte) (client.Object, error) {
 	return after, nil
 }
 
-// Update replaces an object, as its status or as the rest of it.
+// Update replaces an object. It replaces only the status if status is true, and everything but the status otherwise. It
+// copies the stored object into object.
 func (s *Store) Update(by string, object client.Object, status bool) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
@@ -98,7 +100,8 @@ func (s *Store) Update(by string, object client.Object, status bool) error {
 	return copyInto(kept, object)
 }
 
-// Delete deletes an object, at once where nothing holds it. Grace is that of pods; nil for their own.
+// Delete marks an object as deleted, or removes it at once if nothing holds it. grace is the grace period for pods in
+// seconds. If grace is nil, the grace period comes from the specification of the pod.
 func (s *Store) Delete(by string, key Key, preconditions *metav1.Preconditions, grace *int64) error {
 	t := s.table(key.Kind)
 	before := t.objects[key].object
@@ -116,7 +119,7 @@ func (s *Store) Delete(by string, key Key, preconditions *metav1.Preconditions, 
 	after := shallow(before)
 	seconds := graceOf(before, grace)
 	if known := before.GetDeletionGracePeriodSeconds(); before.GetDeletionTimestamp() != nil && (known == nil || *known <= seconds) {
-		return nil // is being deleted already
+		return nil // is already being deleted, with the same or a shorter grace period
 	}
 	after.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(time.Duration(seconds) * time.Second))))
 	after.SetDeletionGracePeriodSeconds(&seconds)
@@ -131,7 +134,8 @@ func (s *Store) Delete(by string, key Key, preconditions *metav1.Preconditions, 
 	return err
 }
 
-// graceOf returns for how long the deletion of an object waits for a kubelet.
+// graceOf returns the grace period of the deletion of an object, in seconds. It is 0 for all objects without a kubelet:
+// objects of other kinds, pods without a node, and pods that have ended.
 func graceOf(object client.Object, asked *int64) int64 {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -143,19 +147,21 @@ func graceOf(object client.Object, asked *int64) int64 {
 	return ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30)
 }
 
-// hasStatus reports whether the status of a kind is written by itself.
+// hasStatus reports whether a kind has a status. Clients change the status only through the status subresource.
 func hasStatus(t *table) bool {
 	return reflect.ValueOf(t.example).Elem().FieldByName("Status").IsValid()
 }
 
-// shallow returns a copy of an object whose metadata can be set; what it points to is shared.
+// shallow returns a shallow copy of an object. The caller may set the metadata of the copy. The copy shares pointers,
+// maps and slices with the object.
 func shallow(object client.Object) client.Object {
 	made := reflect.New(reflect.TypeOf(object).Elem())
 	made.Elem().Set(reflect.ValueOf(object).Elem())
 	return made.Interface().(client.Object)
 }
 
-// copyStatus sets the status of an object that is to be stored; what it points to is shared.
+// copyStatus copies the status of one object to another object of the same kind. Both then share pointers, maps and
+// slices.
 func copyStatus(from, to client.Object) {
 	source := reflect.ValueOf(from).Elem().FieldByName("Status")
 	if source.IsValid() {
@@ -170,7 +176,7 @@ func clearStatus(object client.Object) {
 	}
 }
 
-// specDiffers reports whether anything but metadata and status has changed.
+// specDiffers reports whether any field other than metadata and status has changed.
 func specDiffers(before, after client.Object) bool {
 	a, b := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
 	for i := range a.NumField() {
@@ -185,7 +191,8 @@ func specDiffers(before, after client.Object) bool {
 	return false
 }
 
-// copyInto fills an object that a caller gave with one of the store.
+// copyInto copies an object of the store into the object of a caller. The object of the caller may be typed,
+// unstructured, or metadata only.
 func copyInto(from, into client.Object) error {
 	switch target := into.(type) {
 	case *unstructured.Unstructured:
@@ -207,13 +214,13 @@ func copyInto(from, into client.Object) error {
 	return nil
 }
 
-// metadataOf returns the metadata of an object, without a copy.
+// metadataOf returns the metadata of an object. The result shares pointers, maps and slices with the object.
 func metadataOf(object client.Object) *metav1.PartialObjectMetadata {
 	meta := reflect.ValueOf(object).Elem().FieldByName("ObjectMeta").Interface().(metav1.ObjectMeta)
 	return &metav1.PartialObjectMetadata{ObjectMeta: meta}
 }
 
-// HasFinalizer reports whether an object has a finalizer.
+// HasFinalizer reports whether an object has the given finalizer.
 func HasFinalizer(object client.Object, finalizer string) bool {
 	return slices.Contains(object.GetFinalizers(), finalizer)
 }
