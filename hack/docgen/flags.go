@@ -13,7 +13,7 @@ import (
 
 func writeFlags(w *bytes.Buffer) {
 	controllers, nodes := controller.DefaultOptions(), node.DefaultOptions()
-	// What the environment of this program says is no default.
+	// These values come from the environment of this program and are not defaults.
 	controllers.Namespace, nodes.NodeName = "", ""
 	agents := []struct {
 		command string

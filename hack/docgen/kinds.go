@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are PaV's, in the order in which users meet them.
+// kinds are the plural names of PaV's kinds, in the order in which users meet them.
 var kinds = []string{"pavprovisioners", "pavvolumes", "pavstages"}
 
 func writeKinds(w *bytes.Buffer, directory string) error {
@@ -43,16 +43,17 @@ func writeKind(w *bytes.Buffer, crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// table is that of the fields below spec or status.
+// table writes the table of the fields of spec or status.
 type table struct {
-	// templated says that fields may be templates, and written that users write them.
+	// templated says that fields may be templates. written says that users write the fields.
 	templated, written bool
 
-	// told are the types, by their fields, whose fields have rows already.
+	// told has the types whose fields already have rows. The key of a type is the list of its field names.
 	told map[string]bool
 }
 
-// fields writes a row for each field below a path, in alphabetical order. Kubernetes' conditions are known.
+// fields writes a row for each field below a path, in alphabetical order. It does not descend into conditions, whose
+// fields are those of Kubernetes.
 func (t *table) fields(w *bytes.Buffer, path string, schema apiextensionsv1.JSONSchemaProps) {
 	names := slices.Sorted(maps.Keys(schema.Properties))
 	kind := strings.Join(names, " ")
@@ -64,7 +65,7 @@ func (t *table) fields(w *bytes.Buffer, path string, schema apiextensionsv1.JSON
 		field, at := schema.Properties[name], path+"."+name
 		fmt.Fprintf(w, "| `%s` | %s | %s |\n", at, typeOf(field, t.templated), describe(field, t.written && slices.Contains(schema.Required, name)))
 		switch {
-		case name == "conditions", name == "definition": // The latter is of fields of a PavProvisioner.
+		case name == "conditions", name == "definition": // The fields of a definition are those of a PavProvisioner.
 		case field.Type == "array" && field.Items != nil && field.Items.Schema != nil:
 			t.fields(w, at+"[]", *field.Items.Schema)
 		default:
@@ -113,10 +114,10 @@ func describe(field apiextensionsv1.JSONSchemaProps, required bool) string {
 	return cell(strings.Join(parts, " "))
 }
 
-// sentence takes the line breaks and the name of a list's item out of a doc comment.
+// sentence replaces the line breaks of a doc comment by spaces.
 func sentence(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cell makes a text fit for a cell of a table.
+// cell escapes a text for a cell of a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;").Replace(strings.TrimSpace(text))
 }

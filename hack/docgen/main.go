@@ -13,7 +13,8 @@ func main() {
 	}
 }
 
-// run writes the page about the CRDs in a directory, and about what is compiled into this program.
+// run writes the reference page, from the CRDs in a directory and from the packages that are compiled into this
+// program.
 func run(crds, page string) error {
 	var text bytes.Buffer
 	text.WriteString(head)

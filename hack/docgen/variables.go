@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// groups are the sections of a definition that are evaluated with the same variables, or nearly so.
+// groups are the workflows of a definition. The templates of the workflows in one group have the same variables.
 var groups = [][]string{
 	{"volumeValidation"},
 	{"volumeCreation"},

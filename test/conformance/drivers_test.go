@@ -1,5 +1,6 @@
-// Package conformance_test holds the driver definitions to what the external-storage suite knows: it ignores
-// what it does not know, and so a mistyped key or capability switches specs off without a word.
+// Package conformance_test checks that the driver definitions contain only keys and capabilities that the
+// external-storage suite knows. The suite ignores unknown ones, so a mistyped key or capability disables specs
+// silently.
 package conformance_test
 
 import (
@@ -24,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// driverDefinition has the keys of the suite's own type, which is not exported.
+// driverDefinition has the keys of the suite's type of the same name, which is not exported.
 type driverDefinition struct {
 	DriverInfo   storageframework.DriverInfo
 	StorageClass struct {
@@ -100,7 +101,7 @@ Timeouts: {PodStart: 1m}
 	}
 }
 
-// TestKeysAreThoseOfTheSuite fails when another version of the suite has other keys.
+// TestKeysAreThoseOfTheSuite fails if the suite's type has other keys, as in another version of the suite.
 func TestKeysAreThoseOfTheSuite(t *testing.T) {
 	want := []string{}
 	ast.Inspect(parse(t, "test/e2e/storage/external/external.go"), func(node ast.Node) bool {
@@ -117,8 +118,8 @@ func TestKeysAreThoseOfTheSuite(t *testing.T) {
 	}
 }
 
-// faults gives what the suite would ignore in a definition. It reads as the suite does: keys in another case
-// are other keys.
+// faults returns the parts of a definition that the suite would ignore, and the errors in it. It reads a definition
+// like the suite does: keys are case-sensitive.
 func faults(data []byte, capabilities []string) []string {
 	definition := driverDefinition{}
 	asJSON, err := yaml.YAMLToJSONStrict(data)
@@ -149,7 +150,7 @@ func faults(data []byte, capabilities []string) []string {
 	return found
 }
 
-// capabilitiesOf gives the values of the constants of type Capability.
+// capabilitiesOf returns the values of the suite's constants of type Capability.
 func capabilitiesOf(t *testing.T) []string {
 	t.Helper()
 	var capabilities []string
@@ -174,7 +175,7 @@ func capabilitiesOf(t *testing.T) []string {
 	return capabilities
 }
 
-// parse reads a file of the suite's module.
+// parse parses a Go file of the suite's module.
 func parse(t *testing.T, file string) *ast.File {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
@@ -188,7 +189,7 @@ func parse(t *testing.T, file string) *ast.File {
 	return parsed
 }
 
-// keysOfSource gives the names of the fields of a struct and, below them, of structs without a name.
+// keysOfSource returns the names of a struct's fields and, recursively, of the fields of unnamed struct types in it.
 func keysOfSource(prefix string, expression ast.Expr) []string {
 	if list, ok := expression.(*ast.ArrayType); ok {
 		expression = list.Elt
@@ -206,7 +207,7 @@ func keysOfSource(prefix string, expression ast.Expr) []string {
 	return keys
 }
 
-// keysOfType is keysOfSource for a type.
+// keysOfType is like keysOfSource, but for a type of this program.
 func keysOfType(prefix string, kind reflect.Type) []string {
 	if kind.Kind() == reflect.Slice {
 		kind = kind.Elem()

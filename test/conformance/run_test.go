@@ -10,10 +10,12 @@ import (
 	"testing"
 )
 
-// The functions of the script, with what reads reports and what runs specs in the place of the programs.
+// runScript runs functions of the script run. The shell functions that read reports and run specs are replaced. It
+// returns the output and the exit code.
 func runScript(t *testing.T, results, script string, environment ...string) (string, int) {
 	t.Helper()
-	// So that results of go test are not those of an earlier script.
+	// os.Stat makes go test depend on the script, so that a cached test result is not used after a change of the
+	// script.
 	if _, err := os.Stat("run"); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ eval "$2"`, "run", results, script)
 	return out.String(), 0
 }
 
-// The script goes on after a driver that failed, and does not forget that it did.
+// The script continues after a driver that failed, and its exit code still shows the failure.
 func TestRun_FailsWhereAReportDoes(t *testing.T) {
 	for name, test := range map[string]struct {
 		report string
@@ -60,7 +62,7 @@ func TestRun_FailsWhereAReportDoes(t *testing.T) {
 	}
 }
 
-// With FAILED, only what failed is run again, and nothing where nothing did.
+// With FAILED, the script repeats only the failed specs. It runs nothing for a driver without failed specs.
 func TestRun_RepeatsWhatFailed(t *testing.T) {
 	results := t.TempDir()
 	for driver, failed := range map[string]string{"first": "", "second": "a spec|another"} {

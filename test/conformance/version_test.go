@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// The suite is to be the cluster's own, and its images are named after that version.
+// The suite must have the same version as the cluster, and the names of its images depend on that version.
 func TestSuite_IsOfTheVersionOfTheCluster(t *testing.T) {
 	required := func(file string) string {
 		t.Helper()

@@ -1,4 +1,3 @@
-// Package examples holds the tests of the examples that need no cluster: their definitions are linted,
-// their pods rendered, and the scripts of these given to shellcheck. What the examples do on a cluster is
-// tested in test/e2e.
+// Package examples contains tests of the examples that need no cluster. They lint the definitions, render the pods, and
+// check the pods' scripts with shellcheck. The tests in test/e2e run the examples on a cluster.
 package examples

@@ -10,7 +10,7 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(apiVersion: pav\\..*?)```")
 
-// What users copy from the documentation is right, and can be rendered.
+// The definitions that users copy from the documentation are valid and can be rendered.
 func TestDefinitions_OfTheDocumentation(t *testing.T) {
 	for page, want := range map[string]int{"README.md": 1, "docs/tutorial.md": 1} {
 		text, err := os.ReadFile(filepath.Join("../..", page))
@@ -38,7 +38,7 @@ func TestDefinitions_OfTheDocumentation(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// Every page that is pointed to is there.
+// All files that the documentation links to exist.
 func TestLinks_OfTheDocumentation(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) < 6 {

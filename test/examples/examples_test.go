@@ -32,7 +32,7 @@ func directories(t *testing.T) []string {
 	return files
 }
 
-// pav runs kubectl pav and returns what it printed.
+// pav runs kubectl pav and returns its output.
 func pav(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -45,7 +45,7 @@ func pav(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// The drivers that Kubernetes' storage suite runs against are to be short as well.
+// The definitions of the drivers for Kubernetes' storage suite must also be short.
 func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 	most := map[string]int{}
 	for _, directory := range directories(t) {
@@ -75,8 +75,8 @@ func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 	}
 }
 
-// Every pod can be rendered, for volumes of both modes where the usage has both, also for reading only,
-// and shellcheck has nothing against its script.
+// Every pod can be rendered, with and without --read-only, and shellcheck finds nothing in its script. If an example's
+// usage has claims of both volume modes, each claim is rendered.
 func TestScripts_PassShellcheck(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Fatal("the Debian package shellcheck is missing")
@@ -103,7 +103,8 @@ func TestScripts_PassShellcheck(t *testing.T) {
 	}
 }
 
-// usageOf returns the file of an example's usage, or of a copy without other claims than the named one.
+// usageOf returns the path of an example's usage. If claim is not empty, it returns the path of a copy in which claim
+// is the only claim.
 func usageOf(t *testing.T, directory, claim string) string {
 	t.Helper()
 	path := filepath.Join(directory, "usage.yaml")
@@ -127,7 +128,7 @@ func usageOf(t *testing.T, directory, claim string) string {
 	return path
 }
 
-// scripts returns the shell scripts of rendered pods by phase.
+// scripts returns the shell scripts of rendered pods, by workflow.
 func scripts(t *testing.T, rendered string) map[string]string {
 	t.Helper()
 	var result struct {

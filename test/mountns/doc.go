@@ -1,2 +1,2 @@
-// Package mountns runs tests that make real mounts in a mount namespace of their own. It mounts nothing itself.
+// Package mountns runs tests that create real mounts in a new mount namespace. The package itself creates no mounts.
 package mountns

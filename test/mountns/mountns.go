@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// inNamespace marks the test binary that runs in a mount namespace of its own.
+// inNamespace is the environment variable that is set if the test binary runs in a new mount namespace.
 const inNamespace = "PAV_TEST_MOUNT_NAMESPACE"
 
-// Run is for TestMain: it runs the tests in a new mount namespace that sends nothing back, and returns the
-// code to exit with.
+// Run is for TestMain. It runs the tests in a new mount namespace, whose mounts do not propagate to the machine. It
+// returns the exit code.
 func Run(m *testing.M) int {
 	if os.Getenv(inNamespace) == "" {
 		return reExecute()
@@ -21,7 +21,8 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
-// reExecute runs this binary again. The unsharing of os/exec makes / private.
+// reExecute runs this binary again in a new mount namespace. os/exec makes / private there, because Unshareflags is
+// set.
 func reExecute() int {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "FAIL: these tests make real mounts and must run as root")

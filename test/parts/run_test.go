@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// makefile has a part that passes, two that pass only at the same time, and one that fails.
+// makefile has one part that passes, two parts that pass only if they run at the same time, and one part that fails.
 const makefile = `
 good:
 	@echo "seed $$PAV_SEED"
@@ -43,7 +43,8 @@ func checkout(t *testing.T) string {
 	return top
 }
 
-// runParts runs the script and returns how each part ended, without times and seeds, and whether the script succeeded.
+// runParts runs the script. It returns the result of each part, without times and seeds, the output, and whether the
+// script succeeded.
 func runParts(t *testing.T, top, seed string, args ...string) (results []string, out string, passed bool) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(top, "test/parts/run"), args...)
@@ -85,7 +86,7 @@ func TestPartsOfALongRun_AreNotRepeated(t *testing.T) {
 	top := checkout(t)
 	steps := []struct {
 		name, seed string
-		change     string // a file that is made before
+		change     string // a file that is created before the run
 		want       []string
 	}{
 		{name: "the first run", want: []string{"good passed", "bad FAILED"}},

@@ -1,5 +1,5 @@
-// Command pause is the program of the pause image: it holds a pod's namespaces open and, as the
-// first process of a pod that shares its process namespace, reaps what its containers leave.
+// Command pause is the program of the pause image. It keeps a pod's namespaces open. In a pod with a shared process
+// namespace, it is the first process and reaps the orphaned processes of the containers.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Program populator plays the part of registry.k8s.io/sig-storage/hello-populator for the external-storage
-// suite: a volume populator (KEP-1495) for data sources of kind Hello, each of which is one file. It knows
-// nothing of PaV, is allowed what the suite's own manifests allow, and takes the arguments that they give:
+// Program populator replaces registry.k8s.io/sig-storage/hello-populator in the external-storage suite. It is a volume
+// populator (KEP-1495) for data sources of kind Hello. Each Hello describes one file. The populator does not depend on
+// PaV. It needs only the permissions in the suite's own manifests, and takes the arguments that these manifests
+// contain:
 //
 //	populator --mode=controller --image-name=IMAGE --namespace=NAMESPACE [--http-endpoint=ADDRESS]
 //	populator --mode=populate --file-name=PATH --file-contents=TEXT
@@ -49,7 +50,7 @@ func main() {
 	}
 }
 
-// populate writes the file of a Hello.
+// populate writes the file that a Hello describes.
 func populate(file, contents string) error {
 	if file == "" || contents == "" {
 		return errors.New("--file-name and --file-contents are needed")
@@ -60,7 +61,7 @@ func populate(file, contents string) error {
 	return os.WriteFile(file, []byte(contents), 0o644) //nolint:gosec // the user of the volume reads it
 }
 
-// control populates claims until the context ends.
+// control populates volumes until the context ends.
 func control(ctx context.Context, namespace, image, endpoint string) error {
 	if namespace == "" || image == "" {
 		return errors.New("--namespace and --image-name are needed")
@@ -83,7 +84,7 @@ func control(ctx context.Context, namespace, image, endpoint string) error {
 	return newController(client, objects, namespace, image).run(ctx)
 }
 
-// serve answers that the program is alive.
+// serve answers HTTP requests with 200, which shows that the program is alive.
 func serve(address string) {
 	alive := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	if err := http.ListenAndServe(address, alive); err != nil { //nolint:gosec // nobody hostile reaches a test's cluster

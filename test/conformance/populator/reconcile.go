@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The names that the real populator uses.
+// These names are the same as in the original populator.
 const (
 	primePrefix   = "prime-"
 	podPrefix     = "populate-"
@@ -27,13 +27,13 @@ const (
 	devicePath    = "/dev/block"
 )
 
-// state is what the caches have of one population; what does not exist is nil.
+// state has the cached objects of one population. An object that does not exist is nil.
 type state struct {
 	claim, prime *corev1.PersistentVolumeClaim
 	pod          *corev1.Pod
 }
 
-// reconcile does the next thing for a claim.
+// reconcile performs the next step for a claim.
 func (c *controller) reconcile(ctx context.Context, uid string) error {
 	s := state{
 		prime: get[*corev1.PersistentVolumeClaim](c.claims, c.namespace+"/"+primePrefix+uid),
@@ -55,12 +55,12 @@ func (c *controller) reconcile(ctx context.Context, uid string) error {
 		return c.fill(ctx, s)
 	}
 	if s.prime != nil && s.prime.Status.Phase != corev1.ClaimLost {
-		return nil // Kubernetes has yet to see that the volume is the other claim's
+		return nil // Kubernetes has not yet noticed that the volume belongs to the other claim
 	}
 	return c.cleanUp(ctx, s)
 }
 
-// fill does the next thing for a claim without a volume.
+// fill performs the next step for a claim without a volume.
 func (c *controller) fill(ctx context.Context, s state) error {
 	hello := get[*unstructured.Unstructured](c.hellos, s.claim.Namespace+"/"+s.claim.Spec.DataSourceRef.Name)
 	node, ready := c.place(s.claim)
@@ -88,7 +88,8 @@ func (c *controller) fill(ctx context.Context, s state) error {
 	return c.handOver(ctx, s.claim, s.prime.Spec.VolumeName)
 }
 
-// place returns the node on which a claim is to be populated, if it matters, and whether that can begin.
+// place returns the node on which a claim must be populated, or an empty string if any node will do. It also reports
+// whether the population can begin.
 func (c *controller) place(claim *corev1.PersistentVolumeClaim) (node string, ready bool) {
 	if claim.Spec.StorageClassName == nil {
 		return "", true
@@ -104,7 +105,8 @@ func (c *controller) place(claim *corev1.PersistentVolumeClaim) (node string, re
 	return node, node != ""
 }
 
-// primeOf returns the claim that is provisioned in the place of one that cannot be, as it names a source.
+// primeOf returns the claim that is provisioned in the place of the user's claim. The user's claim cannot be
+// provisioned itself, because it names a data source.
 func (c *controller) primeOf(claim *corev1.PersistentVolumeClaim, node string) *corev1.PersistentVolumeClaim {
 	prime := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: primePrefix + string(claim.UID)},
@@ -119,7 +121,7 @@ func (c *controller) primeOf(claim *corev1.PersistentVolumeClaim, node string) *
 	return prime
 }
 
-// podOf returns the pod that writes a Hello to the volume of the claim's prime.
+// podOf returns the pod that writes the file of a Hello to the volume of the claim's prime.
 func (c *controller) podOf(claim *corev1.PersistentVolumeClaim, hello *unstructured.Unstructured, node string) (*corev1.Pod, error) {
 	file, _, err := unstructured.NestedString(hello.Object, "spec", "fileName")
 	if err != nil {
@@ -149,11 +151,11 @@ func (c *controller) podOf(claim *corev1.PersistentVolumeClaim, hello *unstructu
 	}, nil
 }
 
-// handOver gives the volume to the claim.
+// handOver binds the volume to the user's claim.
 func (c *controller) handOver(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) error {
 	pv := get[*corev1.PersistentVolume](c.volumes, volume)
 	if pv == nil || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID {
-		return nil // its event, or that of the claim when it is bound, brings the next pass
+		return nil // the next event of the volume, or of the bound claim, starts the next step
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{populatedFrom: claim.Namespace + "/" + claim.Spec.DataSourceRef.Name}},
@@ -168,7 +170,7 @@ func (c *controller) handOver(ctx context.Context, claim *corev1.PersistentVolum
 	return err
 }
 
-// cleanUp removes all that a population, done or given up, leaves.
+// cleanUp removes everything that a finished or abandoned population leaves.
 func (c *controller) cleanUp(ctx context.Context, s state) error {
 	if s.pod != nil {
 		if err := c.deletePod(ctx, s.pod); err != nil {
@@ -197,7 +199,7 @@ func (c *controller) deletePod(ctx context.Context, pod *corev1.Pod) error {
 }
 
 func (c *controller) patchFinalizers(ctx context.Context, claim *corev1.PersistentVolumeClaim, metadata map[string]any) error {
-	metadata["uid"] = claim.UID // of this claim, or of none
+	metadata["uid"] = claim.UID // so that a new claim of the same name is not patched
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
@@ -206,14 +208,14 @@ func (c *controller) patchFinalizers(ctx context.Context, claim *corev1.Persiste
 	return unless(apierrors.IsNotFound, err)
 }
 
-// get returns what a cache has of a key, or nil.
+// get returns the cached object with a key, or nil.
 func get[T any](informer cache.SharedIndexInformer, key string) T {
 	object, _, _ := informer.GetIndexer().GetByKey(key) // it returns no error
 	typed, _ := object.(T)
 	return typed
 }
 
-// unless returns the error if it is of no such kind.
+// unless returns nil if the error is of the given kind, and err otherwise.
 func unless(kind func(error) bool, err error) error {
 	if kind(err) {
 		return nil

@@ -25,16 +25,17 @@ const (
 
 var hellos = schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "hellos"}
 
-// byUID is an index of claims: by their UID where they name a Hello, or by the one that their own name has.
+// byUID is an index of claims. A user's claim that names a Hello has its own UID as the key. A prime has the UID in its
+// name as the key.
 const byUID = "uid"
 
-// controller brings claims that name a Hello to their volumes. Its queue has the claims' UIDs, from which
-// the names of the pod and the claim that populate follow: they are cleaned up although the claim is gone.
+// controller populates the volumes of claims that name a Hello. Its queue has the claims' UIDs. The names of a
+// population's pod and prime derive from the UID, so that both can be removed even if the claim is gone.
 type controller struct {
 	client           kubernetes.Interface
 	namespace, image string
 
-	// pods has those of the namespace only.
+	// pods has only the pods of the namespace.
 	claims, volumes, classes, pods, hellos cache.SharedIndexInformer
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -54,7 +55,7 @@ func newController(client kubernetes.Interface, objects dynamic.Interface, names
 	}
 }
 
-// run works until the context ends.
+// run handles claims until the context ends.
 func (c *controller) run(ctx context.Context) error {
 	index := func(object any) ([]string, error) { return c.uidsOf(object), nil }
 	if err := c.claims.AddIndexers(cache.Indexers{byUID: index}); err != nil {
@@ -94,7 +95,7 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
-// seen queues the claims to which an object matters.
+// seen queues the claims that an object affects.
 func (c *controller) seen(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -104,7 +105,7 @@ func (c *controller) seen(object any) {
 	}
 }
 
-// uidsOf returns the UIDs of the claims to which an object matters.
+// uidsOf returns the UIDs of the claims that an object affects.
 func (c *controller) uidsOf(object any) []string {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:

@@ -1,5 +1,5 @@
-// Command conformance-report summarises reports of Kubernetes' external-storage suite for a driver, and fails
-// if a spec failed or if other numbers of specs ran than are recorded.
+// Command conformance-report summarises reports of Kubernetes' external-storage suite for a driver. It fails if a spec
+// failed, or if the numbers of specs differ from the recorded ones.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/test/conformance/internal/summary"
 )
 
-// settings are what is summarised, and how.
+// settings are the parsed command line arguments.
 type settings struct {
 	driver, expected, commit, output string
 	record, partial, failed          bool
@@ -73,7 +73,8 @@ func (s settings) check() error {
 	return nil
 }
 
-// run writes the summary, or the list of specs that failed. It gives an error if the run is not as it should be.
+// run writes the summary, or the list of failed specs. It returns an error if the run has failures or differs from the
+// record.
 func run(s settings, out io.Writer) error {
 	data, err := os.ReadFile(s.driver)
 	if err != nil {
@@ -99,7 +100,7 @@ func run(s settings, out io.Writer) error {
 		}
 		return nil
 	}
-	// A record that cannot be read keeps nobody from seeing the summary.
+	// The summary is written even if the record cannot be read.
 	differences, unread := compare(s, merged)
 	return errors.Join(write(s, out, summary.Markdown(driver, merged, s.commit, differences)), unread, finish(s, merged, differences))
 }
@@ -148,7 +149,7 @@ func write(s settings, out io.Writer, text string) error {
 	return os.WriteFile(s.output, []byte(text), 0o644)
 }
 
-// finish says what is wrong with the run, in one error, or records its numbers.
+// finish returns the problems of the run as one error, or records the run's numbers.
 func finish(s settings, merged summary.Run, differences []string) error {
 	var wrong []error
 	if failed := merged.In(summary.Failed); len(failed) > 0 {

@@ -17,7 +17,7 @@ suites:
   subPath: {passed: 1, skipped: 1}
 `
 
-// world goes to a directory with a driver, two reports that are good and one with a failure.
+// world creates a directory with a driver definition, records and reports, and makes it the working directory.
 func world(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func world(t *testing.T) {
 	t.Chdir(dir)
 }
 
-// call gives what a call of the program writes and its error's text.
+// call runs the program and returns its output and the text of its error.
 func call(t *testing.T, line string) (out, failure string) {
 	t.Helper()
 	s, err := parse(strings.Fields(line), io.Discard)

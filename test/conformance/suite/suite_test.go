@@ -1,4 +1,4 @@
-// Package suite is Kubernetes' external-storage suite as a program of its own.
+// Package suite builds Kubernetes' external-storage suite as a separate program.
 package suite
 
 import (
@@ -14,10 +14,10 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework/testfiles"
 	manifests "k8s.io/kubernetes/test/e2e/testing-manifests"
 
-	// What a failed spec shows of the cluster.
+	// Registers what a failed spec prints about the cluster.
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
-	// The specs.
+	// Registers the specs.
 	_ "k8s.io/kubernetes/test/e2e/storage/external"
 )
 
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	config.CopyFlags(config.Flags, flag.CommandLine)
 	framework.RegisterCommonFlags(flag.CommandLine)
 	framework.RegisterClusterFlags(flag.CommandLine)
-	flag.Parse() // a driver definition that a flag names adds its specs here
+	flag.Parse() // this also adds the specs of the driver definitions in the flags
 	testfiles.AddFileSource(manifests.GetE2ETestingManifestsFS())
 	framework.AfterReadingAllFlags(&framework.TestContext)
 	os.Exit(m.Run())

@@ -1,7 +1,7 @@
 //go:build tools
 
-// Package containerd pins the container runtime and the CNI plugins, as tool dependencies. It is a
-// module of its own because containerd 2.4 needs a newer cri-api than Kubernetes 1.36.
+// Package containerd pins the versions of the container runtime and of the CNI plugins, as tool dependencies. It is a
+// separate module because containerd 2.4 needs a newer cri-api than Kubernetes 1.36.
 package containerd
 
 import (

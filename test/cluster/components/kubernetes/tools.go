@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package kubernetes pins the Kubernetes programs that a cluster consists of, as tool dependencies.
+// Package kubernetes pins the versions of the Kubernetes programs of a cluster, as tool dependencies.
 package kubernetes
 
 import (

@@ -1,3 +1,3 @@
-// Package cgroup gives each node cgroup directories of its own in every hierarchy of the machine.
-// Kubelets that saw one common tree would take each other's pods for leftovers and kill them.
+// Package cgroup creates separate cgroup directories for each node in every hierarchy of the machine. With one common
+// tree, each kubelet would take the pods of the other kubelets for its own leftover pods, and would kill them.
 package cgroup

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Root is where the machine, and each node as well, has its hierarchies.
+// Root is the directory of the cgroup hierarchies, both on the machine and on each node.
 const Root = "/sys/fs/cgroup"
 
 // Hierarchy is a mounted cgroup file system.
 type Hierarchy struct {
 	// Mountpoint is Root itself or a directory in it.
 	Mountpoint string
-	// Unified is cgroup version 2.
+	// Unified says that this is a hierarchy of cgroup version 2.
 	Unified bool
-	// Options mount the same hierarchy again, such as "cpu,cpuacct" or "none,name=systemd".
+	// Options are the mount options with which the same hierarchy can be mounted again, such as "cpu,cpuacct" or
+	// "none,name=systemd".
 	Options string
 }
 
-// Hierarchies lists the machine's hierarchies.
+// Hierarchies returns the machine's hierarchies.
 func Hierarchies() ([]Hierarchy, error) {
 	content, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -34,7 +35,7 @@ func Hierarchies() ([]Hierarchy, error) {
 	return hierarchies, nil
 }
 
-// parse finds the hierarchies in the content of a mountinfo file.
+// parse returns the hierarchies in the content of a mountinfo file.
 func parse(mountinfo string) []Hierarchy {
 	var hierarchies []Hierarchy
 	for line := range strings.Lines(mountinfo) {
@@ -57,7 +58,7 @@ func parse(mountinfo string) []Hierarchy {
 	return hierarchies
 }
 
-// options keeps those options of a version 1 hierarchy that tell it from the others.
+// options returns the super block options that identify a version 1 hierarchy among the others.
 func options(super string) string {
 	var kept []string
 	for option := range strings.SplitSeq(super, ",") {

@@ -20,14 +20,15 @@ import (
 // parent is the directory of all clusters in each hierarchy.
 const parent = "pav-cluster"
 
-// leaf holds a node's own processes in the unified hierarchy, where a directory may either have
-// processes or hand its controllers on to directories below it.
+// leaf is the directory of a node's own processes in the unified hierarchy. There, a directory can either contain
+// processes or delegate its controllers to the directories below it, but not both.
 const leaf = "init"
 
-// Path is a node's directory (or, without a node, a cluster's), relative to a hierarchy's root.
+// Path returns the path of a node's directory, relative to a hierarchy's root. With an empty node, it returns that of
+// the cluster's directory.
 func Path(cluster, node string) string { return filepath.Join(parent, cluster, node) }
 
-// Join moves the calling process into a node's directories, which it makes.
+// Join creates a node's directories and moves the calling process into them.
 func Join(hierarchies []Hierarchy, path string) error {
 	for _, hierarchy := range hierarchies {
 		directory := filepath.Join(hierarchy.Mountpoint, path)
@@ -44,8 +45,8 @@ func Join(hierarchies []Hierarchy, path string) error {
 	return nil
 }
 
-// Settle frees a node's directory of the unified hierarchy for kubelet, from within the node: its
-// first process moves one level down, and the controllers are handed on.
+// Settle prepares a node's directory of the unified hierarchy for kubelet. It is called inside the node. It moves the
+// node's first process one level down and delegates the controllers.
 func Settle(hierarchies []Hierarchy) error {
 	for _, hierarchy := range hierarchies {
 		if !hierarchy.Unified {
@@ -65,8 +66,8 @@ func Settle(hierarchies []Hierarchy) error {
 	return nil
 }
 
-// prepare lets a new directory be used: version 2 wants controllers handed on from above, and
-// cpuset of version 1 starts without any processor.
+// prepare makes a new directory usable. In version 2, each directory above must delegate its controllers. In version 1,
+// cpuset starts without any processor.
 func prepare(hierarchy Hierarchy, path string) error {
 	directory := hierarchy.Mountpoint
 	for part := range strings.SplitSeq(path, "/") {
@@ -119,8 +120,9 @@ func write(path, value string) error {
 	return nil
 }
 
-// Remove ends what still runs in a directory and below it, in all hierarchies, and removes them.
-// With the path of a cluster it also removes the directory of all clusters once that is empty.
+// Remove kills the processes in a directory and in the directories below it, in all hierarchies, and removes these
+// directories. If path is that of a cluster, Remove also removes the common parent directory of all clusters if it is
+// empty.
 func Remove(ctx context.Context, path string) error {
 	hierarchies, err := Hierarchies()
 	if err != nil {
@@ -128,13 +130,13 @@ func Remove(ctx context.Context, path string) error {
 	}
 	for _, hierarchy := range hierarchies {
 		directory := filepath.Join(hierarchy.Mountpoint, path)
-		// The kernel lets go of an ended process's cgroup a little after the process.
+		// The kernel releases the cgroup of an ended process a little after the process has ended.
 		err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) { return removeOnce(directory) })
 		if err != nil {
 			return fmt.Errorf("removing the cgroup %q: %w", directory, err)
 		}
 		if filepath.Dir(path) == parent {
-			// Another cluster may use it or be about to.
+			// The error is ignored, because another cluster may use the directory or be about to use it.
 			_ = os.Remove(filepath.Join(hierarchy.Mountpoint, parent))
 		}
 	}
@@ -172,7 +174,7 @@ func removeOnce(directory string) (bool, error) {
 	return done, nil
 }
 
-// killAll ends the processes of one directory. Only a node's processes can be in it.
+// killAll kills the processes of one directory. Only processes of a node can be in it.
 func killAll(directory string) error {
 	content, err := os.ReadFile(filepath.Join(directory, "cgroup.procs"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {

@@ -77,8 +77,8 @@ func build(ctx context.Context, selected compile.Selection, progress io.Writer) 
 	return directory, images, err
 }
 
-// makeImages makes the images again if they are missing. They lie beside the programs, since the
-// same things determine them.
+// makeImages creates the images that are missing and returns the archives of all. The archives are in the directory of
+// the programs, because the same inputs determine both.
 func makeImages(ctx context.Context, directory string) ([]string, error) {
 	pause, shell := filepath.Join(directory, "pause.image.tar"), filepath.Join(directory, "shell.image.tar")
 	if _, err := os.Stat(pause); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
 )
 
-// call runs the program with directories that have nothing in them.
+// call runs the program with an empty cache and an empty state directory.
 func call(t *testing.T, arguments ...string) error {
 	t.Helper()
 	t.Setenv(paths.CacheVariable, filepath.Join(t.TempDir(), "cache"))
@@ -72,7 +72,7 @@ func TestImageIsMade(t *testing.T) {
 func TestExitCodesAreThoseOfAShell(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": 143} {
 		command := exec.CommandContext(t.Context(), "sh", "-c", script)
-		_ = command.Run() // the state says it all
+		_ = command.Run() // only the state matters
 		if got := exitCode(command.ProcessState); got != want {
 			t.Errorf("%q: got %d, want %d", script, got, want)
 		}

@@ -1,3 +1,3 @@
-// Package cli is the command line of the program. Commands only translate arguments and call the
-// packages that do the work.
+// Package cli implements the command line of the program. The commands only translate arguments and call the packages
+// that do the work.
 package cli

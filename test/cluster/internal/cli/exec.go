@@ -30,7 +30,7 @@ func newExec(options *global) *cobra.Command {
 				return err
 			}
 			wanted.Arguments = arguments
-			// The context is not one that signals end, as they are passed on.
+			// This context does not end on signals, because pass forwards signals to the command.
 			prepared, pid, kinds, err := target.Prepare(called.Context(), wanted)
 			if err != nil {
 				return err
@@ -40,12 +40,13 @@ func newExec(options *global) *cobra.Command {
 	}
 	command.Flags().StringVar(&wanted.Node, "node", "node1", "the node")
 	command.Flags().BoolVar(&wanted.NetworkOnly, "network-only", false, "enter the node's network only")
-	// What follows the command's name belongs to the command, with or without "--".
+	// All arguments after the command's name belong to the command, with or without "--".
 	command.Flags().SetInterspersed(false)
 	return command
 }
 
-// pass runs a command as if it were this program: with its input and output, signals and end.
+// pass runs a command in the place of this program. The command has this program's standard input and output, and
+// receives its signals. pass returns the command's exit code as an exitError.
 func pass(command *exec.Cmd, pid int, kinds []namespace.Kind) error {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 16)
@@ -57,7 +58,7 @@ func pass(command *exec.Cmd, pid int, kinds []namespace.Kind) error {
 	terminal := term.IsTerminal(int(os.Stdin.Fd()))
 	go func() {
 		for received := range signals {
-			// What is typed at a terminal reaches the command on its own.
+			// The terminal itself sends these signals to the command when a user types Ctrl-C or Ctrl-\.
 			if terminal && (received == syscall.SIGINT || received == syscall.SIGQUIT) {
 				continue
 			}
@@ -71,7 +72,7 @@ func pass(command *exec.Cmd, pid int, kinds []namespace.Kind) error {
 	return err
 }
 
-// exitCode is what a shell would give.
+// exitCode returns the exit code that a shell would report.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/sshd"
 )
 
-// newSSHD is what a node's first process starts.
+// newSSHD returns the hidden command with which a node's first process starts the SSH server.
 func newSSHD() *cobra.Command {
 	var address, key string
 	command := &cobra.Command{
@@ -39,10 +39,10 @@ func newSSHD() *cobra.Command {
 	return command
 }
 
-// inactive is systemctl's exit code for a unit that does not run.
+// inactive is the exit code of "systemctl is-active" for a unit that does not run.
 const inactive = 3
 
-// newSystemctl is what sessions find as systemctl. Units are the node's components.
+// newSystemctl returns the command that SSH sessions find as systemctl. Its units are the node's components.
 func newSystemctl(socket string) *cobra.Command {
 	systemctl := &cobra.Command{
 		Use: "systemctl", Hidden: true, Args: cobra.NoArgs,
@@ -108,7 +108,7 @@ func newShow(socket string) *cobra.Command {
 	return command
 }
 
-// active is systemd's word for a unit that runs.
+// active is the state of a running unit in the words of systemd.
 const active = "active"
 
 func activeState(called *cobra.Command, socket, name string) (string, error) {
@@ -127,5 +127,5 @@ func activeState(called *cobra.Command, socket, name string) (string, error) {
 	}
 }
 
-// unit is the name of a component, given that of a unit.
+// unit returns the name of the component for the name of a unit.
 func unit(name string) string { return strings.TrimSuffix(name, ".service") }

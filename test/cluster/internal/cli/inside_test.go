@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 )
 
-// serveComponents stands in for a node's first process and returns its socket.
+// serveComponents serves requests in the place of a node's first process, and returns its socket.
 func serveComponents(t *testing.T, running map[string]bool) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "socket")

@@ -11,13 +11,13 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 )
 
-// components are those that a command names, in the order of their importance.
+// components are the names of components that the command line accepts, the most important first.
 var components = []string{
 	config.Kubelet, config.Containerd, config.Proxy, config.Etcd, config.APIServer,
 	config.ControllerManager, config.Scheduler, config.SSHD,
 }
 
-// operations are what can be done to a component.
+// operations are the operations on a component that the command line accepts.
 var operations = []control.Operation{control.Start, control.Stop, control.Kill, control.Restart}
 
 func newNode(options *global) *cobra.Command {
@@ -86,7 +86,7 @@ func newComponent(options *global, component string) *cobra.Command {
 	}
 }
 
-// oneOf refuses a first argument that is none of some words.
+// oneOf returns a check that rejects any first argument that is not in words.
 func oneOf(words []string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {
 		if !slices.Contains(words, arguments[0]) {
@@ -96,7 +96,7 @@ func oneOf(words []string) cobra.PositionalArgs {
 	}
 }
 
-// argumentError is a word that a command does not know.
+// argumentError reports an argument that a command does not know.
 type argumentError struct{ argument, usage string }
 
 func (e *argumentError) Error() string {

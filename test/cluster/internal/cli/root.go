@@ -16,7 +16,8 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
 )
 
-// exitError ends the program with the code of a command that it ran, which has said what was wrong.
+// exitError makes this program exit with the exit code of a command that it ran. Main prints no message for it, because
+// the command has already printed one.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("command ended with code %d", e.code) }
@@ -38,7 +39,7 @@ func Main(arguments []string) int {
 	}
 }
 
-// global are the options of all commands.
+// global has the options of all commands.
 type global struct{ state string }
 
 func newRoot() *cobra.Command {
@@ -64,7 +65,8 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// interruptible is for commands that clean up when they are told to end.
+// interruptible returns a context that ends on SIGINT and SIGTERM. It is for commands that clean up when they are
+// interrupted.
 func interruptible(called *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(called.Context(), os.Interrupt, syscall.SIGTERM)
 }
@@ -82,7 +84,7 @@ func (g *global) open() (cluster.Cluster, error) {
 	return cluster.Cluster{State: state, Cache: cache, Progress: os.Stderr}, nil
 }
 
-// change calls a function that changes the cluster, alone.
+// change calls a function that changes the cluster, while it holds the lock of the cluster.
 func (g *global) change(called *cobra.Command, action func(ctx context.Context, target cluster.Cluster) error) error {
 	if os.Geteuid() != 0 {
 		return errors.New("this needs root: the nodes are made of namespaces and mounts")

@@ -18,19 +18,19 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// period is how often a condition is looked at. Looking is cheap, and the machine is small.
+// period is the time between two checks of a condition. A check is cheap, and the machine is small.
 const period = 100 * time.Millisecond
 
-// patience is how long one thing may take to become ready on a slow and busy machine.
+// patience is the timeout of each wait. It is long enough for a slow and busy machine.
 const patience = 3 * time.Minute
 
-// bootFile has the identifier of a node's current or last boot.
+// bootFile is the file with the identifier of a node's current or last boot.
 const bootFile = "boot-id"
 
-// tooManyStarts is when a component that ends again and again is given up.
+// tooManyStarts is the number of starts of one component after which waiting for its node fails.
 const tooManyStarts = 6
 
-// launch starts a node without any component.
+// launch starts a node without any components.
 func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity, error) {
 	files := node.Files()
 	for _, directory := range []string{files.Disk(), filepath.Dir(files.Log("init")), c.State.Shared()} {
@@ -61,7 +61,7 @@ func (c Cluster) launch(ctx context.Context, node config.Node) (process.Identity
 	return launched.Identity, err
 }
 
-// spec also makes the files that the node sees in the place of the machine's.
+// spec returns the spec of a node. It also creates the files that replace files of the machine on the node.
 func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 	hierarchies, err := cgroup.Hierarchies()
 	if err != nil {
@@ -81,8 +81,8 @@ func (c Cluster) spec(node config.Node) (machine.Spec, error) {
 	}, nil
 }
 
-// writeIdentity gives a node an identifier of its own and, unless it has kept one, one of this boot, which
-// within a real machine come from the machine and its kernel. It returns the files by what they stand in for.
+// writeIdentity creates a machine ID and a boot ID for a node, each unless its file exists already. A real machine and
+// its kernel have such identifiers of their own. The result maps each replaced path to the file that replaces it.
 func writeIdentity(node config.Node) (map[string]string, error) {
 	directory := node.Files().Directory
 	boot, id := filepath.Join(directory, bootFile), filepath.Join(directory, "machine-id")
@@ -101,7 +101,7 @@ func writeIdentity(node config.Node) (map[string]string, error) {
 
 func newUUID() [16]byte {
 	var number [16]byte
-	_, _ = rand.Read(number[:]) // documented never to fail
+	_, _ = rand.Read(number[:]) // its documentation says that it never fails
 	number[6], number[8] = number[6]&0x0f|0x40, number[8]&0x3f|0x80
 	return number
 }
@@ -153,7 +153,7 @@ func (c Cluster) startServer(ctx context.Context, node config.Node, first proces
 	})
 }
 
-// startRest starts what needs the API server, and the SSH server, which nothing waits for.
+// startRest starts the components that need the API server, and the SSH server. It does not wait for any of them.
 func startRest(ctx context.Context, node config.Node, first process.Identity) error {
 	if node.ControlPlane() {
 		if err := start(ctx, node, first, config.ControllerManager, config.Scheduler); err != nil {
@@ -163,7 +163,7 @@ func startRest(ctx context.Context, node config.Node, first process.Identity) er
 	return start(ctx, node, first, config.Proxy, config.Kubelet, config.SSHD)
 }
 
-// healthy fails when waiting any longer for a node is in vain.
+// healthy returns an error if there is no point in waiting for a node any longer.
 func healthy(ctx context.Context, node config.Node, first process.Identity) error {
 	if !first.Running() {
 		return fmt.Errorf("%s: %w", node.Name(), ErrNodeDown)
@@ -180,8 +180,8 @@ func healthy(ctx context.Context, node config.Node, first process.Identity) erro
 	return nil
 }
 
-// waitReady waits until nodes are ready as they were started this time: the API server remembers
-// what they reported before.
+// waitReady waits until nodes are ready in their current boot. It compares boot identifiers, because the API server
+// still has the state that a node reported before its restart.
 func (c Cluster) waitReady(ctx context.Context, nodes []config.Node) error {
 	controlPlane, err := identity(config.Node{Index: 1, State: c.State})
 	if err != nil {
@@ -217,7 +217,7 @@ func (c Cluster) waitReady(ctx context.Context, nodes []config.Node) error {
 	})
 }
 
-// until waits for a condition for as long as anything may take here.
+// until waits until a condition holds, fails, or times out.
 func (c Cluster) until(ctx context.Context, what string, condition func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

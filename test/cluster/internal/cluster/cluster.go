@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Cluster is a cluster that exists or may come to exist.
+// Cluster is a cluster that exists, or that Up can create.
 type Cluster struct {
 	State paths.State
 	// Cache is the directory that all clusters share.
@@ -26,7 +26,7 @@ type Cluster struct {
 	Progress io.Writer
 }
 
-// phase is how far a cluster came.
+// phase is the phase of a cluster's start.
 type phase string
 
 const (
@@ -34,12 +34,12 @@ const (
 	running  phase = "running"
 )
 
-// record is what is noted in the state directory.
+// record is the content of the cluster's record, a file in the state directory.
 type record struct {
 	Phase phase `json:"phase"`
 	// Nodes is the number of nodes.
 	Nodes int `json:"nodes"`
-	// Bin is the directory of programs that the cluster was started with.
+	// Bin is the directory of the programs with which the cluster was started.
 	Bin     string    `json:"bin"`
 	Started time.Time `json:"started"`
 }
@@ -51,7 +51,7 @@ var (
 	ErrNodeDown = errors.New("node is not running")
 )
 
-// Lock keeps other calls of this program from changing the cluster at the same time.
+// Lock locks the cluster, so that no other call of this program changes it at the same time.
 func (c Cluster) Lock(ctx context.Context) (release func(), err error) {
 	file, err := process.Lock(ctx, filepath.Join(c.Cache, "locks", "cluster-"+c.State.ID()), func() {
 		c.tellf("waiting for another command on the same cluster")
@@ -77,8 +77,9 @@ func (c Cluster) load() (record, error) {
 	return read, nil
 }
 
-// remains reports whether the state directory is that of a cluster. Usually the record tells; but someone
-// may have removed it along with only a part of the rest, which running nodes even write again.
+// remains reports whether the state directory is that of a cluster. Usually the record shows it. But a user may have
+// removed the record and only a part of the other files, and running nodes write files again. In that case, a node's
+// disk shows it, if the directory has no unknown files.
 func (c Cluster) remains() (bool, error) {
 	entries, err := os.ReadDir(c.State.Directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -141,10 +142,10 @@ func identity(node config.Node) (process.Identity, error) {
 	return found, nil
 }
 
-// cgroupPath is the directory of a node.
+// cgroupPath returns the cgroup directory of a node or, with an empty name, of the cluster.
 func (c Cluster) cgroupPath(node string) string { return cgroup.Path(c.State.ID(), node) }
 
-// step does one thing and tells how long it took.
+// step calls action and then prints how long it took.
 func (c Cluster) step(title string, action func() error) error {
 	start := time.Now()
 	if err := action(); err != nil {
@@ -154,7 +155,7 @@ func (c Cluster) step(title string, action func() error) error {
 	return nil
 }
 
-// tellf writes a line of progress. One that nobody can receive is no reason to stop.
+// tellf writes a line of progress. It ignores errors, because a lost line is no reason to stop.
 func (c Cluster) tellf(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(c.Progress, format+"\n", arguments...)
 }

@@ -1,5 +1,5 @@
-// Package cluster brings clusters up and down and does things to their nodes: it puts together the
-// programs, the certificates, the configuration and the nodes' first processes. All of it can be
-// repeated after a crash of any part, this program included: what a cluster consists of is noted in
-// its state directory before it is made, and processes are told apart by their identity, not by names.
+// Package cluster starts and removes clusters and operates on their nodes. It combines the programs, the certificates,
+// the configuration and the nodes' first processes. Every operation can be repeated after a crash of any part,
+// including this program. For that, each part of a cluster is recorded in the state directory before it is created, and
+// processes are identified by their identity, not by their names.
 package cluster

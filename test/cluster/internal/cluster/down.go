@@ -17,33 +17,34 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Down removes the cluster and all that is left of it. It is no error if there is none.
+// Down removes the cluster and everything that is left of it. It returns no error if there is no cluster.
 func (c Cluster) Down(ctx context.Context) error {
 	remains, err := c.remains()
 	if err != nil {
 		return err
 	}
-	// The directories are what counts, as the record of a half-made cluster may be wrong.
+	// The nodes come from their directories, because the record of a partly created cluster may be wrong.
 	directories, err := filepath.Glob(c.State.Node("*").Directory)
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	if remains {
-		// The first node goes last, so that the others lose nothing but themselves.
+		// The first node is stopped last, so that the other nodes have the control plane until they are stopped
+		// themselves.
 		for _, directory := range slices.Backward(directories) {
 			if err := c.halt(ctx, filepath.Base(directory)); err != nil {
 				return err
 			}
 		}
 	}
-	// Processes are found by the cluster's cgroups even if the state directory was lost.
+	// The cluster's cgroups identify its processes even if the state directory was lost.
 	if err := cgroup.Remove(ctx, c.cgroupPath("")); err != nil {
 		return err
 	}
 	if !remains {
 		return nil
 	}
-	// What nodes that ended on their own attached to shared files is found only now.
+	// Some nodes may have ended on their own. The loop devices that they attached to shared files are found only now.
 	if err := detach(ctx, loop.Place{Directory: c.State.Shared()}, nil); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (c Cluster) Down(ctx context.Context) error {
 	return nil
 }
 
-// halt ends a node at once, like a loss of power, and frees what the kernel keeps for it.
+// halt ends a node at once, like a loss of power, and releases its cgroups and loop devices.
 func (c Cluster) halt(ctx context.Context, name string) error {
 	files := c.State.Node(name)
 	first, err := process.Load(files.Identity())
@@ -82,11 +83,11 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 	return nil
 }
 
-// kill ends a node's first process, and so all that is in the node. It returns what cannot be told
-// afterwards: the file systems that existed in the node only, and the loop devices before its end.
+// kill kills a node's first process, and with it all processes of the node. It returns information that is not
+// available afterwards: the file systems that existed only in the node, and the loop devices before its end.
 func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device, error) {
-	// Without this, only devices with backing files on the node's disk are found. A process that is
-	// about to end has no mounts any more, for which the kernel has this error.
+	// Without these file systems, only devices with backing files on the node's disk are found. A process that is about
+	// to end has no mounts any more, and the kernel returns EINVAL for it.
 	filesystems, err := loop.PrivateFilesystems(first.PID)
 	if err != nil && !errors.Is(err, unix.EINVAL) && first.Running() {
 		return nil, nil, err
@@ -98,7 +99,7 @@ func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device,
 	return filesystems, devices, first.Kill(ctx)
 }
 
-// detach detaches the loop devices of a node that has ended, given the devices before its end.
+// detach detaches the loop devices of a node that has ended. before is the list of devices before its end.
 func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
 	after, err := loop.Devices()
 	if err != nil {
@@ -111,8 +112,8 @@ func detach(ctx context.Context, place loop.Place, before []loop.Device) error {
 	return loop.Detach(ctx, owned)
 }
 
-// detachShared detaches the loop devices that a node attached to files of the shared directory before it
-// ended; those of other nodes stay.
+// detachShared detaches the loop devices that a node attached to files of the shared directory before its end. The
+// devices of other nodes stay. before is the list of devices before the node's end.
 func (c Cluster) detachShared(ctx context.Context, before []loop.Device) error {
 	after, err := loop.Devices()
 	if err != nil {
@@ -125,7 +126,7 @@ func (c Cluster) detachShared(ctx context.Context, before []loop.Device) error {
 	return loop.Detach(ctx, owned)
 }
 
-// StopNode takes a node away, like a loss of power. Its disk stays.
+// StopNode stops a node at once, like a loss of power. Its disk stays.
 func (c Cluster) StopNode(ctx context.Context, name string) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -134,7 +135,7 @@ func (c Cluster) StopNode(ctx context.Context, name string) error {
 	return c.step("stop "+node.Name(), func() error { return c.halt(ctx, node.Name()) })
 }
 
-// StartNode brings a stopped node back. With the first node, the control plane comes back, too.
+// StartNode starts a stopped node, with a new boot ID. If it is the first node, this also starts the control plane.
 func (c Cluster) StartNode(ctx context.Context, name string) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -156,8 +157,8 @@ func (c Cluster) StartNode(ctx context.Context, name string) error {
 	})
 }
 
-// RestartNode stops and starts a node that is a container on a machine that goes on: its processes and mounts
-// are gone, and its boot identifier is as before.
+// RestartNode stops and starts a node without a new boot ID, like the restart of a node that is a container on a
+// running machine. The node's processes and mounts are gone afterwards.
 func (c Cluster) RestartNode(ctx context.Context, name string) error {
 	if err := c.StopNode(ctx, name); err != nil {
 		return err
@@ -189,7 +190,7 @@ func (c Cluster) startNode(ctx context.Context, node config.Node) error {
 		return err
 	}
 	if _, err := identity(config.Node{Index: 1, State: c.State}); errors.Is(err, ErrNodeDown) {
-		return nil // nobody is there to call the node ready
+		return nil // without a control plane, no node becomes ready
 	}
 	return c.waitReady(ctx, []config.Node{node})
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// A further node is a port of the first node's bridge, and has a bridge of its own that its end of
-// the cable is a port of, so all pods of all nodes are in one network:
+// Each further node is connected to a port of the first node's bridge. It has a bridge of its own, to which its end of
+// the cable is attached. All pods of all nodes are therefore in one network:
 //
 //	node1: cni0 10.88.0.1 ── link-node2 ═══ eth0 ── cni0 10.88.0.2 :node2
 
-// cable is the first node's end of the link to another node.
+// cable returns the name of the first node's end of the link to another node.
 func cable(node config.Node) string { return "link-" + node.Name() }
 
 // connect links two running nodes.
 func connect(ctx context.Context, first, other process.Identity, node config.Node) error {
-	// Devices of an earlier start may not have gone yet: the kernel removes them in its own time.
+	// Devices of an earlier start may still exist, because the kernel removes them asynchronously.
 	_ = ip(ctx, first, "link", "delete", cable(node))
 	_ = ip(ctx, other, "link", "delete", config.Uplink)
 	for _, command := range []struct {
@@ -45,7 +45,7 @@ func connect(ctx context.Context, first, other process.Identity, node config.Nod
 	return nil
 }
 
-// connectAll links a node that has just been started with those that run.
+// connectAll links a node that has just been started to the running nodes.
 func (c Cluster) connectAll(ctx context.Context, started config.Node) error {
 	r, err := c.load()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c Cluster) connectAll(ctx context.Context, started config.Node) error {
 	nodes := c.nodes(r)
 	first, err := identity(nodes[0])
 	if errors.Is(err, ErrNodeDown) {
-		return nil // its start is going to connect all others
+		return nil // the start of the first node will connect all others
 	}
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c Cluster) connectAll(ctx context.Context, started config.Node) error {
 	return nil
 }
 
-// SetConnected takes a node's link to all others away or gives it back.
+// SetConnected sets a node's link to all other nodes up or down.
 func (c Cluster) SetConnected(ctx context.Context, name string, connected bool) error {
 	node, err := c.node(name)
 	if err != nil {
@@ -100,7 +100,8 @@ func (c Cluster) SetConnected(ctx context.Context, name string, connected bool) 
 	return ip(ctx, first, "link", "set", cable(node), state)
 }
 
-// isolated reports whether a node's link was taken away, as far as that can be told.
+// isolated reports whether a node's link is down or does not exist. It returns false if the state of the link cannot be
+// parsed.
 func isolated(first process.Identity, node config.Node) bool {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/sys/class/net/%s/flags", first.PID, cable(node)))
 	if err != nil {
@@ -111,8 +112,8 @@ func isolated(first process.Identity, node config.Node) bool {
 	return err == nil && flags&up == 0
 }
 
-// ip runs the command of that name in a node's network, but otherwise on the machine, so that
-// processes have the numbers that they have outside.
+// ip runs the command ip in the network namespace of a node. Its other namespaces are the machine's, so that process
+// IDs in its arguments are those of the machine.
 func ip(ctx context.Context, where process.Identity, arguments ...string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "ip", arguments...)
@@ -137,7 +138,7 @@ func connectable(ctx context.Context, pid int, socket string) bool {
 	return true
 }
 
-// bootID is the identifier of a node's current or last start.
+// bootID returns the identifier of a node's current or last boot.
 func bootID(node config.Node) (string, error) {
 	content, err := os.ReadFile(filepath.Join(node.Files().Directory, bootFile))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Component does something to a component of a running node.
+// Component performs an operation on a component of a running node.
 func (c Cluster) Component(ctx context.Context, nodeName, component string, operation control.Operation) error {
 	node, err := c.node(nodeName)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c Cluster) Component(ctx context.Context, nodeName, component string, oper
 	return nil
 }
 
-// Load loads an image archive into one node, or into all that run if none is named.
+// Load loads an image archive into the named node or, without a name, into all running nodes.
 func (c Cluster) Load(ctx context.Context, archive, nodeName string) error {
 	r, err := c.load()
 	if err != nil {
@@ -63,7 +63,8 @@ func (c Cluster) Load(ctx context.Context, archive, nodeName string) error {
 	return nil
 }
 
-// importImages hands archives over as standard input, since a node does not see all files.
+// importImages loads archives into a node. It passes them as standard input, because a node does not see all files of
+// the machine.
 func importImages(ctx context.Context, node config.Node, first process.Identity, archives []string) error {
 	for _, path := range archives {
 		archive, err := os.Open(path)
@@ -90,13 +91,13 @@ func importImages(ctx context.Context, node config.Node, first process.Identity,
 // Command is a command to run on a node.
 type Command struct {
 	Node string
-	// NetworkOnly leaves the command on the machine, but for the node's network.
+	// NetworkOnly runs the command on the machine. Only its network namespace is the node's.
 	NetworkOnly bool
 	Arguments   []string
 }
 
-// Prepare returns the command, the process whose namespaces it is to be started in and their kinds.
-// The command is killed when the context ends.
+// Prepare returns the prepared command, the process whose namespaces it must be started in, and the kinds of these
+// namespaces. The command is killed when the context ends.
 func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, []namespace.Kind, error) {
 	node, err := c.node(command.Node)
 	if err != nil {
@@ -106,7 +107,7 @@ func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, 
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	// The search for the program has to happen in the node, which is easiest left to env.
+	// The program must be searched for in the node. The simplest way is to let env do that.
 	prepared := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--"}, command.Arguments...)...)
 	prepared.Env = environment(os.Environ(), node.Bin, map[string]string{
 		"KUBECONFIG": c.State.AdminKubeconfig(), SSHKeyVariable: c.sshKey(),
@@ -123,13 +124,14 @@ func (c Cluster) Prepare(ctx context.Context, command Command) (*exec.Cmd, int, 
 	return prepared, first.PID, namespace.All, nil
 }
 
-// SSHKeyVariable names the environment variable that tells commands the file of the nodes' SSH key.
+// SSHKeyVariable is the environment variable with the path of the nodes' SSH key. It is set for commands.
 const SSHKeyVariable = "PAV_CLUSTER_SSH_KEY"
 
 func (c Cluster) sshKey() string { return filepath.Join(c.State.PKI(), pki.SSHKeyFile) }
 
-// environment is the caller's, with the cluster's programs and files by the variables that name them.
-// Proxies are left out, as nothing in the cluster's network leads to them.
+// environment returns the environment of a command: the caller's, with the cluster's programs first in PATH, and with
+// files as further variables. It omits the caller's proxy variables, because the cluster's network has no route to a
+// proxy.
 func environment(caller []string, bin string, files map[string]string) []string {
 	path := config.SystemPath
 	var kept []string

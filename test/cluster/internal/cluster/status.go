@@ -12,15 +12,15 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Status is what the command status prints. Tests rely on it.
+// Status is the output of the command status. Tests depend on its form.
 type Status struct {
 	// Phase is "running", "starting" (also after a crash while starting) or "none".
 	Phase string `json:"phase"`
 	State string `json:"state"`
-	// Kubeconfig is the administrator's.
+	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// SSHKey is the private key with which root gets into all nodes, at port 22 of their addresses.
+	// SSHKey is the path of the private key for SSH connections as root to port 22 of all nodes.
 	SSHKey string `json:"sshKey"`
 	// Shared is the directory that all nodes see as /var/lib/shared.
 	Shared string       `json:"shared"`
@@ -34,13 +34,13 @@ type NodeStatus struct {
 	Address      string `json:"address"`
 	ControlPlane bool   `json:"controlPlane"`
 	Running      bool   `json:"running"`
-	// PID is the node's first process as the machine sees it.
+	// PID is the process ID of the node's first process on the machine.
 	PID      int    `json:"pid,omitempty"`
 	BootID   string `json:"bootID,omitempty"`
 	Isolated bool   `json:"isolated"`
-	// Disk has what the node sees as /var/lib (in the directory var-lib), /tmp and so on.
+	// Disk is the directory with the node's own /var/lib (in its subdirectory var-lib), /tmp and so on.
 	Disk string `json:"disk"`
-	// Logs is the directory of the logs: one file per component, and init.log.
+	// Logs is the directory of the log files: one for each component, and init.log for the first process.
 	Logs       string            `json:"logs"`
 	Components []ComponentStatus `json:"components"`
 }
@@ -48,11 +48,11 @@ type NodeStatus struct {
 // ComponentStatus is the status of a program on a node.
 type ComponentStatus struct {
 	control.State
-	// HostPID is the process as the machine sees it.
+	// HostPID is the process ID on the machine.
 	HostPID int `json:"hostPID,omitempty"`
 }
 
-// Status looks at a cluster. It is no error if there is none.
+// Status returns the status of the cluster. It returns no error if there is no cluster.
 func (c Cluster) Status(ctx context.Context) (Status, error) {
 	status := Status{
 		Phase: "none", State: c.State.Directory, Kubeconfig: c.State.AdminKubeconfig(),
@@ -88,7 +88,7 @@ func describe(ctx context.Context, node config.Node) NodeStatus {
 		return status
 	}
 	status.Running, status.PID = true, first.PID
-	// What cannot be read is left out: the node may be about to start or end.
+	// The node may be about to start or end, so errors are ignored and the values stay empty.
 	status.BootID, _ = bootID(node)
 	outside := process.Outside(first.PID)
 	states, _ := control.Call(ctx, first.PID, control.Request{Operation: control.Status})
@@ -98,7 +98,7 @@ func describe(ctx context.Context, node config.Node) NodeStatus {
 	return status
 }
 
-// suspicious names the components of a node whose logs may say what is wrong.
+// suspicious returns the components of a node whose logs are likely to show what is wrong.
 func suspicious(ctx context.Context, first process.Identity, node config.Node) []string {
 	states, err := control.Call(ctx, first.PID, control.Request{Operation: control.Status})
 	if err != nil {

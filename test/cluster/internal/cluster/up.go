@@ -16,7 +16,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Options says what cluster is wanted.
+// Options describes the wanted cluster.
 type Options struct {
 	Nodes int
 	// Bin is the directory of programs.
@@ -25,11 +25,11 @@ type Options struct {
 	Images []string
 }
 
-// cleanUpTime bounds the removal of a cluster that could not be brought up.
+// cleanUpTime is the timeout for the removal of a cluster whose start failed.
 const cleanUpTime = time.Minute
 
-// Up brings a cluster up. One of the wanted size that runs stays as it is; whatever else is found
-// of an earlier one is removed first.
+// Up starts a cluster. If a cluster of the wanted size runs, Up does nothing. If one of another size runs, Up fails. Up
+// first removes the remains of an earlier cluster that does not run completely.
 func (c Cluster) Up(ctx context.Context, options Options) error {
 	if options.Nodes < 1 || options.Nodes > config.MaxNodes {
 		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", config.MaxNodes, options.Nodes)
@@ -54,7 +54,7 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 		if ctx.Err() == nil {
 			c.explain(ctx, options)
 		}
-		// The context may be what ended it.
+		// The context may have ended, and that may be the reason for the failure.
 		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		return errors.Join(fmt.Errorf("bringing the cluster up: %w", err), c.Down(cleanUp))
@@ -63,7 +63,7 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 	return nil
 }
 
-// complete reports whether all of a cluster runs.
+// complete reports whether the cluster was started successfully and all its nodes run.
 func (c Cluster) complete(r record) bool {
 	if r.Phase != running {
 		return false
@@ -76,7 +76,8 @@ func (c Cluster) complete(r record) bool {
 	return true
 }
 
-// claim makes sure that the state directory is ours to fill and, later, to remove.
+// claim fails if the state directory has files that are not those of a cluster. Otherwise, Up may fill it and Down may
+// remove it.
 func (c Cluster) claim() error {
 	remains, err := c.remains()
 	if err != nil || remains {
@@ -156,7 +157,7 @@ func (c Cluster) launchAll(ctx context.Context, nodes []config.Node) ([]process.
 	return identities, err
 }
 
-// startAll loads the images while the API server comes up.
+// startAll starts the components of all nodes. It loads the images while the API server starts.
 func (c Cluster) startAll(ctx context.Context, nodes []config.Node, identities []process.Identity, images []string) error {
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -183,7 +184,7 @@ func (c Cluster) startAll(ctx context.Context, nodes []config.Node, identities [
 	return nil
 }
 
-// explain shows the ends of the logs that are likely to say why the cluster did not come up.
+// explain prints the last lines of the logs that are likely to show why the start of the cluster failed.
 func (c Cluster) explain(ctx context.Context, options Options) {
 	for _, node := range c.nodes(record{Nodes: options.Nodes}) {
 		suspects := []string{"init"}

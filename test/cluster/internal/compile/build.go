@@ -22,12 +22,12 @@ type Builder struct {
 	Source string
 	// Cache is the directory that all clusters share.
 	Cache string
-	// Progress receives one line or two per program.
+	// Progress receives one or two lines for each program.
 	Progress io.Writer
 }
 
-// Directory returns the directory that the programs are compiled into. Its name changes with everything
-// that determines them: the pinned modules, the recipes, the pause program and the Go version.
+// Directory returns the directory for the compiled programs. Its name changes with everything that determines the
+// programs: the pinned modules, the build arguments, the pause program and the Go version.
 func (b Builder) Directory(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	for _, file := range []string{
@@ -53,8 +53,8 @@ func (b Builder) Directory(ctx context.Context) (string, error) {
 	return filepath.Join(b.Cache, "bin", KubernetesVersion+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
 }
 
-// Build compiles what is missing of the selected programs and returns the directory that they are in.
-// Two builds at once wait for each other, and an interrupted one leaves no half-written program.
+// Build compiles the selected programs that are missing and returns their directory. Two builds at the same time wait
+// for each other. An interrupted build leaves no incomplete program.
 func (b Builder) Build(ctx context.Context, selected Selection) (string, error) {
 	directory, err := b.Directory(ctx)
 	if err != nil {
@@ -86,12 +86,12 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 	return directory, nil
 }
 
-// tellf writes a line of progress. One that nobody can receive is no reason to stop.
+// tellf writes a line of progress. It ignores errors, because a lost line is no reason to stop.
 func (b Builder) tellf(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(b.Progress, format+"\n", arguments...)
 }
 
-// Missing returns those of the programs that a directory does not have.
+// Missing returns the programs that are not in the directory.
 func Missing(directory string, programs []Program) []Program {
 	var missing []Program
 	for _, program := range programs {
@@ -103,7 +103,7 @@ func Missing(directory string, programs []Program) []Program {
 }
 
 func (b Builder) compile(ctx context.Context, directory string, program Program) error {
-	// The hidden name is never in the way of another program, and the next build overwrites it.
+	// No program has this hidden name, and the next build overwrites the file.
 	temporary := filepath.Join(directory, "."+program.Name+".partial")
 	command := exec.CommandContext(ctx, "go", program.arguments(temporary)...)
 	command.Dir = filepath.Join(b.Source, program.Module)
@@ -120,7 +120,7 @@ func (b Builder) compile(ctx context.Context, directory string, program Program)
 	return nil
 }
 
-// HasKubectl reports whether the machine brings kubectl.
+// HasKubectl reports whether kubectl is installed on the machine.
 func HasKubectl() bool {
 	_, err := exec.LookPath("kubectl")
 	return !errors.Is(err, exec.ErrNotFound)

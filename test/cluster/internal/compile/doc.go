@@ -1,3 +1,3 @@
-// Package compile builds the programs that a cluster consists of from their Go modules, into a
-// directory that is named after everything that goes into them. It never changes the modules.
+// Package compile builds the programs of a cluster from their Go modules. The name of the output directory depends on
+// everything that determines the programs. Package compile never changes the modules.
 package compile

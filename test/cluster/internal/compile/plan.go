@@ -5,8 +5,8 @@ import (
 )
 
 const (
-	// KubernetesVersion is the version that the programs are told to report: a build from modules
-	// knows none, and version checks of clients and of the control plane fail without one.
+	// KubernetesVersion is the version that the linker sets in the programs. Programs that are built from modules have
+	// no version by default, and version checks of clients and of the control plane would fail.
 	KubernetesVersion = "v1.36.3"
 
 	kubernetesModule = "components/kubernetes"
@@ -14,29 +14,29 @@ const (
 	cniPlugins       = "github.com/containernetworking/plugins/plugins/"
 )
 
-// Program says how one program is compiled.
+// Program describes how one program is compiled.
 type Program struct {
-	// Name is that of the resulting file.
+	// Name is the name of the resulting file.
 	Name string
-	// Module is the directory of the module to compile in, below test/cluster.
+	// Module is the directory of the module in which the program is compiled, below test/cluster.
 	Module  string
 	Package string
-	// Variables are set by the linker.
+	// Variables are set by the linker, each in the form package.name=value.
 	Variables []string
 	Tags      string
 	CGO       bool
 }
 
-// Selection says which optional programs are wanted.
+// Selection selects optional programs.
 type Selection struct {
-	// Kubectl is wanted where the machine has none.
+	// Kubectl is needed if the machine has no kubectl.
 	Kubectl bool
 	// Agnhost is the program of an image that Kubernetes' own end-to-end tests use.
 	Agnhost bool
 }
 
-// Plan lists the programs in the order in which they are compiled. The large ones come first, so
-// that what they share is compiled once and the rest follows quickly.
+// Plan returns the programs in the order of their compilation. The large programs come first, because they compile the
+// packages that the others share.
 func Plan(selected Selection) []Program {
 	var programs []Program
 	kubernetes := []string{"kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
@@ -66,7 +66,7 @@ func Plan(selected Selection) []Program {
 		programs = append(programs, Program{Name: name, Module: containerdModule, Package: cniPlugins + plugin})
 	}
 	return append(programs,
-		// Without seccomp, and so without cgo, runc refuses every pod sandbox.
+		// Without seccomp support, which needs cgo, runc rejects every pod sandbox.
 		Program{
 			Name: "runc", Module: containerdModule, Package: "github.com/opencontainers/runc",
 			Tags: "seccomp", CGO: true,
@@ -87,7 +87,7 @@ func kubernetesVariables() []string {
 	return variables
 }
 
-// arguments are those of the go command.
+// arguments returns the arguments of the go command.
 func (p Program) arguments(output string) []string {
 	linker := []string{"-s", "-w"}
 	for _, variable := range p.Variables {
@@ -100,12 +100,12 @@ func (p Program) arguments(output string) []string {
 	return append(arguments, p.Package)
 }
 
-// environment is what the go command needs beyond the caller's environment.
+// environment returns the variables that the go command needs in addition to the caller's environment.
 func (p Program) environment() []string {
 	cgo := "CGO_ENABLED=0"
 	if p.CGO {
 		cgo = "CGO_ENABLED=1"
 	}
-	// A workspace of the caller would replace the pinned versions.
+	// A Go workspace of the caller would replace the pinned versions.
 	return []string{cgo, "GOWORK=off"}
 }

@@ -112,7 +112,7 @@ func TestMissingNamesProgramsThatAreNotThere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(directory, "etcd"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A partial file must not count: its build was interrupted.
+	// A partial file of an interrupted build does not count as a program.
 	if err := os.WriteFile(filepath.Join(directory, ".runc.partial"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}

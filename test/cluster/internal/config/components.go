@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/sshd"
 )
 
-// Names of the components, which are also those of their log files.
+// Names of the components. The log files have the same names.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -34,19 +34,19 @@ func (n Node) Component(name string) control.Component {
 	return control.Component{
 		Name:    name,
 		Command: append([]string{program}, arguments...),
-		// Nothing of the caller's environment gets in, above all no proxies.
+		// The caller's environment is not inherited, in particular no proxy variables.
 		Environment: n.Environment(),
 		Log:         n.Files().Log(name),
 	}
 }
 
-// Environment is that of everything that a node starts. A sixth of the API server's time was garbage collection;
-// there is more memory than time.
+// Environment returns the environment of every program that a node starts. GOGC is raised because a sixth of the API
+// server's time was garbage collection, and there is more memory than time.
 func (n Node) Environment() []string {
 	return []string{"PATH=" + n.Bin + ":" + SystemPath, "HOME=/root", "TMPDIR=/tmp", "LANG=C.UTF-8", "GOGC=300"}
 }
 
-// SystemPath finds programs of the machine whatever the caller's PATH is.
+// SystemPath is the search path of the machine's programs. It does not depend on the caller's PATH.
 const SystemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func (n Node) etcd() []string {
@@ -56,7 +56,7 @@ func (n Node) etcd() []string {
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + n.Name() + "=" + peer,
-		// The machine is not going to lose power in the middle of a test that matters.
+		// Data loss after a power failure is acceptable in a test cluster.
 		"--unsafe-no-fsync", "--log-level=warn",
 	}
 }
@@ -92,7 +92,7 @@ func (n Node) controllerManager() []string {
 		"--root-ca-file=" + n.secret(pki.AuthorityFile),
 		"--use-service-account-credentials=true",
 		"--leader-elect=false",
-		// The default limits slow volumes down to a few per second.
+		// With the default limits, volumes proceed at only a few per second.
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 }
@@ -119,7 +119,7 @@ func (n Node) kubelet() []string {
 	}
 }
 
-// sshd listens on the one address at which other nodes look for it.
+// sshd returns the arguments of the SSH server. It listens only on the address that the other nodes use.
 func (n Node) sshd() []string {
 	return []string{
 		sshd.Subcommand,

@@ -1,3 +1,3 @@
-// Package config renders what a node's programs are started with: command lines and configuration
-// files. It is pure; the flags say what a cluster on one machine without any network needs.
+// Package config renders the command lines and the configuration files of a node's programs. Their settings suit a
+// cluster on one machine without any network. Apart from Write, the package has no side effects.
 package config

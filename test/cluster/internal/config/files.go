@@ -17,8 +17,8 @@ const (
 	networkDirectory = "cni"
 )
 
-// kernelSettings are values that kubelet insists on, by files of /proc/sys. A node gets to see them
-// instead of the machine's, which are none of a node's business.
+// kernelSettings are the values that kubelet requires for files in /proc/sys. A node sees these values instead of the
+// machine's, because a node must not change the machine's settings.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -28,7 +28,7 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// PauseImage is the name that the image of pods' first process is loaded under.
+// PauseImage is the name under which the pause image is loaded. The pause program is the first process of each pod.
 const PauseImage = "localhost/pav-cluster/pause:1"
 
 type object map[string]any
@@ -63,10 +63,11 @@ func (n Node) Write() error {
 	return nil
 }
 
-// replacements are the contents of files that a node sees in the place of the machine's.
+// replacements returns the contents of files that replace files of the machine on the node, by the paths of the
+// replaced files.
 func (n Node) replacements() map[string]string {
 	contents := map[string]string{
-		// Where there is no network, an answer that comes at once is better than none.
+		// There is no DNS server. A resolver that fails at once is better than one that times out.
 		resolver:        "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n",
 		"/etc/hosts":    hosts(),
 		"/etc/hostname": n.Name() + "\n",
@@ -79,11 +80,11 @@ func (n Node) replacements() map[string]string {
 
 const resolver = "/etc/resolv.conf"
 
-// replacement is the name of the file that stands in for another one.
+// replacement returns the name of the file that replaces another file.
 func replacement(path string) string { return "replaced" + path }
 
-// Replaced are the files that Write wrote for the node to see in the place of others, by the
-// others' paths.
+// Replaced returns the files with which Write replaces files of the machine on the node, by the paths of the replaced
+// files.
 func (n Node) Replaced() map[string]string {
 	files := map[string]string{}
 	for path := range n.replacements() {
@@ -116,10 +117,10 @@ func (n Node) kubeletConfig() object {
 		"cgroupDriver":      "cgroupfs",
 		"failCgroupV1":      false,
 		"failSwapOn":        false,
-		// Some machines give root less than all capabilities; this makes kubelet put up with it.
+		// On some machines, root does not have all capabilities. With this feature gate, kubelet tolerates that.
 		"featureGates":           object{"KubeletInUserNamespace": true},
 		"enforceNodeAllocatable": []string{},
-		// The disk is the machine's, and how full it is no concern of the cluster.
+		// The disk is the machine's. The cluster must not react to its usage.
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard": object{
 			"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
@@ -131,7 +132,7 @@ func (n Node) kubeletConfig() object {
 		"kubeAPIBurst":        200,
 		"resolvConf":          n.file(replacement(resolver)),
 		"clusterDomain":       "cluster.local",
-		// The default lies in a directory that the node shares with the machine.
+		// The default is in a directory that the node shares with the machine.
 		"volumePluginDir": filepath.Join(KubeletRoot, "volume-plugins"),
 	}
 }
@@ -141,8 +142,8 @@ func (n Node) proxyConfig() object {
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"clientConnection": object{"kubeconfig": n.State.Kubeconfig(pki.Proxy)},
 		"mode":             "iptables",
-		// All pods share one subnet, so an answer would take the direct way past the node that
-		// translated the request's address; a translated source address makes it come back there.
+		// All pods share one subnet, so an answer would go directly to the client. It would bypass the node that
+		// translated the address of the request. With a translated source address, the answer returns to that node.
 		"iptables":         object{"masqueradeAll": true},
 		"clusterCIDR":      PodNetwork,
 		"hostnameOverride": n.Name(),
@@ -150,7 +151,8 @@ func (n Node) proxyConfig() object {
 	}
 }
 
-// networkConfig gives each node a range of its own in the one subnet that all nodes share.
+// networkConfig returns the CNI configuration. Each node has its own range of addresses in the subnet that all nodes
+// share.
 func (n Node) networkConfig() object {
 	first, last := n.podRange()
 	return object{

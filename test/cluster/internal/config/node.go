@@ -8,8 +8,8 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
 )
 
-// The flat network that all pods and nodes share. It exists in namespaces only, so clusters that
-// run at the same time use the same addresses.
+// The flat network that all pods and nodes share. It exists only in namespaces, so several clusters can use the same
+// addresses at the same time.
 const (
 	Bridge       = "cni0"
 	Uplink       = "eth0"
@@ -38,28 +38,28 @@ type Node struct {
 	State paths.State
 }
 
-// Name is the node's name in Kubernetes.
+// Name returns the node's name in Kubernetes.
 func (n Node) Name() string { return fmt.Sprintf("node%d", n.Index) }
 
-// Address is the node's address on its bridge.
+// Address returns the node's address on its bridge.
 func (n Node) Address() net.IP { return net.IPv4(10, 88, 0, byte(n.Index)) }
 
-// ControlPlane reports whether the node runs it.
+// ControlPlane reports whether the node runs the control plane.
 func (n Node) ControlPlane() bool { return n.Index == 1 }
 
-// Files names the node's files.
+// Files returns the paths of the node's files.
 func (n Node) Files() paths.Node { return n.State.Node(n.Name()) }
 
-// ServerAddress is where the API server listens.
+// ServerAddress returns the address on which clients reach the API server.
 func ServerAddress() net.IP { return Node{Index: 1}.Address() }
 
-// ServiceAddress is the API server's address as a service.
+// ServiceAddress returns the cluster IP of the service "kubernetes", which belongs to the API server.
 func ServiceAddress() net.IP { return net.IPv4(10, 96, 0, 1) }
 
-// Server is the API server's URL.
+// Server returns the API server's URL.
 func Server() string { return fmt.Sprintf("https://%s:%d", ServerAddress(), ServerPort) }
 
-// podRange is the node's part of the pod network. The addresses before the first one belong to
+// podRange returns the node's part of the pod network. The addresses before the first node's part are the addresses of
 // nodes.
 func (n Node) podRange() (first, last net.IP) {
 	return net.IPv4(10, 88, byte(n.Index*16), 1), net.IPv4(10, 88, byte(n.Index*16+15), 254)

@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Socket is the socket's path within a node. The directory is new at each start of a node, so no
-// socket of an earlier start can be taken for the current one.
+// Socket is the socket's path on a node. Its directory is new at each start of a node, so the socket of an earlier
+// start cannot be confused with the current one.
 const Socket = "/run/pav-cluster.sock"
 
-// answerTime bounds how long an operation may take, which includes that a component ends.
+// answerTime is the timeout of an operation, including the time for a component to end.
 const answerTime = 30 * time.Second
 
-// Operation is what is asked of the node's first process.
+// Operation is an operation of the node's first process.
 type Operation string
 
 // The operations. Each is idempotent.
 const (
-	// Start starts a component. The first time, the request says how.
+	// Start starts a component. The first request for a component must say how it is started.
 	Start Operation = "start"
-	// Stop ends a component with SIGTERM, after a while with SIGKILL, and leaves it stopped.
+	// Stop ends a component with SIGTERM and, if that takes too long, with SIGKILL. The component stays stopped.
 	Stop Operation = "stop"
-	// Kill ends a component with SIGKILL. Like after any other crash, it is started again.
+	// Kill ends a component with SIGKILL. The component is started again, as after any other crash.
 	Kill Operation = "kill"
 	// Restart is Stop and Start.
 	Restart Operation = "restart"
-	// Status changes nothing.
+	// Status changes nothing. Every answer has the state of all components.
 	Status Operation = "status"
 )
 
-// Component says how a component is started.
+// Component describes how a component is started.
 type Component struct {
 	Name        string   `json:"name"`
 	Command     []string `json:"command"`
@@ -41,12 +41,12 @@ type Component struct {
 	Log         string   `json:"log"`
 }
 
-// Request is what is sent.
+// Request is the message to the node's first process.
 type Request struct {
 	Operation Operation `json:"operation"`
-	// Name is the component's.
+	// Name is the component's name.
 	Name string `json:"name,omitempty"`
-	// Component comes with the first start of a component, and may come with later ones.
+	// Component must be set in the first request for a component. In later requests it is optional.
 	Component *Component `json:"component,omitempty"`
 }
 
@@ -54,29 +54,29 @@ type Request struct {
 type State struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
-	// PID is the process as the node sees it.
+	// PID is the process ID on the node.
 	PID int `json:"pid,omitempty"`
-	// Starts counts how often the component was started since the node's start.
+	// Starts is the number of starts of the component since the node's start.
 	Starts int `json:"starts"`
-	// LastExit says how it ended the last time.
+	// LastExit describes how the component ended the last time.
 	LastExit string `json:"lastExit,omitempty"`
 	Log      string `json:"log"`
 }
 
-// Answer is what comes back, with the state of all components.
+// Answer is the reply of the node's first process. It has the state of all components.
 type Answer struct {
 	Error      string  `json:"error,omitempty"`
 	Components []State `json:"components"`
 }
 
-// Call asks the first process of a node, by its number as the caller sees it.
+// Call sends a request to the first process of a node. pid is the ID of that process in the caller's PID namespace.
 func Call(ctx context.Context, pid int, request Request) ([]State, error) {
-	// The way through /proc is short enough for a socket's address, however long the path of the
-	// state directory is, and it leads to exactly this process's node.
+	// A path through /proc is short enough for a socket's address, even if the path of the state directory is long. It
+	// also leads to exactly the node of this process.
 	return CallSocket(ctx, fmt.Sprintf("/proc/%d/root%s", pid, Socket), request)
 }
 
-// CallSocket asks anyone who listens on a socket: on a node, Socket is that of the node itself.
+// CallSocket sends a request to the given socket. On a node, Socket belongs to the node's own first process.
 func CallSocket(ctx context.Context, socket string, request Request) ([]State, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -113,7 +113,7 @@ func Serve(listener net.Listener, handle func(Request) Answer) error {
 			_ = connection.SetDeadline(time.Now().Add(answerTime))
 			var request Request
 			if err := json.NewDecoder(connection).Decode(&request); err != nil {
-				return // the caller is gone or no caller of ours
+				return // the caller is gone, or is not this program
 			}
 			_ = json.NewEncoder(connection).Encode(handle(request))
 		}()

@@ -1,2 +1,2 @@
-// Package debian sees to it that the machine has the few Debian packages that a cluster needs.
+// Package debian installs the few Debian packages that a cluster needs, if they are missing.
 package debian

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// need is a package, and the file that shows that the machine has it.
+// need is a package and a file that proves that the package is installed.
 type need struct {
 	pkg string
-	// program is searched in the directories of programs, file is a path or empty.
+	// program is the name of a file in one of the directories below. file is a path. One of the two is empty.
 	program string
 	file    string
 }
 
-// needs are what compiling runc, running nodes and making the images take.
+// needs are the packages for compiling runc, for running nodes and for creating the images.
 var needs = []need{
 	{pkg: "gcc", program: "gcc"},
 	{pkg: "libc6-dev", file: "/usr/include/stdio.h"},
@@ -38,14 +38,15 @@ var needs = []need{
 	{pkg: "fio", program: "fio"},
 }
 
-// testNeeds are what tests take that need no cluster. What installs real Jinja2 is beside the tests that compare with it.
+// testNeeds are the packages for tests without a cluster. The installer of the real Jinja2 is in test/jinja/oracle.
 var testNeeds = []need{
 	{pkg: "git", program: "git"},
 	{pkg: "diffutils", program: "diff"},
 	{pkg: "shellcheck", program: "shellcheck"},
 }
 
-// directories hold programs also where the caller's PATH leaves out those of the administrator.
+// directories are the directories of the machine's programs. They include the administrator's directories, which the
+// caller's PATH may omit.
 var directories = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
 func exists(path string) bool {
@@ -53,7 +54,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// missing returns the packages that a machine lacks, where these files exist.
+// missing returns the packages that are not installed. exists reports whether a file exists.
 func missing(needs []need, exists func(path string) bool) []string {
 	var packages []string
 	for _, need := range needs {
@@ -68,7 +69,7 @@ func missing(needs []need, exists func(path string) bool) []string {
 	return packages
 }
 
-// Find returns the path of a program of the machine.
+// Find returns the path of a program on the machine.
 func Find(program string) (string, error) {
 	for _, directory := range directories {
 		if exists(directory + "/" + program) {
@@ -78,17 +79,18 @@ func Find(program string) (string, error) {
 	return "", fmt.Errorf("no program %q in %s", program, strings.Join(directories, ", "))
 }
 
-// Ensure installs what is missing, or says what is missing and how to install it.
+// Ensure installs the missing packages. If it cannot install them, it returns an error with the packages and the
+// command that installs them.
 func Ensure(ctx context.Context, progress io.Writer) error {
 	return ensure(ctx, progress, missing(needs, exists))
 }
 
-// EnsureForTests is Ensure also for what tests take that need no cluster.
+// EnsureForTests is like Ensure, but includes the packages for tests without a cluster.
 func EnsureForTests(ctx context.Context, progress io.Writer) error {
 	return ensure(ctx, progress, missing(slices.Concat(needs, testNeeds), exists))
 }
 
-// EnsurePackages is Ensure for packages that only some images need.
+// EnsurePackages is like Ensure, but for packages that only some images need.
 func EnsurePackages(ctx context.Context, progress io.Writer, packages []string) error {
 	var missing []string
 	for _, name := range packages {
@@ -99,7 +101,7 @@ func EnsurePackages(ctx context.Context, progress io.Writer, packages []string) 
 	return ensure(ctx, progress, missing)
 }
 
-// Files returns the files and directories of a package that the machine has.
+// Files returns the paths of the files and directories of an installed package.
 func Files(ctx context.Context, name string) ([]string, error) {
 	listed, err := exec.CommandContext(ctx, "dpkg-query", "--listfiles", name).Output()
 	if err != nil {
@@ -117,12 +119,12 @@ func ensure(ctx context.Context, progress io.Writer, packages []string) error {
 		return fmt.Errorf("this machine lacks what these Debian packages contain; run as root: "+
 			"apt-get update && apt-get install --yes --no-install-recommends %s", strings.Join(packages, " "))
 	}
-	// Progress that nobody can receive is no reason to stop.
+	// The error is ignored, because a lost line of progress is no reason to stop.
 	_, _ = fmt.Fprintf(progress, "installing Debian packages: %s\n", strings.Join(packages, " "))
 	if _, err := install(ctx, packages); err == nil {
 		return nil
 	}
-	// The lists of packages may be absent or too old to name files that still exist.
+	// The package lists may be missing, or so old that they name files that no longer exist on the server.
 	if output, err := apt(ctx, "update"); err != nil {
 		return fmt.Errorf("updating the lists of Debian packages: %w\n%s", err, output)
 	}

@@ -21,29 +21,29 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nameAnnotation is what containerd names an imported image after, as it is.
+// nameAnnotation is the annotation from which containerd takes the name of an imported image, without any change.
 const nameAnnotation = "io.containerd.image.name"
 
 // Entry is a file, symbolic link or directory of an image.
 type Entry struct {
 	Path string
 	Mode fs.FileMode
-	// Source is the file on the machine that has the content; Content is used without one.
+	// Source is the path of the content on the machine. If Source is empty, Content is the content.
 	Source  string
 	Content string
-	// Link is where a symbolic link leads.
+	// Link is the target of a symbolic link.
 	Link string
-	// Owner is the number of the user and group.
+	// Owner is the user ID and the group ID.
 	Owner int
 }
 
-// Image is what an image consists of.
+// Image describes the files and the configuration of an image.
 type Image struct {
 	Entries []Entry
 	Config  v1.Config
 }
 
-// Write writes an archive with the image under all the names.
+// Write writes an archive that contains the image under each of the names.
 func (i Image) Write(output string, names []string) error {
 	if len(names) == 0 {
 		return errors.New("an image needs a name")
@@ -56,7 +56,7 @@ func (i Image) Write(output string, names []string) error {
 	if err != nil {
 		return fmt.Errorf("making a temporary directory: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(directory) }() // its content has been used or is of no use
+	defer func() { _ = os.RemoveAll(directory) }() // its content has been packed, or is not needed after an error
 	index, err := layout.Write(directory, empty.Index)
 	if err != nil {
 		return fmt.Errorf("starting an image layout: %w", err)
@@ -99,7 +99,7 @@ func (i Image) build() (v1.Image, error) {
 	return image, nil
 }
 
-// layer makes the archive of an image's files. No time is in it, so equal files make equal images.
+// layer returns the tar archive of an image's files. It contains no times, so equal files give equal images.
 func layer(entries []Entry) ([]byte, error) {
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
@@ -142,14 +142,14 @@ func add(archive *tar.Writer, entry Entry) error {
 	return err
 }
 
-// pack makes one file of an image layout.
+// pack packs the directory of an image layout into one archive file.
 func pack(directory, output string) error {
 	temporary := output + ".partial"
 	file, err := os.Create(temporary)
 	if err != nil {
 		return fmt.Errorf("writing an image: %w", err)
 	}
-	// Both are for when something fails: otherwise the file is closed and has its final name.
+	// Both matter only after an error. After success, the file is closed and has its final name.
 	defer func() { _ = os.Remove(temporary) }()
 	defer func() { _ = file.Close() }()
 	archive := tar.NewWriter(file)
@@ -165,7 +165,7 @@ func pack(directory, output string) error {
 	return nil
 }
 
-// FullName completes a name the way container runtimes do: kubelet asks for the completed one.
+// FullName completes an image name in the same way as container runtimes do. kubelet asks for the completed name.
 func FullName(name string) string {
 	first, rest, nested := strings.Cut(name, "/")
 	switch {

@@ -1,3 +1,3 @@
-// Package image makes container images without any engine: a layer from a few files, written as an
-// archive that containerd imports under exactly the given names.
+// Package image creates container images without a container engine. Each image has one layer with a few files. It is
+// written as an archive, and containerd imports it under exactly the given names.
 package image

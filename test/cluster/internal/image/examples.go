@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/debian"
 )
 
-// ExamplesName is the name of the image that examples/Containerfile makes.
+// ExamplesName is the name of the image that is built from examples/Containerfile.
 const ExamplesName = "docker.io/albertofaria/pav-example-tools:0.2.0"
 
 // ExamplesPackages are the Debian packages that examples/Containerfile installs.
@@ -22,20 +22,20 @@ var ExamplesPackages = []string{
 	"ca-certificates", "cryptsetup-bin", "e2fsprogs", "fuse", "gocryptfs", "mount", "s3cmd", "s3fs", "util-linux",
 }
 
-// base are those packages that the examples use of every Debian image, and that s3cmd needs.
+// base are packages of every Debian image that the examples use, and the packages that s3cmd depends on.
 var base = []string{
 	"coreutils", "dash", "findutils", "grep",
 	"libpython3.11-minimal", "libpython3.11-stdlib", "python3-dateutil", "python3-magic", "python3-minimal", "python3-six", "python3.11-minimal",
 }
 
-// Examples is an image of what examples/Containerfile installs: the programs of these packages, their
-// configuration, and the shared libraries that they need, as the machine has them. The machine is
-// given the packages that it lacks.
+// Examples returns an image with the packages of examples/Containerfile: their programs, their configuration, and the
+// shared libraries that they need. The files come from the machine. Missing packages are installed on the machine
+// first.
 func Examples(ctx context.Context, progress io.Writer) (Image, error) {
 	return fromPackages(ctx, progress, append(append([]string{}, base...), ExamplesPackages...))
 }
 
-// fromPackages is an image of the programs of Debian packages, as above.
+// fromPackages returns an image of Debian packages, as described for Examples.
 func fromPackages(ctx context.Context, progress io.Writer, packages []string) (Image, error) {
 	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
 		return Image{}, err
@@ -64,7 +64,7 @@ func fromPackages(ctx context.Context, progress io.Writer, packages []string) (I
 	}, nil
 }
 
-// needed returns those files of a package that are programs, configuration or Python.
+// needed returns the files of a package that are programs, configuration or Python modules.
 func needed(files []string) []string {
 	var found []string
 	for _, file := range files {
@@ -78,7 +78,7 @@ func needed(files []string) []string {
 	return found
 }
 
-// librariesOf returns the shared libraries that programs need. Other files, such as scripts, need none.
+// librariesOf returns the shared libraries that programs need. It ignores other files, such as scripts.
 func librariesOf(ctx context.Context, files []string) ([]string, error) {
 	var found []string
 	for _, file := range files {
@@ -89,7 +89,7 @@ func librariesOf(ctx context.Context, files []string) ([]string, error) {
 		if !isProgram {
 			continue
 		}
-		// Of a static program, ldd says that it is none that it knows.
+		// ldd fails for a static program, so its error is ignored.
 		listed, err := exec.CommandContext(ctx, "ldd", file).Output()
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("listing the libraries of %s: %w", file, err)
@@ -104,7 +104,7 @@ func isELF(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("looking at a program: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	magic := make([]byte, 4)
 	_, err = io.ReadFull(file, magic)
 	return err == nil && string(magic) == "\x7fELF", nil

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// entries reads an archive.
+// entries returns the headers and the contents of a tar archive by name.
 func entries(t *testing.T, content []byte) (map[string]*tar.Header, map[string][]byte) {
 	t.Helper()
 	headers, files := map[string]*tar.Header{}, map[string][]byte{}
@@ -132,7 +132,7 @@ func TestToolsComeWithTheirLibrariesAndDirectories(t *testing.T) {
 	}
 }
 
-// The image that tests use instead of the one that users make has the same packages and name.
+// Tests use another image than users. Both must have the same packages and the same name.
 func TestExamplesImageIsThatOfTheContainerfile(t *testing.T) {
 	examples := filepath.Join("..", "..", "..", "..", "examples")
 	text, err := os.ReadFile(filepath.Join(examples, "Containerfile"))

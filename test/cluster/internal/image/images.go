@@ -12,15 +12,15 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// ShellName is the name that the shell image always has.
+// ShellName is the name of the shell image. The image may have further names.
 const ShellName = "docker.io/library/busybox:1.37.0"
 
-// Nonroot is the user of the shell image for pods that must not run as root.
+// Nonroot is the ID of a user in the shell image. Pods that must not run as root can use it.
 const Nonroot = 65532
 
 const directoryMode = fs.ModeDir | 0o755
 
-// Single is an image of one static program on an otherwise empty file system.
+// Single returns an image with one static program and no other file.
 func Single(binary, entrypoint string) Image {
 	return Image{
 		Entries: []Entry{{Path: entrypoint, Mode: 0o755, Source: binary}},
@@ -28,7 +28,8 @@ func Single(binary, entrypoint string) Image {
 	}
 }
 
-// Shell is an image of the machine's static busybox, with all its commands, and static bash.
+// Shell returns an image with the machine's static busybox, links for all commands of busybox, and the machine's static
+// bash.
 func Shell(ctx context.Context) (Image, error) {
 	busybox, err := first("/bin/busybox", "/usr/bin/busybox")
 	if err != nil {

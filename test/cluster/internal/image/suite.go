@@ -5,20 +5,20 @@ import (
 	"io"
 )
 
-// The names that Kubernetes' end-to-end tests of this version give to the images that its storage tests use.
+// Names of the images that Kubernetes' storage tests use, as given in the end-to-end tests of this Kubernetes version.
 const (
 	AgnhostName = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
-	// GNUName is that of an image that is used for its GNU dd.
+	// GNUName is the name of an image that the tests use for GNU dd.
 	GNUName = "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0"
 )
 
-// SuiteShellNames are those of the images that are used for nothing but a shell.
+// SuiteShellNames are the names of images that the tests use only for a shell.
 var SuiteShellNames = []string{
 	"registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
 	"registry.k8s.io/e2e-test-images/nginx:1.15-4",
 }
 
-// Agnhost is the shell image with the program agnhost, which its containers run if they say nothing.
+// Agnhost returns the shell image plus the program agnhost. Containers run "agnhost pause" by default.
 func Agnhost(ctx context.Context, program string) (Image, error) {
 	image, err := Shell(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func Agnhost(ctx context.Context, program string) (Image, error) {
 	return image, nil
 }
 
-// GNU is an image of Debian's ordinary commands.
+// GNU returns an image of Debian's standard commands.
 func GNU(ctx context.Context, progress io.Writer) (Image, error) {
 	return fromPackages(ctx, progress, []string{"coreutils", "dash", "diffutils", "findutils", "grep", "mount", "sed", "util-linux"})
 }

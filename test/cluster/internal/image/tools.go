@@ -11,20 +11,20 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/debian"
 )
 
-// ToolsName is the name of the image of storage tools. Its version changes with what is in it.
+// ToolsName is the name of the image of storage tools. The version must change with the content.
 const ToolsName = "localhost/storage-tools:2"
 
-// tools are the machine's programs that the image has beside those of the shell image.
+// tools are the programs of the machine that this image has in addition to those of the shell image.
 var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext3", "mkfs.ext4", "mkfs.xfs", "mount", "umount"}
 
-// Tools is the shell image with the machine's programs that make, mount and test devices and file
-// systems, and with the shared libraries that these need.
+// Tools returns the shell image plus the machine's programs that create, mount and test devices and file systems, and
+// the shared libraries of these programs.
 func Tools(ctx context.Context) (Image, error) {
 	image, err := Shell(ctx)
 	if err != nil {
 		return Image{}, err
 	}
-	// This directory comes first in the PATH of the image, before the commands of busybox.
+	// This directory is first in the image's PATH, before the commands of busybox.
 	entries := []Entry{{Path: "usr/local", Mode: directoryMode}, {Path: "usr/local/bin", Mode: directoryMode}}
 	var libraries []string
 	for _, tool := range tools {
@@ -43,7 +43,7 @@ func Tools(ctx context.Context) (Image, error) {
 	return image, nil
 }
 
-// paths returns the files that the output of ldd names.
+// paths returns the paths of files in the output of ldd.
 func paths(listed string) []string {
 	var files []string
 	for line := range strings.Lines(listed) {
@@ -57,7 +57,8 @@ func paths(listed string) []string {
 	return files
 }
 
-// withFiles adds files of the machine, at the same paths, and the directories that they are in, each once.
+// withFiles adds files of the machine, at the same paths, and their parent directories. It adds each file and directory
+// only once.
 func withFiles(entries []Entry, files []string) []Entry {
 	have := map[string]bool{".": true}
 	for _, entry := range entries {

@@ -19,17 +19,17 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/pki"
 )
 
-// answerLimit is more than the list of the nodes takes.
+// answerLimit is the maximum size of an answer. A list of nodes is much smaller.
 const answerLimit = 8 << 20
 
-// Client reads from an API server that is reachable from a process's network namespace.
+// Client reads from an API server through the network namespace of a process.
 type Client struct {
 	server string
 	http   *http.Client
 }
 
-// New returns a client with the administrator's certificate. The server is a URL with an address
-// in numbers; pid is a process in whose network namespace it is reachable.
+// New returns a client with the administrator's certificate. server is a URL with a numeric address. pid is a process
+// whose network namespace can reach that address.
 func New(directory, server string, pid int) (*Client, error) {
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(directory, pki.Admin+".crt"), filepath.Join(directory, pki.Admin+".key"))
 	if err != nil {
@@ -57,22 +57,23 @@ func New(directory, server string, pid int) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Ready reports whether the server calls itself ready.
+// Ready returns nil if the server reports that it is ready.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.get(ctx, "/readyz")
 	return err
 }
 
-// HasServiceAccount reports whether the service account exists that pods of the default namespace get.
+// HasServiceAccount returns nil if the default service account of the namespace default exists. Pods of that namespace
+// use it.
 func (c *Client) HasServiceAccount(ctx context.Context) error {
 	_, err := c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 	return err
 }
 
-// Node is what is asked about a node.
+// Node has the properties of a node that this program uses.
 type Node struct {
 	Name string
-	// Ready means that it says so itself and that pods are let onto it.
+	// Ready is true if the node has the condition Ready and has no taint of Kubernetes that keeps pods away.
 	Ready  bool
 	BootID string
 }
@@ -106,7 +107,7 @@ func parseNodes(content []byte) (map[string]Node, error) {
 		for _, condition := range item.Status.Conditions {
 			node.Ready = node.Ready || condition.Type == "Ready" && condition.Status == "True"
 		}
-		// The taints for being new or away are taken off a little after the node is ready.
+		// Kubernetes removes the taints of new and of unreachable nodes a little after a node is ready.
 		for _, taint := range item.Spec.Taints {
 			node.Ready = node.Ready && !strings.HasPrefix(taint.Key, "node.kubernetes.io/")
 		}

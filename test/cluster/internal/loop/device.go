@@ -16,15 +16,15 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// major is the kernel's number for loop devices.
+// major is the kernel's major device number of loop devices.
 const major = 7
 
-// Device is a loop device that is in use, with what the kernel says about its backing file. The
-// file's path is of little use, as the kernel tells it from the view of a namespace that may not
-// exist any more; the numbers of its file system and inode are the same for everybody.
+// Device is a loop device in use, with the kernel's information about its backing file. The file's path is of little
+// use, because it is relative to a namespace that may no longer exist. The numbers of the file system and of the inode
+// are the same in all namespaces.
 type Device struct {
 	Number int
-	// Path is the backing file's, from some namespace's view.
+	// Path is the backing file's path in some namespace.
 	Path string
 	// Filesystem and Inode identify the backing file.
 	Filesystem uint64
@@ -33,7 +33,7 @@ type Device struct {
 	Backing uint64
 }
 
-// Devices lists the loop devices that have a backing file.
+// Devices returns the loop devices that have a backing file.
 func Devices() ([]Device, error) {
 	paths, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
@@ -61,8 +61,8 @@ func Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// open returns a loop device. A device file of the machine may be missing or have been replaced
-// where containers have access to it, so the number is compared.
+// open opens a loop device and compares its device number. If containers have access to the machine's device files, a
+// device file may be missing or replaced.
 func open(number int) (*os.File, error) {
 	file, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -93,8 +93,9 @@ func inspect(number int) (Device, error) {
 	return Device{Number: number, Filesystem: info.Device, Inode: info.Inode, Backing: info.Rdevice}, nil
 }
 
-// Detach detaches devices and waits until the kernel has let go of their backing files, which takes
-// until their last user closed them. One may be a user of another, whichever comes first.
+// Detach detaches devices and waits until the kernel has released their backing files. The kernel releases a file when
+// the last user of the device has closed it. A device may be attached to another device of the list. The order of the
+// list does not matter.
 func Detach(ctx context.Context, devices []Device) error {
 	left := slices.Clone(devices)
 	err := process.Until(ctx, 20*time.Millisecond, func() (bool, error) {
@@ -122,7 +123,7 @@ func detachOnce(device Device) (bool, error) {
 	}
 	current.Path = device.Path
 	if current != device {
-		return true, nil // someone else's by now
+		return true, nil // another user has the device by now
 	}
 	file, err := open(device.Number)
 	if err != nil {
@@ -133,7 +134,7 @@ func detachOnce(device Device) (bool, error) {
 	if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.EBUSY) {
 		return false, err
 	}
-	// The kernel puts the end off while anybody has the device open, this program included.
+	// The kernel detaches the device only when no process has it open any more, including this program.
 	_, err = inspect(device.Number)
 	return errors.Is(err, unix.ENXIO), nil
 }

@@ -21,7 +21,7 @@ func attach(t *testing.T, file string) (Device, string) {
 	}
 	path := strings.TrimSpace(string(out))
 	t.Cleanup(func() {
-		if t.Failed() { // Else the device may be someone else's by now.
+		if t.Failed() { // After a success, another user may have the device by now.
 			_ = exec.CommandContext(context.WithoutCancel(t.Context()), "losetup", "--detach", path).Run()
 		}
 	})

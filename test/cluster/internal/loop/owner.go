@@ -13,21 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is what belongs to a node or cluster, for deciding whose a loop device is.
+// Place describes the files of a node or cluster. Owned uses it to decide to which node or cluster a loop device
+// belongs.
 type Place struct {
-	// Directory is searched for backing files.
+	// Directory is the directory in which backing files are searched for.
 	Directory string
-	// Filesystems are those that exist in the node only, such as memory-backed ones of its pods.
+	// Filesystems are the file systems that exist only in the node, such as memory-backed file systems of its pods.
 	Filesystems []uint64
 }
 
 // file identifies a file on the machine.
 type file struct{ filesystem, inode uint64 }
 
-// Owned returns those of the devices whose backing file belongs to the place, directly or through
-// further loop devices (kubelet attaches one to each block volume).
+// Owned returns the devices whose backing file belongs to the place, directly or through further loop devices. (kubelet
+// attaches a loop device to each block volume.)
 //
-// Vanished devices belong to it in any case.
+// The devices in vanished belong to the place in any case.
 func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
 	if len(devices) == 0 {
 		return nil, nil
@@ -47,7 +48,7 @@ func (p Place) Owned(devices, vanished []Device) ([]Device, error) {
 	}), nil
 }
 
-// owned adds to the devices that belong to a place those that are attached to one of them.
+// owned returns the devices for which direct returns true, and all devices that are attached to a returned device.
 func owned(devices []Device, direct func(Device) bool) []Device {
 	mine := map[uint64]bool{}
 	var found []Device
@@ -65,10 +66,10 @@ func owned(devices []Device, direct func(Device) bool) []Device {
 	return found
 }
 
-// Vanished returns those devices with a deleted backing file whose mount went away between two looks
-// at the devices. No search can find such a file; but the kernel tells its path from the root of the
-// namespace as long as it is mounted there, and from the root of the mount afterwards. So the directory
-// that it was mounted at is missing from the second path.
+// Vanished returns the devices with a deleted backing file whose mount disappeared between two listings of the devices.
+// A deleted file cannot be found by a search. But the kernel reports its path from the root of the namespace as long as
+// the file system is mounted there, and from the root of the mount afterwards. So the second path is the first one
+// without the mount's directory.
 func Vanished(before, after []Device, directories []string) []Device {
 	var vanished []Device
 	for _, now := range after {
@@ -84,8 +85,8 @@ func Vanished(before, after []Device, directories []string) []Device {
 	return vanished
 }
 
-// Moved returns those devices whose backing file was opened through a mount that went away between two
-// looks at the devices, as when a node ends that attached them. Their paths tell, as with Vanished.
+// Moved returns the devices whose backing file was opened through a mount that disappeared between two listings of the
+// devices. This happens when a node ends that attached the devices. As in Vanished, their paths show it.
 func Moved(before, after []Device) []Device {
 	var moved []Device
 	for _, now := range after {
@@ -100,15 +101,15 @@ func Moved(before, after []Device) []Device {
 	return moved
 }
 
-// deleted is what the kernel appends to the path of a file that has no name any more.
+// deleted is the suffix that the kernel appends to the path of a deleted file.
 const deleted = " (deleted)"
 
-// below reports whether the kernel's text for a backing file names one in the directory.
+// below reports whether the kernel's path of a backing file is in the directory.
 func below(path, directory string) bool {
 	return directory != "" && strings.HasPrefix(path, strings.TrimSuffix(directory, "/")+"/")
 }
 
-// search returns those of the wanted files that lie in the directory.
+// search returns the wanted files that are in the directory.
 func search(directory string, wanted map[file]bool) (map[file]bool, error) {
 	found := map[file]bool{}
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
@@ -136,8 +137,8 @@ func search(directory string, wanted map[file]bool) (map[file]bool, error) {
 	return found, nil
 }
 
-// PrivateFilesystems returns the file systems that are mounted in a process's mount namespace but
-// not in the caller's. It has to be asked while the process runs.
+// PrivateFilesystems returns the file systems that are mounted in a process's mount namespace but not in the caller's.
+// The process must be running.
 func PrivateFilesystems(pid int) ([]uint64, error) {
 	own, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -153,7 +154,7 @@ func PrivateFilesystems(pid int) ([]uint64, error) {
 	}), nil
 }
 
-// filesystems takes the file systems' numbers out of a mountinfo file.
+// filesystems returns the numbers of the file systems in a mountinfo file.
 func filesystems(mountinfo string) []uint64 {
 	var numbers []uint64
 	for line := range strings.Lines(mountinfo) {

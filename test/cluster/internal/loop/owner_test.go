@@ -31,7 +31,7 @@ func TestOwned_IdentifiesDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
 		if err := unix.Stat(path, &stat); err != nil {
 			t.Fatal(err)
 		}
-		// All paths look the same: the kernel tells those of nodes as the nodes see them.
+		// All paths are equal, because the kernel reports the paths that the nodes see.
 		return Device{Number: number, Path: "/var/lib/volume", Filesystem: stat.Dev, Inode: stat.Ino}
 	}
 	devices := []Device{
@@ -84,13 +84,13 @@ func TestVanished_FindsDeletedFilesWhoseMountIsGone(t *testing.T) {
 	}
 	after := []Device{
 		{Number: 0, Inode: 10, Path: "/volume (deleted)"},
-		// Of another node, which still runs.
+		// The file belongs to another node, which still runs.
 		{Number: 1, Inode: 11, Path: "/var/lib/volume (deleted)"},
-		// Not deleted, so it is found by a search.
+		// The file is not deleted, so a search can find it.
 		{Number: 2, Inode: 12, Path: "/volume"},
-		// In a mount that is none of a node's directories.
+		// The mount is not one of a node's directories.
 		{Number: 3, Inode: 13, Path: "/volume (deleted)"},
-		// Attached to something else in the meantime.
+		// The device was attached to another file in the meantime.
 		{Number: 4, Inode: 99, Path: "/volume (deleted)"},
 	}
 	if got := numbers(Vanished(before, after, []string{"/var/lib", "/tmp"})); !slices.Equal(got, []int{0}) {
@@ -117,7 +117,7 @@ func TestMovedDevices_AreThoseWhoseMountIsGone(t *testing.T) {
 		{Number: 0, Inode: 1, Path: "/a"},
 		{Number: 1, Inode: 2, Path: "/var/lib/shared/b"},
 		{Number: 2, Inode: 3, Path: "/c (deleted)"},
-		{Number: 3, Inode: 9, Path: "/d"}, // another file by now
+		{Number: 3, Inode: 9, Path: "/d"}, // another file in the meantime
 		{Number: 4, Inode: 5, Path: "/renamed"},
 		{Number: 5, Inode: 6, Path: "/new"},
 	}

@@ -1,8 +1,8 @@
-// Package machine is the first process of a node: a program in namespaces of its own that the node
-// takes for its machine. It mounts what the node sees, sets up its network, and then starts, restarts
-// and ends components as it is told over a socket. Killing it ends the node and all that is in it.
+// Package machine implements the first process of a node. This program runs in its own namespaces, and they make up the
+// node. It mounts the file systems of the node and sets up the network. Then it starts, restarts and ends components on
+// request over a socket. If it is killed, the node and all its processes end.
 //
-// Coming up takes two programs run one after the other in the same process: the first enters the
-// node's cgroups and makes a cgroup namespace, which only takes hold of the thread that does it, so
-// that it has to replace the process by itself to go on with all threads in there.
+// The start takes two program executions in the same process. The first one enters the node's cgroups and creates a
+// cgroup namespace. The kernel applies a new cgroup namespace only to the calling thread. The process therefore
+// executes itself again, so that all its threads are in the namespace.
 package machine

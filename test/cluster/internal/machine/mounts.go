@@ -11,8 +11,8 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
 )
 
-// own are the directories that each node has its own of, with their permissions: those that Kubernetes
-// and the container runtime keep state in, and those that host paths of pods are likely to use.
+// own are the directories of which each node has its own, and their permissions. Kubernetes and the container runtime
+// keep their state in some of them. Host paths of pods are likely to use the others.
 var own = []struct {
 	path string
 	mode os.FileMode
@@ -26,7 +26,7 @@ var own = []struct {
 	{"/srv", 0o755},
 }
 
-// Directories returns the directories that each node has its own of on its disk.
+// Directories returns the directories of which each node has its own, on its disk.
 func Directories() []string {
 	paths := make([]string, len(own))
 	for i, directory := range own {
@@ -35,16 +35,17 @@ func Directories() []string {
 	return paths
 }
 
-// SharedDirectory is where a node sees the directory that it shares with the other nodes.
+// SharedDirectory is the path at which a node sees the directory that all nodes share.
 const SharedDirectory = "/var/lib/shared"
 
-// mountAll turns the copy of the machine's mounts that a new namespace starts with into the node's.
+// mountAll changes the mounts of a new namespace, which are at first copies of the machine's mounts, into the mounts of
+// a node.
 func mountAll(spec Spec) error {
 	steps := []func(Spec) error{
-		// First, so that nothing of what follows reaches the machine.
+		// This comes first, so that the following mounts do not propagate to the machine.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
 		mountDirectories, mountShared, mountProcesses, mountSystem, mountFiles,
-		// As on a real node, so that mounts which containers make get to the node.
+		// As on a real node, mounts that containers create can propagate to the node.
 		func(Spec) error { return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
 	}
 	for _, step := range steps {
@@ -56,7 +57,7 @@ func mountAll(spec Spec) error {
 }
 
 func mountDirectories(spec Spec) error {
-	// Copies of the mounts are taken before anything hides them.
+	// The copies of the mounts are created before other mounts hide them.
 	kept := make([]int, len(spec.Keep))
 	for i, path := range spec.Keep {
 		tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
@@ -83,11 +84,11 @@ func mountDirectories(spec Spec) error {
 	if err := mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
 		return err
 	}
-	// Like on a real node, this one is empty after each start.
+	// As on a real node, /run is empty after each start.
 	return mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755")
 }
 
-// mountOwn mounts the node's own directories, which are on its disk, over the machine's.
+// mountOwn mounts the node's own directories, which are on its disk, over the directories of the machine.
 func mountOwn(disk string) error {
 	for _, directory := range own {
 		if info, err := os.Lstat(directory.path); err != nil || !info.IsDir() {
@@ -104,7 +105,8 @@ func mountOwn(disk string) error {
 	return nil
 }
 
-// mountShared comes after all that could hide the shared directory's own path.
+// mountShared mounts the shared directory. It runs after mountDirectories, which could otherwise hide the mount or its
+// source.
 func mountShared(spec Spec) error {
 	if err := makeDirectory(SharedDirectory, 0o755); err != nil {
 		return err
@@ -112,7 +114,7 @@ func mountShared(spec Spec) error {
 	return mount(spec.Shared, SharedDirectory, "", unix.MS_BIND, "")
 }
 
-// hidden reports whether a path lies in a directory that the node has its own of.
+// hidden reports whether a path is in a directory of which the node has its own.
 func hidden(path string) bool {
 	for _, directory := range own {
 		if strings.HasPrefix(path, directory.path+"/") {
@@ -126,15 +128,15 @@ func makeDirectory(path string, mode os.FileMode) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("making a directory of the node: %w", err)
 	}
-	// The permissions that MkdirAll gives depend on the caller's umask.
+	// The permissions set by MkdirAll depend on the caller's umask.
 	if err := os.Chmod(path, mode); err != nil {
 		return fmt.Errorf("making a directory of the node: %w", err)
 	}
 	return nil
 }
 
-// pristine is a further /proc, on which nothing is mounted: the kernel lets a user namespace mount
-// /proc only if one is visible that hides nothing, and the node's ordinary one does.
+// pristine is the path of a second /proc, on which nothing is mounted. The kernel lets a user namespace mount /proc
+// only if a /proc is visible that has no mounts on it. The node's ordinary /proc has mounts on it.
 const pristine = "/run/pav-cluster/proc"
 
 func mountProcesses(Spec) error {
@@ -149,8 +151,8 @@ func mountProcesses(Spec) error {
 	return nil
 }
 
-// mountSystem mounts a /sys that shows the node's network devices, and the node's part of each
-// cgroup hierarchy as if it were the whole.
+// mountSystem mounts a /sys with the node's network devices. Of each cgroup hierarchy, it mounts the node's part as if
+// that were the whole hierarchy.
 func mountSystem(spec Spec) error {
 	if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("unmounting /sys: %w", err)
@@ -182,7 +184,7 @@ func mountSystem(spec Spec) error {
 func mountFiles(spec Spec) error {
 	for path, source := range spec.Files {
 		if _, err := os.Stat(path); err != nil {
-			continue // this machine has no such file, so nothing reads it
+			continue // the machine has no such file, so no program reads it
 		}
 		if err := mount(source, path, "", unix.MS_BIND, ""); err != nil {
 			return err

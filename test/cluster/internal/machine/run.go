@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 )
 
-// run is the node's first process from when it is in all its namespaces.
+// run is the main function of the node's first process, after the process has entered all its namespaces.
 func run(ctx context.Context, spec Spec) error {
 	if err := mountAll(spec); err != nil {
 		return err
@@ -23,7 +23,8 @@ func run(ctx context.Context, spec Spec) error {
 	if err := setUpNetwork(ctx, spec); err != nil {
 		return err
 	}
-	// From here on all children are reaped in one place, so no command may be run the ordinary way.
+	// From here on, the supervisor reaps all children. os/exec must not be used any more, because it would wait for its
+	// children itself.
 	supervisor := newSupervisor()
 	go supervisor.reap()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", control.Socket)
@@ -36,8 +37,8 @@ func run(ctx context.Context, spec Spec) error {
 func setUpNetwork(ctx context.Context, spec Spec) error {
 	for _, arguments := range [][]string{
 		{"link", "set", "lo", "up"},
-		// A bridge without an address of its own takes that of some port, and changes it as ports
-		// come and go, which pods notice as a gateway that is not there for a while.
+		// Without an address of its own, a bridge takes the hardware address of one of its ports. The address then
+		// changes when ports appear and disappear, and for a while pods cannot reach their gateway.
 		{"link", "add", spec.Bridge, "address", spec.Hardware, "type", "bridge"},
 		{"addr", "add", spec.Address, "dev", spec.Bridge},
 		{"link", "set", spec.Bridge, "up"},

@@ -15,37 +15,38 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// Subcommand is the hidden command of this program that a node's first process is.
+// Subcommand is the hidden subcommand of this program for a node's first process.
 const Subcommand = "machine"
 
-// specVariable hands the spec from the first program run to the second one.
+// specVariable is the environment variable with which the first program execution passes the spec to the second one.
 const specVariable = "PAV_CLUSTER_MACHINE"
 
-// specDescriptor is where the launcher hands the spec over.
+// specDescriptor is the file descriptor from which the first program execution reads the spec.
 const specDescriptor = 3
 
-// Spec says what a node's machine is like.
+// Spec describes a node's machine.
 type Spec struct {
 	Hostname string `json:"hostname"`
 	// Cgroup is the node's directory, relative to the root of each hierarchy.
 	Cgroup      string             `json:"cgroup"`
 	Hierarchies []cgroup.Hierarchy `json:"hierarchies"`
-	// Disk is the directory that has the node's own /var/lib and so on.
+	// Disk is the directory with the node's own /var/lib and so on.
 	Disk string `json:"disk"`
-	// Keep are directories that stay visible although a directory above them becomes the node's own.
+	// Keep are directories that stay visible although the node has its own version of a directory above them.
 	Keep []string `json:"keep"`
-	// Shared is the directory that all nodes see as SharedDirectory. It lies in one of those kept.
+	// Shared is the directory that all nodes see as SharedDirectory. It is in one of the directories in Keep.
 	Shared string `json:"shared"`
-	// Files are files that the node sees in the place of others, by the others' paths.
+	// Files are files that replace others on the node, by the paths of the replaced files.
 	Files map[string]string `json:"files"`
-	// Bridge has the address, with the length of the network's prefix, and the hardware address.
+	// Bridge is the node's bridge. Address is its address with the length of the network's prefix. Hardware is its
+	// hardware address.
 	Bridge   string `json:"bridge"`
 	Address  string `json:"address"`
 	Hardware string `json:"hardware"`
 }
 
-// Launch starts a node's first process. The process does nothing until the spec is handed over, so
-// a caller that ends before it noted the identity leaves nothing behind. It outlives the context.
+// Launch starts a node's first process. The process waits for the spec and does nothing before it receives it. So if
+// the caller ends before it has saved the process's identity, nothing is left behind. The process outlives the context.
 func Launch(ctx context.Context, spec Spec, log, identity string) (*Launched, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -90,17 +91,17 @@ func Launch(ctx context.Context, spec Spec, log, identity string) (*Launched, er
 	return launched, nil
 }
 
-// Launched is a node's first process as its launcher has it.
+// Launched is a node's first process, for its launcher.
 type Launched struct {
 	Identity process.Identity
 
 	ended chan struct{}
 }
 
-// Ended is closed when the process has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (l *Launched) Ended() <-chan struct{} { return l.ended }
 
-// Main is the node's first process. It returns only with an error.
+// Main is the main function of the node's first process. It returns only with an error.
 func Main(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the first process of a node, not a command to call")

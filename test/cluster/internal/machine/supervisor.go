@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// pause is how long a component that ended stays away before it is started again.
+	// pause is the delay before a component that ended is started again.
 	pause = time.Second
-	// grace is how long a component may take to end itself.
+	// grace is the time that a component has to end after SIGTERM.
 	grace = 10 * time.Second
 )
 
@@ -25,9 +25,9 @@ const (
 type component struct {
 	spec   control.Component
 	wanted bool
-	// process is the number of the running process, or 0.
+	// process is the ID of the running process, or 0.
 	process int
-	// ended is closed at the end of the running process.
+	// ended is closed when the running process has ended.
 	ended    chan struct{}
 	starts   int
 	lastExit string
@@ -41,7 +41,7 @@ type supervisor struct {
 
 func newSupervisor() *supervisor { return &supervisor{components: map[string]*component{}} }
 
-// reap waits for children, including those that the node's other processes left behind.
+// reap reaps all children, including processes whose parents on the node have ended.
 func (s *supervisor) reap() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGCHLD)
@@ -52,7 +52,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// reapOne holds the lock, so that no child is reaped before it is known whose it is.
+// reapOne reaps one child, and reports whether it should be called again. It holds the lock, so that no child is reaped
+// before its component is known.
 func (s *supervisor) reapOne() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -88,7 +89,7 @@ func (s *supervisor) exited(component *component, status syscall.WaitStatus) {
 	}
 }
 
-// start starts a component that is wanted and does not run. The lock is held.
+// start starts a component that is wanted and does not run. The caller holds the lock.
 func (s *supervisor) start(component *component) {
 	if !component.wanted || component.process != 0 {
 		return
@@ -107,7 +108,7 @@ func (s *supervisor) start(component *component) {
 	component.process, component.ended = process, make(chan struct{})
 }
 
-// spawn uses no os/exec, which would wait for the child itself.
+// spawn starts the process of a component. It does not use os/exec, which would wait for the child itself.
 func spawn(spec control.Component) (int, error) {
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -130,7 +131,7 @@ func spawn(spec control.Component) (int, error) {
 	return process, nil
 }
 
-// handle does what a request asks for.
+// handle performs the operation of a request.
 func (s *supervisor) handle(request control.Request) control.Answer {
 	err := s.perform(request)
 	answer := control.Answer{Components: s.states()}
@@ -189,7 +190,7 @@ func (s *supervisor) want(component *component) {
 	s.start(component)
 }
 
-// stop ends a component and returns when it has ended.
+// stop ends a component and returns after its process has ended.
 func (s *supervisor) stop(component *component) {
 	s.lock.Lock()
 	component.wanted = false
@@ -198,7 +199,7 @@ func (s *supervisor) stop(component *component) {
 	if process == 0 {
 		return
 	}
-	// An error means that it has just ended.
+	// An error means that the process has just ended.
 	_ = s.signal(component, syscall.SIGTERM)
 	select {
 	case <-ended:
@@ -208,7 +209,8 @@ func (s *supervisor) stop(component *component) {
 	}
 }
 
-// signal holds the lock, without which the process could be reaped and its number given away.
+// signal sends a signal to a component. It holds the lock, because the process could otherwise be reaped and its ID be
+// given to another process.
 func (s *supervisor) signal(component *component, number syscall.Signal) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()

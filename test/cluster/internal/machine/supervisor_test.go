@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// await waits until the state of the component "sleeper" is as wanted.
+// await waits until the component "sleeper" has the wanted state, and returns that state.
 func await(t *testing.T, s *supervisor, wanted func(control.State) bool) control.State {
 	t.Helper()
 	var state control.State
@@ -34,7 +34,7 @@ func request(t *testing.T, s *supervisor, operation control.Operation, component
 	}
 }
 
-// TestSupervisor is one test, as all children of the test's process are reaped in one place.
+// TestSupervisor is a single test, because one supervisor reaps all children of the test's process.
 func TestSupervisor(t *testing.T) {
 	s := newSupervisor()
 	go s.reap()

@@ -1,3 +1,3 @@
-// Package namespace runs commands and opens connections inside another process's namespaces. Only
-// the thread that does so enters them; the calling process stays where it is.
+// Package namespace runs commands and opens connections in the namespaces of another process. Only one thread of the
+// calling process enters these namespaces.
 package namespace

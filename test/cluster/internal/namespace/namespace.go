@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is a namespace's name in /proc/PID/ns.
+// Kind is the name of a namespace in /proc/PID/ns.
 type Kind string
 
-// The kinds of namespaces that make a node.
+// The kinds of namespaces of a node.
 const (
 	Cgroup  Kind = "cgroup"
 	IPC     Kind = "ipc"
@@ -25,20 +25,20 @@ const (
 	Mount   Kind = "mnt"
 )
 
-// All lists the kinds in the order in which they are entered: the mount namespace comes last,
-// because the others are found through the caller's /proc.
+// All is the list of all kinds, in the order in which they are entered. The mount namespace is last, because the
+// namespaces are opened through the caller's /proc.
 var All = []Kind{Cgroup, IPC, UTS, Network, PID, Mount}
 
-// setpriv is part of util-linux.
+// setpriv is a program of the package util-linux.
 const setpriv = "/usr/bin/setpriv"
 
-// Start starts a command in namespaces of a process and returns a function that waits for its end.
-// The command is killed when the caller ends, however that comes about.
+// Start starts a command in the namespaces of a process and returns a function that waits for the command's end. The
+// command is killed when the caller ends for any reason.
 func Start(command *exec.Cmd, pid int, kinds []Kind) (wait func() error, err error) {
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
-		// The thread is never unlocked, so it ends with this goroutine and no other code runs on it.
-		// It has to live as long as the command: its end is what Pdeathsig reacts to.
+		// The thread is never unlocked. So it ends with this goroutine, and no other code runs on it. It must live as
+		// long as the command, because Pdeathsig kills the command when the thread ends.
 		runtime.LockOSThread()
 		if err := enter(pid, kinds); err != nil {
 			started <- err
@@ -58,9 +58,9 @@ func Start(command *exec.Cmd, pid int, kinds []Kind) (wait func() error, err err
 	return func() error { return <-ended }, nil
 }
 
-// dieWithCaller has a command killed at the end of the thread that starts it. Go's own way to ask for
-// that compares the command's parent with the caller, which has no number in the namespace that the
-// command starts in, and takes the caller for dead; so there a program of the machine does it.
+// dieWithCaller makes the kernel kill a command at the end of the thread that started it. Go's own Pdeathsig compares
+// the ID of the command's parent with the ID of the caller. In a new PID namespace the caller has no ID, so Go would
+// take the caller for dead. For that case, the program setpriv sets the signal.
 func dieWithCaller(command *exec.Cmd, kinds []Kind) {
 	if slices.Contains(kinds, PID) {
 		command.Args = append([]string{setpriv, "--pdeathsig", "KILL", "--", command.Path}, command.Args[1:]...)
@@ -73,8 +73,8 @@ func dieWithCaller(command *exec.Cmd, kinds []Kind) {
 	command.SysProcAttr.Pdeathsig = unix.SIGKILL
 }
 
-// Dial connects from within the network namespace of a process. The address has to be a number, as
-// the search for a name happens on threads that stay outside.
+// Dial connects from within the network namespace of a process. The address must be numeric, because names are resolved
+// on threads that do not enter the namespace.
 func Dial(ctx context.Context, pid int, network, address string) (net.Conn, error) {
 	type result struct {
 		connection net.Conn
@@ -94,7 +94,8 @@ func Dial(ctx context.Context, pid int, network, address string) (net.Conn, erro
 	return dialed.connection, dialed.err
 }
 
-// enter moves the calling thread, which must be locked and never be used for anything else.
+// enter moves the calling thread into namespaces of a process. The thread must be locked and must not be used for
+// anything else afterwards.
 func enter(pid int, kinds []Kind) error {
 	files := make([]*os.File, 0, len(kinds))
 	defer func() {
@@ -102,7 +103,7 @@ func enter(pid int, kinds []Kind) error {
 			_ = file.Close()
 		}
 	}()
-	// All are opened before any is entered, for the same reason as the order of All.
+	// All namespaces are opened before any is entered, for the same reason as in the comment on All.
 	for _, kind := range kinds {
 		file, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
 		if err != nil {

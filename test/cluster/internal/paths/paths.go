@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// CacheVariable names the environment variable that moves the cache.
+	// CacheVariable is the environment variable with the path of the cache.
 	CacheVariable = "PAV_CLUSTER_CACHE"
-	// StateVariable names the environment variable that moves the state directory of the cluster.
+	// StateVariable is the environment variable with the path of the cluster's state directory.
 	StateVariable = "PAV_CLUSTER_STATE"
 
 	rootModule    = "github.com/albertofaria/pav"
 	clusterModule = rootModule + "/test/cluster"
 )
 
-// ErrNoCheckout means that neither the working directory nor the program lies within a checkout.
+// ErrNoCheckout means that neither the working directory nor the program's executable is in a checkout.
 var ErrNoCheckout = errors.New("no checkout of " + rootModule + " above the working directory or the program")
 
 // Cache returns the directory for compiled programs, images and the clusters' default state directories.
@@ -36,8 +36,8 @@ func Cache() (string, error) {
 	return absolute(filepath.Join(directory, "pav-cluster"))
 }
 
-// Checkout returns the root of the checkout that the program is used from: the one that contains
-// the working directory, else the one that contains the program's own file.
+// Checkout returns the root of the checkout that contains the working directory. If there is none, it returns the root
+// of the checkout that contains the program's executable.
 func Checkout() (string, error) {
 	var starts []string
 	if directory, err := os.Getwd(); err == nil {
@@ -67,7 +67,7 @@ func checkoutAbove(directory string) (string, bool) {
 	}
 }
 
-// moduleOf returns the module path that a go.mod file declares, or nothing if there is no such file.
+// moduleOf returns the module path in a go.mod file. It returns an empty string if there is none.
 func moduleOf(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -83,8 +83,8 @@ func moduleOf(path string) string {
 	return ""
 }
 
-// FindState returns the state directory of the cluster to work on: the one asked for, else the one that
-// the environment names, else one that belongs to the checkout.
+// FindState returns the state directory of the cluster: asked if it is not empty, else the directory in StateVariable,
+// else a directory in the cache that belongs to the checkout.
 func FindState(asked string) (State, error) {
 	if asked == "" {
 		asked = os.Getenv(StateVariable)
@@ -104,7 +104,8 @@ func FindState(asked string) (State, error) {
 	return State{Directory: filepath.Join(cache, "clusters", digest(checkout))}, nil
 }
 
-// absolute also resolves symbolic links as far as the path exists, so that one directory has one name.
+// absolute returns an absolute path. It resolves symbolic links in the existing part of the path, so that one directory
+// has only one name.
 func absolute(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// validity is long enough for a cluster that someone keeps for development.
+// validity is the time for which certificates are valid. It is long enough for a cluster that a developer keeps.
 const validity = 365 * 24 * time.Hour
 
-// Subject says whom a certificate is for.
+// Subject describes the owner of a certificate.
 type Subject struct {
-	// User and Groups are what Kubernetes takes a client for.
+	// User and Groups identify a client to Kubernetes.
 	User   string
 	Groups []string
-	// Names and Addresses are those that a server may be reached at.
+	// Names and Addresses are the names and addresses of a server.
 	Names     []string
 	Addresses []net.IP
 }
 
-// Pair is a certificate and its key, in PEM.
+// Pair is a certificate and its private key, in PEM.
 type Pair struct {
 	Certificate []byte
 	Key         []byte
@@ -38,14 +38,14 @@ type Pair struct {
 
 // Authority signs certificates.
 type Authority struct {
-	// Certificate is the authority's own, in PEM.
+	// Certificate is the authority's own certificate, in PEM.
 	Certificate []byte
 
 	parsed *x509.Certificate
 	key    crypto.Signer
 }
 
-// NewAuthority makes an authority with a new key.
+// NewAuthority returns an authority with a new key.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -68,7 +68,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{Certificate: encode("CERTIFICATE", der), parsed: parsed, key: key}, nil
 }
 
-// Issue makes a key and a certificate that serves as a client's and as a server's.
+// Issue returns a new key and a certificate for it. A client and a server can use the certificate.
 func (a *Authority) Issue(subject Subject) (Pair, error) {
 	key, err := newKey()
 	if err != nil {
@@ -89,8 +89,7 @@ func (a *Authority) Issue(subject Subject) (Pair, error) {
 	return Pair{Certificate: encode("CERTIFICATE", der), Key: private}, err
 }
 
-// NewSigningKey makes the key that service account tokens are signed with; the first result is
-// the public half.
+// NewSigningKey returns a new key for signing service account tokens. The first result is the public key.
 func NewSigningKey() (public, private []byte, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -104,8 +103,8 @@ func NewSigningKey() (public, private []byte, err error) {
 	return encode("PUBLIC KEY", der), private, err
 }
 
-// NewSSHKey makes the key of anyone who may use the nodes' SSH servers: the public half as a line of an
-// authorized_keys file, the private one in OpenSSH's form, which all of its versions read.
+// NewSSHKey returns a new key for clients of the nodes' SSH servers. The public key is a line of an authorized_keys
+// file. The private key is in OpenSSH's own format, which all versions of OpenSSH can read.
 func NewSSHKey() (public, private []byte, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -138,7 +137,7 @@ func newTemplate(name pkix.Name) (*x509.Certificate, error) {
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: name,
-		// A clock that is set back a little must not make the certificate invalid.
+		// The certificate stays valid if a clock is set back a little.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
 	}, nil
 }

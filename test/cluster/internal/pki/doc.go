@@ -1,3 +1,3 @@
-// Package pki makes the keys, certificates and kubeconfig files of a cluster. The certificates are
-// for tests: keys lie readable in the state directory, and nothing renews them.
+// Package pki creates the keys, certificates and kubeconfig files of a cluster. The certificates are only for tests:
+// the keys are in plain text in the state directory, and nothing renews the certificates.
 package pki

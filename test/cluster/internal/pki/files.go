@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Names of files in the directory that Write fills; those of pairs end in .crt and .key.
+// Names of files in the directory that Write fills. The files of a certificate and its key end in .crt and .key.
 const (
 	AuthorityFile     = "ca.crt"
 	SigningKeyFile    = "service-account.key"
@@ -23,20 +23,20 @@ const (
 	Proxy             = "kube-proxy"
 )
 
-// Kubelet is the name of a node's pair and kubeconfig.
+// Kubelet returns the name of a node's certificate, key and kubeconfig.
 func Kubelet(node string) string { return "kubelet-" + node }
 
-// Cluster says what certificates have to be valid for.
+// Cluster describes the cluster for which certificates are issued.
 type Cluster struct {
-	// Server is the address that all kubeconfigs name.
+	// Server is the API server's URL in all kubeconfigs.
 	Server string
-	// ServerAddresses are those that the API server's certificate is valid for.
+	// ServerAddresses are the addresses in the API server's certificate.
 	ServerAddresses []net.IP
-	// Nodes are the nodes' addresses by name.
+	// Nodes maps the nodes' names to their addresses.
 	Nodes map[string]net.IP
 }
 
-// subjects returns whom a cluster needs certificates for.
+// subjects returns the subjects of all certificates of a cluster, by the names of their files.
 func (c Cluster) subjects() map[string]Subject {
 	const masters = "system:masters"
 	subjects := map[string]Subject{
@@ -63,8 +63,8 @@ func (c Cluster) subjects() map[string]Subject {
 	return subjects
 }
 
-// Write makes everything again in a directory: for each subject a pair and a kubeconfig, the key of service
-// account tokens and that of the SSH servers.
+// Write creates all files again in a directory: for each subject a certificate, a key and a kubeconfig, the key for
+// service account tokens, and the key for the SSH servers.
 func (c Cluster) Write(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return fmt.Errorf("making the directory of certificates: %w", err)
@@ -104,7 +104,7 @@ func (c Cluster) Write(directory string) error {
 	return nil
 }
 
-// Kubeconfig returns a kubeconfig file that needs no further file. JSON is valid YAML.
+// Kubeconfig returns a kubeconfig that refers to no other file. It is JSON, which is valid YAML.
 func Kubeconfig(server string, authority []byte, client Pair) ([]byte, error) {
 	type object map[string]any
 	const name = "pav"

@@ -1,3 +1,3 @@
-// Package process deals with processes and locks of the machine: it tells one process from another
-// that later has the same number, ends it and waits until it is gone. It never searches by name.
+// Package process handles processes and locks of the machine. It identifies a process even if a later process has the
+// same ID, kills it, and waits until it is gone. It never searches for processes by name.
 package process

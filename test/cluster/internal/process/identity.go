@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity tells one process from any other, also from a later one that got the same number.
+// Identity identifies one process. A later process with the same process ID has another identity.
 type Identity struct {
 	PID int `json:"pid"`
-	// Started is the process's start, in clock ticks since the machine's own start.
+	// Started is the start time of the process, in clock ticks since the machine's boot.
 	Started uint64 `json:"started"`
-	// Boot is the identifier of that start of the machine.
+	// Boot is the identifier of that boot of the machine.
 	Boot string `json:"boot"`
 }
 
-// ErrGone means that the process does not exist (any more).
+// ErrGone means that the process does not exist, or no longer exists.
 var ErrGone = errors.New("process is gone")
 
 // Identify returns the identity of a running process.
@@ -48,8 +48,8 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// parseStat takes the state and the start time out of the content of /proc/PID/stat, whose second
-// field is a name in parentheses that may itself contain anything.
+// parseStat returns the state and the start time in the content of /proc/PID/stat. The second field of the content is a
+// name in parentheses, which may contain any characters.
 func parseStat(stat string) (string, uint64, error) {
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	const state, started = 0, 19
@@ -78,7 +78,7 @@ func (i Identity) Save(path string) error {
 	return WriteFile(path, content, 0o644)
 }
 
-// Load reads what Save wrote. A missing file means a process that is gone.
+// Load reads an identity from a file that Save wrote. If the file does not exist, Load returns ErrGone.
 func Load(path string) (Identity, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -94,8 +94,8 @@ func Load(path string) (Identity, error) {
 	return identity, nil
 }
 
-// Kill ends exactly this process with SIGKILL, if it still runs, and waits until it is gone. The
-// end of a namespace's first process includes the end of all others in the namespace.
+// Kill kills exactly this process with SIGKILL, if it still runs, and waits until it is gone. If it is the first
+// process of a PID namespace, all other processes of the namespace end as well.
 func (i Identity) Kill(ctx context.Context) error {
 	handle, err := unix.PidfdOpen(i.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -105,7 +105,7 @@ func (i Identity) Kill(ctx context.Context) error {
 		return fmt.Errorf("opening process %d: %w", i.PID, err)
 	}
 	defer func() { _ = unix.Close(handle) }()
-	// The comparison comes after the handle was opened, so that the number cannot change its owner.
+	// The process is compared after the handle was opened, so that its ID cannot be reused in between.
 	if !i.Running() {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (i Identity) Kill(ctx context.Context) error {
 	return nil
 }
 
-// WriteFile replaces a file at once, so that no reader sees half of it.
+// WriteFile replaces a file atomically, so that no reader sees an incomplete file.
 func WriteFile(path string, content []byte, mode os.FileMode) error {
 	temporary := path + ".partial"
 	if err := os.WriteFile(temporary, content, mode); err != nil {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// retryLock is how often a lock that another process holds is tried again.
+// retryLock is the time between two attempts to get a lock that another process holds.
 const retryLock = 200 * time.Millisecond
 
-// Lock takes an exclusive lock on a file, which it makes if need be. Closing the result, or the end
-// of the process however it comes, releases it. Waiting is called once if the lock is not free.
+// Lock takes an exclusive lock on a file. It creates the file if it does not exist. The lock is released when the
+// result is closed or when the process ends for any reason. If the lock is not free, Lock calls waiting once.
 func Lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of locks: %w", err)
@@ -43,8 +43,8 @@ func Lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	return file, nil
 }
 
-// Until calls a condition, at first at once and then periodically, until it holds, fails or the
-// context ends.
+// Until calls condition, first at once and then periodically. It returns when the condition holds, returns an error, or
+// the context ends.
 func Until(ctx context.Context, period time.Duration, condition func() (bool, error)) error {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Outside maps the numbers that processes have in the PID namespace of a process to those that the
-// caller sees. Processes that end meanwhile are left out.
+// Outside returns the processes in the PID namespace of the process member. It maps their IDs in that namespace to
+// their IDs in the caller's namespace. It omits processes that end during the call.
 func Outside(member int) map[int]int {
 	numbers := map[int]int{}
 	wanted, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", member))
@@ -37,7 +37,7 @@ func Outside(member int) map[int]int {
 	return numbers
 }
 
-// innermost takes the number in a process's own namespace out of the content of /proc/PID/status.
+// innermost returns the process ID in the process's own PID namespace, from the content of /proc/PID/status.
 func innermost(status string) (int, bool) {
 	for line := range strings.Lines(status) {
 		list, found := strings.CutPrefix(line, "NSpid:")

@@ -34,7 +34,7 @@ func TestKillEndsExactlyTheIdentifiedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As if the number had been given to another process since.
+	// This is the identity of an earlier process with the same process ID.
 	stale := identity
 	stale.Started++
 	if err := stale.Kill(t.Context()); err != nil || !identity.Running() {

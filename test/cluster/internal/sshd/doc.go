@@ -1,6 +1,6 @@
-// Package sshd is the SSH server of a node. Kubernetes' own tests stop and start kubelet, and look at
-// a node's mounts, over SSH and with systemctl; so sessions find a systemctl and a sudo first in their
-// PATH, which nothing else on the node does. Systemctl itself asks the node's first process.
+// Package sshd implements the SSH server of a node. Kubernetes' own tests use SSH and systemctl to stop and start
+// kubelet and to examine a node's mounts. SSH sessions, and no other processes of the node, therefore have a systemctl
+// and a sudo first in their PATH. This systemctl sends requests to the node's first process.
 //
-// It knows one user, root, and one key. There are no terminals, no forwarded ports and no file transfers.
+// The server accepts one user, root, and one key. It supports no terminals, no port forwarding and no file transfer.
 package sshd

@@ -11,24 +11,24 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// Subcommand is the hidden command of this program that the server is.
+// Subcommand is the hidden subcommand of this program for the SSH server.
 const Subcommand = "sshd"
 
-// Program is this program's file as a node sees it even if the directory that it lies in is hidden
-// there: that of the node's first process.
+// Program is the path of this program's executable on a node. It is the executable of the node's first process, and
+// works even if the directory of the executable is hidden on the node.
 const Program = "/proc/1/exe"
 
-// user is the only one that is let in.
+// user is the only user that the server accepts.
 const user = "root"
 
-// Server runs the commands of anyone who has the key.
+// Server runs the commands of clients that have the key.
 type Server struct {
 	key         ssh.PublicKey
 	environment []string
 }
 
-// New returns a server that lets the key in that a file has, as a line of authorized_keys. The
-// environment is that of all commands.
+// New returns a server that accepts the key in a file, which has the format of authorized_keys. All commands have the
+// given environment.
 func New(keyFile string, environment []string) (*Server, error) {
 	content, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -41,8 +41,8 @@ func New(keyFile string, environment []string) (*Server, error) {
 	return &Server{key: key, environment: environment}, nil
 }
 
-// Serve serves until the listener is closed, with a host key that is new each time. A connection that
-// is open then stays.
+// Serve accepts connections until the listener is closed. Each call has a new host key. Connections that are open at
+// the end stay open.
 func (s *Server) Serve(listener net.Listener) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
-// newKey returns a signer and the file of its public key.
+// newKey returns a signer and the path of the file with its public key.
 func newKey(t *testing.T) (ssh.Signer, string) {
 	t.Helper()
 	public, private, err := pki.NewSSHKey()
@@ -36,7 +36,7 @@ func newKey(t *testing.T) (ssh.Signer, string) {
 	return signer, file
 }
 
-// serve starts a server on the loopback device and returns its address and the key that it lets in.
+// serve starts a server on the loopback device. It returns the server's address and the key that the server accepts.
 func serve(t *testing.T, environment []string) (string, ssh.Signer) {
 	t.Helper()
 	signer, file := newKey(t)
@@ -65,7 +65,7 @@ func dial(address, user string, method ssh.AuthMethod) (*ssh.Client, error) {
 	})
 }
 
-// session opens one on a connection of its own.
+// session starts a server, connects to it, and opens a session.
 func session(t *testing.T, environment ...string) (*ssh.Client, *ssh.Session) {
 	t.Helper()
 	address, signer := serve(t, append([]string{"PATH=" + os.Getenv("PATH")}, environment...))
@@ -81,7 +81,7 @@ func session(t *testing.T, environment ...string) (*ssh.Client, *ssh.Session) {
 	return client, opened
 }
 
-// code is the exit code that Session.Run's result tells, or -1 if it tells none.
+// code returns the exit code in a result of Session.Run, or -1 if the result has no exit code.
 func code(err error) int {
 	if ended, found := errors.AsType[*ssh.ExitError](err); found {
 		return ended.ExitStatus()
@@ -198,7 +198,7 @@ func TestEndOfTheConnectionEndsTheCommandAndWhatItStarted(t *testing.T) {
 	}
 }
 
-// ended reports whether a process is no more, or is dead and waits for a parent to notice.
+// ended reports whether a process no longer exists or is a zombie.
 func ended(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

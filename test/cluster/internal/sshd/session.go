@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// failed is the exit code of a command that could not be started.
+	// failed is the exit code for a command that could not be started.
 	failed = 1
-	// outputTime is how long the output of a command stays open for what it left running.
+	// outputTime is how long the output of an ended command stays open for background processes of the command.
 	outputTime = 5 * time.Second
 )
 
-// run runs the command of a session and passes its output and exit code back. The end of the
-// connection ends the command, and what it started with it.
+// run runs the command of a session and returns its output and exit code to the client. If the connection ends, run
+// kills the command and its child processes.
 func (s *Server) run(session ssh.Session) {
 	code, err := s.execute(session)
 	if err != nil {
-		// The client may be gone, and then nobody misses the text.
+		// An error is ignored, because the client may have disconnected.
 		_, _ = fmt.Fprintf(session.Stderr(), "error: %v\n", err)
 	}
 	_ = session.Exit(code)
@@ -38,7 +38,7 @@ func (s *Server) execute(session ssh.Session) (int, error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = outputTime
-	// Waiting for a command includes no input that comes this way, which may go on after its end.
+	// With StdinPipe, Wait does not wait for the end of the input, which may stay open after the command's end.
 	input, err := command.StdinPipe()
 	if err != nil {
 		return failed, fmt.Errorf("opening the input: %w", err)
@@ -50,12 +50,12 @@ func (s *Server) execute(session ssh.Session) (int, error) {
 		_, _ = io.Copy(input, session)
 		_ = input.Close()
 	}()
-	// The state says how the command ended; the error may be about output that nobody reads.
+	// The process state has the exit code. The error may be about output that nobody reads.
 	_ = command.Wait()
 	return exitCode(command.ProcessState.Sys().(syscall.WaitStatus)), nil
 }
 
-// exitCode is what a shell would give.
+// exitCode returns the exit code that a shell would report.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ToolsDirectory is the node's directory of the programs that only sessions find. It is new at each start.
+// ToolsDirectory is the node's directory of programs for SSH sessions only. It is new at each start of a node.
 const ToolsDirectory = "/run/pav-cluster/ssh"
 
-// tools are scripts by their names. Systemctl is this program. The machine's sudo would look for
-// programs in a PATH of its own, and with it find the machine's systemctl.
+// tools are scripts by name. systemctl runs this program. The machine's sudo cannot be used: it would search for
+// programs in its own PATH and would find the machine's systemctl.
 var tools = map[string]string{
 	"systemctl": "#!/bin/sh\nexec " + Program + " systemctl \"$@\"\n",
 	"sudo": `#!/bin/sh
@@ -36,7 +36,7 @@ func WriteTools(directory string) error {
 	return nil
 }
 
-// WithTools returns an environment in which the programs of a directory are found first.
+// WithTools returns an environment in which the directory is first in PATH.
 func WithTools(environment []string, directory string) []string {
 	var changed []string
 	for _, variable := range environment {

@@ -1,5 +1,5 @@
-// Package summary tells what invocations of Kubernetes' external-storage suite came to for one driver: it
-// merges their Ginkgo reports, compares the numbers of specs with recorded ones, since a driver definition
-// with a mistyped capability switches specs off without a word, and writes the whole down as Markdown. It
-// takes bytes and reports and gives text; it reads no file and runs nothing.
+// Package summary summarises the results of Kubernetes' external-storage suite for one driver. It merges the Ginkgo
+// reports of several invocations and writes the summary as Markdown. It also compares the numbers of specs with
+// recorded numbers, because a mistyped capability in a driver definition disables specs silently. It takes bytes and
+// reports and returns text. It reads no files and runs no programs.
 package summary

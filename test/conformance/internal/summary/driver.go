@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Driver is what a driver definition declares.
+// Driver is the content of a driver definition.
 type Driver struct {
 	Name string
-	// Capabilities are those that are true, sorted.
+	// Capabilities are the capabilities that are true, sorted.
 	Capabilities []string
-	// Others are all else that it declares, one a line ("TopologyKeys: kubernetes.io/hostname"), sorted.
+	// Others are all other declarations, one per line ("TopologyKeys: kubernetes.io/hostname"), sorted.
 	Others []string
 }
 
-// ReadDriver reads the driver definition that is passed to the suite. It does not look for keys that the suite
+// ReadDriver reads the driver definition that is passed to the suite. It does not check for keys that the suite
 // ignores.
 func ReadDriver(data []byte) (Driver, error) {
 	var definition struct {
@@ -59,13 +59,13 @@ func ReadDriver(data []byte) (Driver, error) {
 	return driver, nil
 }
 
-// useNumber keeps large numbers from being written with an exponent.
+// useNumber makes the decoder keep the text of numbers, so that large numbers are not written with an exponent.
 func useNumber(decoder *json.Decoder) *json.Decoder {
 	decoder.UseNumber()
 	return decoder
 }
 
-// plain writes a value as one line of text. A set, which is a map to nothing, is written as its members.
+// plain returns a value as one line of text. A set, which is a map with empty values, becomes the list of its members.
 func plain(value any) string {
 	switch value := value.(type) {
 	case map[string]any:

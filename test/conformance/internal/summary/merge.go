@@ -12,63 +12,63 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Result is what became of a spec. A greater one outdoes a smaller one where several invocations selected
-// the spec: what failed once has failed.
+// Result is the result of a spec. If several invocations selected the spec, the greatest result counts. So a spec that
+// failed once has failed.
 type Result int
 
 const (
-	// LeftOut specs were selected by no invocation.
+	// LeftOut means that no invocation selected the spec.
 	LeftOut Result = iota
-	// Skipped specs were selected, and the suite found that they do not apply.
+	// Skipped means that the spec was selected, and that the suite found that it does not apply.
 	Skipped
-	// Passed specs ran to their end.
+	// Passed means that the spec ran and passed.
 	Passed
-	// Failed specs ran and did not pass: they failed, panicked, or were interrupted.
+	// Failed means that the spec ran and did not pass: it failed, panicked, or was interrupted.
 	Failed
 )
 
-// Spec is a spec of the driver and what became of it.
+// Spec is a spec of the driver and its result.
 type Spec struct {
-	// Name is all of its texts, as Ginkgo's focus sees them.
+	// Name is the full text of the spec, which Ginkgo's focus is matched against.
 	Name string
-	// Suite is the test suite's name without tags ("multiVolume"), Pattern what its volumes are
-	// ("Dynamic PV (block volmode)").
+	// Suite is the test suite's name without tags ("multiVolume"). Pattern is the kind of its volumes ("Dynamic PV
+	// (block volmode)").
 	Suite, Pattern string
 	Result         Result
-	// Reason says why it was skipped, without the driver's name.
+	// Reason is the reason for skipping the spec, without the driver's name.
 	Reason string
-	// Failure is the first line of its failure, Location where that was ("test/e2e/…/subpath.go:123").
+	// Failure is the first line of the failure. Location is the place of the failure ("test/e2e/…/subpath.go:123").
 	Failure, Location string
-	// Attempts is how often it ran, in all invocations. Flaky is whether it passed and failed.
+	// Attempts is the number of runs in all invocations. Flaky means that some runs passed and others failed.
 	Attempts int
 	Flaky    bool
-	// Time is what all its attempts took.
+	// Time is the total duration of all attempts.
 	Time time.Duration
 }
 
-// Run is what the invocations for a driver came to.
+// Run is the merged result of all invocations for a driver.
 type Run struct {
-	// Specs are in the order of their names.
+	// Specs are sorted by their names.
 	Specs []Spec
-	// Problems are what went wrong outside specs: an interruption, for one, after which specs that were
-	// selected look as though they had not been.
+	// Problems are errors outside specs. After an interruption, for example, specs that were selected look as if they
+	// had not been selected.
 	Problems []string
-	// Started is when the first invocation did.
+	// Started is the start time of the first invocation.
 	Started time.Time
-	// Wall is how long the invocations took, one after the other.
+	// Wall is the sum of the durations of the invocations.
 	Wall time.Duration
-	// Processes are how many ran the specs, by invocation, in the order of time.
+	// Processes has the number of parallel processes of each invocation, in the order of their start times.
 	Processes []int
 }
 
-// In gives the specs with a result, in the order of their names.
+// In returns the specs with a result, sorted by their names.
 func (r Run) In(result Result) []Spec {
 	return slices.DeleteFunc(slices.Clone(r.Specs), func(s Spec) bool { return s.Result != result })
 }
 
-// Merge takes the specs of a driver out of the reports of invocations that selected different ones. Specs of
-// anything else are passed over: the suite's program has hundreds that its imports bring along. It is an
-// error if the reports have no spec of the driver.
+// Merge merges the results of a driver's specs from the reports of several invocations, which may have selected
+// different specs. It ignores all other specs: the suite's program includes hundreds of them through its imports. It
+// returns an error if the reports have no spec of the driver.
 func Merge(driver string, reports []types.Report) (Run, error) {
 	reports = slices.Clone(reports)
 	slices.SortStableFunc(reports, func(a, b types.Report) int { return a.StartTime.Compare(b.StartTime) })
@@ -104,7 +104,7 @@ func Merge(driver string, reports []types.Report) (Run, error) {
 	return run, nil
 }
 
-// and merges two results of a spec.
+// and returns the merged result of two runs of a spec.
 func (s Spec) and(other Spec) Spec {
 	merged, lesser := s, other
 	if other.Result > s.Result {
@@ -118,11 +118,11 @@ func (s Spec) and(other Spec) Spec {
 
 var (
 	driverName = regexp.MustCompile(`^External Storage \[Driver: ([^\]]+)\]`)
-	// Names of patterns may have brackets of their own; tags of the pattern follow, then the suite's name.
+	// The name of a pattern may contain brackets. It is followed by the tags of the pattern and by the suite's name.
 	patternAndSuite = regexp.MustCompile(`\[Testpattern: ([^\[\]]*(?:\[[^\]]*\])?)\](?: \[[^\]]*\])* ([\w-]+)`)
 )
 
-// driverOf gives the name of the driver that a spec is of, or nothing.
+// driverOf returns the name of the driver that a spec belongs to, or an empty string.
 func driverOf(report types.SpecReport) string {
 	if match := driverName.FindStringSubmatch(report.FullText()); match != nil && report.LeafNodeType.Is(types.NodeTypeIt) {
 		return match[1]
@@ -147,12 +147,12 @@ func newSpec(driver string, report types.SpecReport) Spec {
 		spec.Result, spec.Failure, spec.Location = Failed, failure(report), location(report.Failure.Location)
 	}
 	spec.Attempts, spec.Time = max(1, report.NumAttempts), report.RunTime
-	// A spec that must pass repeatedly has attempts too, and none of those failed.
+	// A spec with MustPassRepeatedly also has several attempts, but none of them failed.
 	spec.Flaky = spec.Result == Passed && spec.Attempts > 1 && report.MaxMustPassRepeatedly <= 1
 	return spec
 }
 
-// problems gives what went wrong in an invocation that is no spec's failure.
+// problems returns the errors of an invocation that are not failures of the driver's specs.
 func problems(driver string, report types.Report) []string {
 	var found []string
 	explained := report.SuiteSucceeded

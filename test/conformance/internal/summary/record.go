@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Count is how many specs came to what.
+// Count has the number of specs with each result.
 type Count struct{ Passed, Failed, Skipped, LeftOut int }
 
 func (c *Count) add(result Result) {
@@ -25,7 +25,7 @@ func (c *Count) add(result Result) {
 	}
 }
 
-// Counts gives the counts of all specs, and by suite.
+// Counts returns the counts of all specs and the counts of each suite.
 func (r Run) Counts() (total Count, suites map[string]Count) {
 	suites = map[string]Count{}
 	for _, spec := range r.Specs {
@@ -37,19 +37,19 @@ func (r Run) Counts() (total Count, suites map[string]Count) {
 	return total, suites
 }
 
-// Record is how many specs of each suite a run without failures has.
+// Record has the expected numbers of specs of each suite, in a run without failures.
 type Record struct {
 	Suites map[string]Recorded `json:"suites"`
 }
 
-// Recorded is how many specs of a suite pass and are skipped.
+// Recorded has the numbers of specs of one suite that pass and that are skipped.
 type Recorded struct {
 	Passed  int `json:"passed"`
 	Skipped int `json:"skipped"`
 }
 
-// Record gives the run's numbers. A spec that failed counts as one that passed: it ran, and that is what is
-// recorded. Suites that were left out as a whole are not in it.
+// Record returns the run's numbers. A failed spec counts as passed, because the record is about which specs run. Suites
+// without any spec that was selected are not in the record.
 func (r Run) Record() Record {
 	record := Record{Suites: map[string]Recorded{}}
 	_, suites := r.Counts()
@@ -61,7 +61,7 @@ func (r Run) Record() Record {
 	return record
 }
 
-// ReadRecord reads what Bytes wrote. An unknown key is an error.
+// ReadRecord reads a record that Bytes wrote. An unknown key is an error.
 func ReadRecord(data []byte) (Record, error) {
 	var record Record
 	if err := yaml.UnmarshalStrict(data, &record); err != nil {
@@ -70,7 +70,7 @@ func ReadRecord(data []byte) (Record, error) {
 	return record, nil
 }
 
-// Bytes gives the record as YAML, a suite a line, so that its changes read well.
+// Bytes returns the record as YAML, with one line for each suite, so that diffs are easy to read.
 func (r Record) Bytes() []byte {
 	var text strings.Builder
 	text.WriteString("# How many specs of each suite run and are skipped: written with conformance-report --record.\nsuites:\n")
@@ -80,8 +80,8 @@ func (r Record) Bytes() []byte {
 	return []byte(text.String())
 }
 
-// Differences gives a sentence for each suite of which another number of specs ran, or was skipped, than is
-// recorded, in the order of the suites' names.
+// Differences returns a sentence for each suite whose number of run or of skipped specs differs from the record. The
+// sentences are sorted by the suites' names.
 func (r Record) Differences(now Record) []string {
 	names := map[string]bool{}
 	for name := range r.Suites {

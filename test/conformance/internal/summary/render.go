@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Hint is what to do where numbers differ from the recorded ones.
+// Hint is the advice that is printed if the numbers differ from the recorded ones.
 const Hint = "A mistyped capability or key in driver.yaml switches specs off without a word. " +
 	"If the change is meant, record it with --record."
 
-// Markdown gives the summary of a driver's run. Differences are those from the recorded numbers. The tables
-// are padded, so that a terminal shows them as well.
+// Markdown returns the summary of a driver's run. differences are the differences from the recorded numbers. The tables
+// are padded, so that they are also readable in a terminal.
 func Markdown(driver Driver, run Run, commit string, differences []string) string {
 	out := &strings.Builder{}
 	total, suites := run.Counts()
@@ -58,7 +58,7 @@ func Markdown(driver Driver, run Run, commit string, differences []string) strin
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// reasons gives the rows of the reasons for skipping, the most frequent one first.
+// reasons returns a table row for each reason for skipping, the most frequent reason first.
 func reasons(run Run) [][]string {
 	count := map[string]int{}
 	suites := map[string]map[string]bool{}
@@ -93,7 +93,7 @@ func (r Run) sum() time.Duration {
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
-// processes gives "4, then 1".
+// processes returns a text such as "4, then 1".
 func processes(of []int) string {
 	var parts []string
 	for _, n := range of {
@@ -102,7 +102,7 @@ func processes(of []int) string {
 	return strings.Join(parts, ", then ")
 }
 
-// list writes items below a title, or nothing if there are none.
+// list writes a title and a list of items. It writes nothing if there are no items.
 func list(out *strings.Builder, title string, items []string) {
 	if len(items) == 0 {
 		return
@@ -110,7 +110,7 @@ func list(out *strings.Builder, title string, items []string) {
 	fmt.Fprintf(out, "%s\n\n- %s\n\n", title, strings.Join(items, "\n- "))
 }
 
-// table writes a table. Columns whose header ends in a colon are of numbers, set to the right.
+// table writes a table. If a column's header ends in a colon, the column has numbers and is right-aligned.
 func table(out *strings.Builder, header []string, rows [][]string) {
 	widths, right := make([]int, len(header)), make([]bool, len(header))
 	cells := make([][]string, 0, 1+len(rows))

@@ -15,7 +15,7 @@ const (
 	slow  = "[Testpattern: Dynamic PV (xfs)] [Slow] multiVolume [Slow]"
 )
 
-// spec is a spec of the driver "shared" as an invocation reports it.
+// spec returns the report of one invocation on a spec of the driver "shared".
 func spec(container, text string, state types.SpecState, change ...func(*types.SpecReport)) types.SpecReport {
 	report := types.SpecReport{
 		ContainerHierarchyTexts: []string{"External Storage [Driver: shared]", container},
@@ -39,7 +39,7 @@ func because(message string) func(*types.SpecReport) {
 	}
 }
 
-// invocation is a report that began at an hour and took a minute.
+// invocation returns a report of an invocation that started at the given hour and took one minute.
 func invocation(hour, processes int, specs ...types.SpecReport) types.Report {
 	report := types.Report{
 		SuiteSucceeded: true,

@@ -9,15 +9,16 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// maxLine is how much of a failure's first line is shown, in characters.
+// maxLine is the maximum length of a failure's first line in the summary, in characters.
 const maxLine = 300
 
 var skipping = regexp.MustCompile(`(?:,| --?) skipping$`)
 
-// reason gives why a spec was skipped such that specs of several drivers have the same reason: without the
-// driver's name and without the news that it is skipped. What depends on the pattern stays.
+// reason returns the reason for skipping a spec in a form that is the same for all drivers. It removes the driver's
+// name and the words that announce the skipping. It keeps the parts that depend on the pattern.
 func reason(message, driver string) string {
-	// The name counts only where the suite puts it: it may be an ordinary word, such as "shared".
+	// The name is replaced only in the places where the suite puts it. The name may be an ordinary word, such as
+	// "shared".
 	name := regexp.MustCompile(`(?i)(?:^|\bdriver )"?` + regexp.QuoteMeta(driver) + `"? `)
 	text := name.ReplaceAllLiteralString(firstLine(message), "Driver ")
 	return strings.TrimSpace(skipping.ReplaceAllString(text, ""))
@@ -34,7 +35,7 @@ func failure(report types.SpecReport) string {
 	return text
 }
 
-// firstLine gives the first line that is not empty, and the next one too where the first only announces it.
+// firstLine returns the first line that is not empty. If that line ends in a colon, firstLine appends the next line.
 func firstLine(text string) string {
 	var line string
 	for next := range strings.Lines(text) {
@@ -51,8 +52,8 @@ func firstLine(text string) string {
 
 var module = regexp.MustCompile(`^.*@v[^/]+/`)
 
-// location gives file and line without what depends on the machine: the path inside its module, or else the
-// file and its directory.
+// location returns file and line in a form that does not depend on the machine. The file is the path in its module or,
+// outside modules, the file's name and its directory's name.
 func location(at types.CodeLocation) string {
 	file := at.FileName
 	switch {
@@ -66,7 +67,7 @@ func location(at types.CodeLocation) string {
 	return fmt.Sprintf("%s:%d", file, at.LineNumber)
 }
 
-// Focus gives a regular expression for each spec that failed, to be passed to Ginkgo's focus.
+// Focus returns a regular expression for each failed spec. Each can be passed to Ginkgo's focus.
 func Focus(run Run) []string {
 	var names []string
 	for _, spec := range run.In(Failed) {
