@@ -239,7 +239,9 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	begin(t, c, pod)
 	removeByForce(t, c, pod)
 	told(t, c, provisioner, "Warning", "VolumeFailedDelete", "it is not known which handle the creation pod pav-pods/"+pod.Name+" chose")
-	exists(t, c, volume, "is tried again", func(v *pavv1.PavVolume) bool { return v.Status.Attempt == 2 })
+	exists(t, c, volume, "is tried again", func(v *pavv1.PavVolume) bool {
+		return v.Status.Attempt == 2 && v.Status.Failure != nil && v.Status.Failure.Reason == pavv1.FailureHandleUnknown
+	})
 	next, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
 	begin(t, c, next)
 	mustDelete(t, c, claim)

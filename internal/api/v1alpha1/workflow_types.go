@@ -48,7 +48,7 @@ const (
 	// FailureHandleUnknown: it is not known which storage the creation pod made, because the pod is gone.
 	FailureHandleUnknown FailureReason = "HandleUnknown"
 
-	// FailureRefused: the definition refuses the request, or cannot be evaluated for it; no pod was created.
+	// FailureRefused: the request cannot be served, because of the definition or of another object; no pod was created.
 	FailureRefused FailureReason = "Refused"
 
 	// FailureNamespaceNotOpen: the pod's namespace is not open to workflow pods.
@@ -98,9 +98,10 @@ type WorkflowFailure struct {
 	// time is when the workflow failed.
 	Time metav1.Time `json:"time"`
 
-	// nextAttemptTime is when the next attempt is due. It begins earlier if the definition is changed or a retry is
-	// requested, and later if something else has to end first, such as the reversal of this attempt. Empty if another
-	// component decides when to retry: kubelet, for the first attempt to stage a volume and for validation on a node.
+	// nextAttemptTime is when the next attempt is due. It begins earlier if a retry is requested, if the definition of a
+	// PavVolume is changed, or, for the restaging of a volume, if the node agent restarts. It begins later if something
+	// else has to end first, such as the reversal of this attempt. Empty if kubelet decides when a volume is staged again,
+	// and if PaV waits until another object is deleted that uses the storage with the volume's handle.
 	// +optional
 	NextAttemptTime *metav1.Time `json:"nextAttemptTime,omitempty"`
 }

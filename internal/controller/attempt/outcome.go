@@ -43,7 +43,7 @@ func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.W
 		}
 		without, with := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, errorText(pod))
 		if failure.Message == without.Message && failure.Message != with.Message {
-			with.Time, with.NextAttemptTime = failure.Time, failure.NextAttemptTime
+			with.Reason, with.Time, with.NextAttemptTime = failure.Reason, failure.Time, failure.NextAttemptTime
 			return with
 		}
 	}

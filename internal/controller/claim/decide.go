@@ -61,7 +61,7 @@ func decide(o snapshot) decision {
 		return decision{action: ignore}
 	}
 	if name := protocol.ClassName(o.claim); name == "" {
-		return decision{refuse, "the claim names no StorageClass; set spec.storageClassName"}
+		return decision{refuse, "the claim has no StorageClass; set spec.storageClassName"}
 	} else if o.class == nil {
 		return decision{refuse, fmt.Sprintf("StorageClass %q does not exist", name)}
 	}
@@ -107,7 +107,7 @@ var refusals = []func(snapshot) string{
 func refuseProvisioner(o snapshot) string {
 	name := o.provisioner.Name
 	if o.provisioner.DeletionTimestamp != nil {
-		return fmt.Sprintf("PavProvisioner %q is being deleted and makes no more volumes", name)
+		return fmt.Sprintf("PavProvisioner %q is being deleted and provisions no more volumes", name)
 	}
 	if !o.provisioner.Supports(pavv1.ProvisioningModeDynamic) {
 		return fmt.Sprintf("PavProvisioner %q does not provision dynamically: its spec.provisioningModes is %v, without Dynamic", name, o.provisioner.Spec.ProvisioningModes)

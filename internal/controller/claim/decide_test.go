@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// provisionable returns a claim that is to be provisioned, for tests to spoil.
+// provisionable returns a claim that is to be provisioned, for tests to change.
 func provisionable() snapshot {
 	return snapshot{
 		claim: &corev1.PersistentVolumeClaim{
@@ -54,15 +54,15 @@ func TestDecide(t *testing.T) {
 		"a claim under deletion is ignored":                  {spoil: func(o *snapshot) { o.claim.DeletionTimestamp = &now }, want: ignore},
 		"a forged annotation does not beat the StorageClass": {spoil: func(o *snapshot) { o.class.Provisioner = "other" }, want: ignore},
 		"a missing StorageClass is named":                    {spoil: func(o *snapshot) { o.class = nil }, want: refuse, message: `StorageClass "fast" does not exist`},
-		"a claim without StorageClass is refused":            {spoil: func(o *snapshot) { o.claim.Spec.StorageClassName = nil }, want: refuse, message: "the claim names no StorageClass; set spec.storageClassName"},
+		"a claim without StorageClass is refused":            {spoil: func(o *snapshot) { o.claim.Spec.StorageClassName = nil }, want: refuse, message: "the claim has no StorageClass; set spec.storageClassName"},
 		"the older annotation names the StorageClass": {spoil: func(o *snapshot) {
 			o.claim.Annotations[corev1.BetaStorageClassAnnotation] = "fast"
 			o.claim.Spec.StorageClassName = nil
 		}, want: create},
-		"a claim that waits for its first consumer waits":    {spoil: func(o *snapshot) { o.class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer) }, want: ignore},
-		"a provisioner under deletion makes no more volumes": {spoil: func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }, want: refuse, message: `PavProvisioner "demo" is being deleted and makes no more volumes`},
-		"a static provisioner makes no volumes":              {spoil: func(o *snapshot) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }, want: refuse, message: `PavProvisioner "demo" does not provision dynamically: its spec.provisioningModes is [Static], without Dynamic`},
-		"a selector is refused":                              {spoil: func(o *snapshot) { o.claim.Spec.Selector = &metav1.LabelSelector{} }, want: refuse, message: "spec.selector: dynamic provisioning cannot honour a selector; remove it"},
+		"a claim that waits for its first consumer waits":         {spoil: func(o *snapshot) { o.class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer) }, want: ignore},
+		"a provisioner under deletion provisions no more volumes": {spoil: func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }, want: refuse, message: `PavProvisioner "demo" is being deleted and provisions no more volumes`},
+		"a static provisioner makes no volumes":                   {spoil: func(o *snapshot) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }, want: refuse, message: `PavProvisioner "demo" does not provision dynamically: its spec.provisioningModes is [Static], without Dynamic`},
+		"a selector is refused":                                   {spoil: func(o *snapshot) { o.claim.Spec.Selector = &metav1.LabelSelector{} }, want: refuse, message: "spec.selector: dynamic provisioning cannot honour a selector; remove it"},
 		"a clone is refused": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "src"}
 		}, want: refuse, message: `spec.dataSourceRef: PavProvisioner "demo" cannot fill a new volume from PersistentVolumeClaim "src"`},

@@ -143,7 +143,7 @@ func ready(o snapshot, status metav1.ConditionStatus, reason, message string) de
 	}
 	if o.mistakes != "" {
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, pavv1.ProvisionerInvalid
-		accepted.Message = "the definition has mistakes, and is used as far as it goes: " + o.mistakes
+		accepted.Message = "the definition has mistakes, and is used as far as possible: " + o.mistakes
 	}
 	return decision{action: nothing, scope: scope, conditions: []metav1.Condition{
 		accepted,

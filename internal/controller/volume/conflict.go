@@ -124,8 +124,10 @@ func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error 
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
-	failure := o.volume.Status.Failure
-	if failure == nil || o.volume.Status.Step == pavv1.StepCreating {
+	failure := o.volume.Status.Failure.DeepCopy()
+	if failure != nil && o.volume.Status.Step != pavv1.StepCreating {
+		failure.Reason = pavv1.FailureHandleUnknown
+	} else {
 		failure = r.at(o.unreverted(pavv1.FailureHandleUnknown, "the creation pod is gone before it was known which handle it chose"), o.volume.Status.Attempt)
 	}
 	text := fmt.Sprintf("PavProvisioner %q: it is not known which handle the creation pod%s chose for PavVolume %q, so that no deletion pod is run, which could delete another volume's data; "+

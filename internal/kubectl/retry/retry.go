@@ -227,7 +227,9 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 		return status.DeletionFailure, fmt.Sprintf("attempt %d to revert the failed creation", status.DeletionAttempt+1)
 	case status.DeletionFailure != nil:
 		return status.DeletionFailure, fmt.Sprintf("attempt %d to delete the volume", status.DeletionAttempt+1)
-	case status.Failure != nil:
+	case status.Step == pavv1.StepReverting:
+		return nil, "the failed creation is being reverted"
+	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
 		return status.Failure, fmt.Sprintf("attempt %d to provision the volume", status.Attempt+1)
 	}
 	return nil, "no attempt has failed; the volume is " + string(status.Phase)

@@ -73,3 +73,28 @@ func TestOfPavStage_WhereUnstagingHasFailed_SaysWhetherTheNextAttemptHasBegun(t 
 		})
 	}
 }
+
+func TestOfPavVolume_SaysWhichAttemptWaits(t *testing.T) {
+	failed := &pavv1.WorkflowFailure{}
+	for name, test := range map[string]struct {
+		status pavv1.PavVolumeStatus
+		waits  bool
+		what   string
+	}{
+		"nothing has failed":                    {status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady}, what: "no attempt has failed; the volume is Ready"},
+		"a pod runs after a failure":            {status: pavv1.PavVolumeStatus{Failure: failed, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}}, what: "pod ns/p runs or is about to run"},
+		"creation failed":                       {status: pavv1.PavVolumeStatus{Failure: failed, Attempt: 2}, waits: true, what: "attempt 3 to provision the volume"},
+		"creation failed and is being reverted": {status: pavv1.PavVolumeStatus{Failure: failed, Step: pavv1.StepReverting, Handle: "h"}, what: "the failed creation is being reverted"},
+		"the deletion pod that reverts failed": {status: pavv1.PavVolumeStatus{Failure: failed, DeletionFailure: failed, DeletionAttempt: 1, Step: pavv1.StepReverting, Handle: "h"},
+			waits: true, what: "attempt 2 to revert the failed creation"},
+		"a later attempt created the storage": {status: pavv1.PavVolumeStatus{Failure: failed, Handle: "h", Phase: pavv1.VolumePending}, what: "no attempt has failed; the volume is Pending"},
+		"deletion failed":                     {status: pavv1.PavVolumeStatus{DeletionFailure: failed, DeletionAttempt: 4, Step: pavv1.StepDeleting, Handle: "h"}, waits: true, what: "attempt 5 to delete the volume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure, what := ofPavVolume(&pavv1.PavVolume{Status: test.status})
+			if (failure != nil) != test.waits || what != test.what {
+				t.Errorf("got %v, %q, want %t, %q", failure, what, test.waits, test.what)
+			}
+		})
+	}
+}

@@ -44,24 +44,53 @@ func (d Document) position(field string, key bool, line, column int) place {
 
 // within returns the position in the file of a line and column of a scalar's text, or that of the scalar.
 func within(lines []string, node *yaml.Node, line, column int) place {
-	text, at := node.Value, start(node)
-	literal := node.Style&yaml.LiteralStyle != 0
-	if literal {
-		// The block may have an anchor in the line before its header.
-		for at.line < len(lines) && !strings.Contains(lineOf(lines, at.line), "|") {
-			at.line++
-		}
-		text, at = lineOf(strings.Split(node.Value, "\n"), line), place{at.line + line, 1}
-	} else if line > 1 {
+	if node.Style&yaml.LiteralStyle != 0 {
+		return withinBlock(lines, node, line, column)
+	}
+	at := start(node)
+	written, quote := withoutProperties(after(lines, at)), ""
+	switch {
+	case node.Style&yaml.DoubleQuotedStyle != 0:
+		quote = `"`
+	case node.Style&yaml.SingleQuotedStyle != 0:
+		quote = "'"
+	}
+	if line > 1 || !strings.HasPrefix(written, quote+node.Value+quote) {
 		return at
 	}
-	written := []rune(lineOf(lines, at.line))
-	before, after, found := strings.Cut(string(written[min(at.column-1, len(written)):]), text)
-	if !found || literal && after != "" {
+	skipped := utf8.RuneCountInString(after(lines, at)) - utf8.RuneCountInString(written) + len(quote)
+	return place{at.line, at.column + skipped + min(column-1, utf8.RuneCountInString(node.Value))}
+}
+
+// withinBlock is within for a literal block, whose lines are those of the text with an indentation.
+func withinBlock(lines []string, node *yaml.Node, line, column int) place {
+	// The block may have an anchor or a tag in the line before its header.
+	header, rest := node.Line, after(lines, start(node))
+	for header < len(lines) && !strings.HasPrefix(withoutProperties(rest), "|") {
+		header++
+		rest = strings.TrimLeft(lineOf(lines, header), " ")
+	}
+	text, written := lineOf(strings.Split(node.Value, "\n"), line), lineOf(lines, header+line)
+	if !strings.HasSuffix(written, text) {
 		return start(node)
 	}
-	at.column += utf8.RuneCountInString(before) + min(column-1, utf8.RuneCountInString(text))
-	return at
+	indent := utf8.RuneCountInString(written) - utf8.RuneCountInString(text)
+	return place{header + line, indent + 1 + min(column-1, utf8.RuneCountInString(text))}
+}
+
+// after returns the rest of the line at a position.
+func after(lines []string, at place) string {
+	written := []rune(lineOf(lines, at.line))
+	return string(written[min(at.column-1, len(written)):])
+}
+
+// withoutProperties removes the anchor and the tag of a node from its text.
+func withoutProperties(written string) string {
+	for strings.HasPrefix(written, "&") || strings.HasPrefix(written, "!") {
+		_, written, _ = strings.Cut(written, " ")
+		written = strings.TrimLeft(written, " ")
+	}
+	return written
 }
 
 // start returns the position at which a node begins.

@@ -118,27 +118,40 @@ func retryStep(f *Facts, in time.Duration) []Step {
 	return []Step{{Text: "then start the next attempt now", Command: "kubectl pav retry " + f.object()}}
 }
 
-// nextIn returns the time until the next attempt after a failure; 0 if it is due, or not known.
-func nextIn(f *Facts, failure *pavv1.WorkflowFailure) time.Duration {
-	if failure.NextAttemptTime == nil {
-		return 0
+// nextAttempt returns the time until the next attempt after a failure, and a text about it that begins with a space. If the
+// time is not known, as an agent of an earlier version recorded the failure, it is taken to be long.
+func nextAttempt(f *Facts, failure *pavv1.WorkflowFailure) (in time.Duration, text string) {
+	if failure.NextAttemptTime == nil || isFormer(failure) {
+		return longWait, ""
 	}
-	return max(failure.NextAttemptTime.Sub(f.Now), 0)
+	in = max(failure.NextAttemptTime.Sub(f.Now), 0)
+	if in < time.Second {
+		return in, " now"
+	}
+	return in, " in " + cli.Duration(in)
 }
 
-func inWords(in time.Duration) string {
-	if in < time.Second {
-		return "now"
+// isFormer reports whether reason and time of the next attempt are those of an earlier failure: an agent of an earlier
+// version, which does not know these fields, has recorded this one.
+func isFormer(failure *pavv1.WorkflowFailure) bool {
+	return failure.NextAttemptTime != nil && failure.NextAttemptTime.Before(&failure.Time)
+}
+
+// causeOf returns the reason of a failure, or "" if it is not known.
+func causeOf(failure *pavv1.WorkflowFailure) pavv1.FailureReason {
+	if isFormer(failure) {
+		return ""
 	}
-	return "in " + cli.Duration(in)
+	return failure.Reason
 }
 
 // failed is a finding about a workflow that has failed.
 func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in time.Duration) Finding {
 	found := Finding{Code: code, State: Failing, Summary: summary, Reason: reason(failure)}
-	if remedy := remedies[failure.Reason]; remedy != nil {
-		found.Code = string(failure.Reason)
-		found.Next = append(found.Next, remedy(f, failure))
+	cause := causeOf(failure)
+	if remedy := remedies[cause]; remedy != nil {
+		found.Code = string(cause)
+		found.Next = append(found.Next, remedy(failure.PodNamespace))
 	}
 	if failure.PodName != "" {
 		found.Pod = &PodRef{Namespace: failure.PodNamespace, Name: failure.PodName}
@@ -147,7 +160,7 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 			found.Next = append(found.Next, seeLogs(failure.PodNamespace, failure.PodName))
 		}
 	}
-	if name := f.provisionerName(); found.Code == code && name != "" {
+	if name := f.provisionerName(); name != "" && cause != pavv1.FailureNamespaceNotOpen && cause != pavv1.FailureQuotaExceeded {
 		found.Next = append(found.Next, seeProvisioner(name))
 	}
 	found.Next = append(found.Next, retryStep(f, in)...)
@@ -164,20 +177,20 @@ func reason(failure *pavv1.WorkflowFailure) string {
 	return text
 }
 
-// remedies are what to do about failures whose cause may lie outside the definition, by their reasons.
-var remedies = map[pavv1.FailureReason]func(*Facts, *pavv1.WorkflowFailure) Step{
-	pavv1.FailureNamespaceNotOpen: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
+// remedies are the first steps after failures with special reasons, for the namespace of the pod.
+var remedies = map[pavv1.FailureReason]func(namespace string) Step{
+	pavv1.FailureNamespaceNotOpen: func(namespace string) Step {
 		return Step{Text: "if workflow pods may run there, open the namespace; anyone who may edit it can reach what they reach",
-			Command: fmt.Sprintf("kubectl label namespace %s %s=true", failure.PodNamespace, pavv1.AllowPodsLabel)}
+			Command: fmt.Sprintf("kubectl label namespace %s %s=true", namespace, pavv1.AllowPodsLabel)}
 	},
-	pavv1.FailureQuotaExceeded: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
-		return Step{Text: "raise the quota, or delete pods that it counts", Command: "kubectl describe resourcequota -n " + failure.PodNamespace}
+	pavv1.FailureQuotaExceeded: func(namespace string) Step {
+		return Step{Text: "raise the quota, or delete pods that it counts", Command: "kubectl describe resourcequota -n " + namespace}
 	},
-	pavv1.FailurePodSecurity: func(_ *Facts, failure *pavv1.WorkflowFailure) Step {
-		return Step{Text: "change the pod template, or run the pod in a namespace that allows it", Command: "kubectl describe namespace " + failure.PodNamespace}
+	pavv1.FailurePodSecurity: func(namespace string) Step {
+		return Step{Text: "see what the namespace allows; change it or the pod template", Command: "kubectl describe namespace " + namespace}
 	},
-	pavv1.FailureHandleInUse: func(f *Facts, _ *pavv1.WorkflowFailure) Step {
-		return Step{Text: "delete the other object, or give each volume a handle of its own in the definition; then retry", Command: "kubectl pav retry " + f.object()}
+	pavv1.FailureHandleInUse: func(string) Step {
+		return Step{Text: "give each volume a handle of its own; only if the data of the other object is not needed, delete that object"}
 	},
 }
 
@@ -210,9 +223,10 @@ func refOf(pod *corev1.Pod) PodRef {
 }
 
 // afterFailure turns the finding about the current attempt into one about the previous failure, unless the current
-// attempt has a problem itself: users ask about the failure, and the attempt may fail in the same way.
+// attempt has a problem itself: users ask about the failure, and the attempt may fail in the same way. A failure without a
+// pod is over when the pod of the current attempt exists.
 func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.WorkflowFailure) Finding {
-	if failure == nil || now.State != Working {
+	if failure == nil || now.State != Working || failure.PodName == "" {
 		return now
 	}
 	return failed(f, code, summary+"; now "+now.Summary, failure, 0)

@@ -80,8 +80,8 @@ func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 		return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted", failedWork(status), node), found, status.StagingFailure)
 	}
 	if failure := status.UnstagingFailure; failure != nil {
-		in := nextIn(f, failure)
-		found := failed(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d; the next one follows %s", node, status.UnstagingAttempt-1, inWords(in)), failure, longWait)
+		in, next := nextAttempt(f, failure)
+		found := failed(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d; the next one follows%s", node, status.UnstagingAttempt-1, next), failure, in)
 		if s.Spec.Exclusive {
 			found.Summary += "; until then no other node can have the volume"
 		}

@@ -29,7 +29,7 @@ func diagnosePending(f *Facts) Finding {
 		return diagnoseReverting(f)
 	case status.Pod != nil:
 		return afterFailure(f, "ProvisioningFailed", fmt.Sprintf("attempt %d to provision the volume failed", status.Attempt-1), diagnosePod(f, pavv1.VolumeProvisioned), status.Failure)
-	case status.Failure != nil:
+	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
 		return provisioningFailed(f)
 	}
 	if c := falseCondition(f, pavv1.VolumeProvisioned); c != nil && (c.Reason == "Conflict" || c.Reason == "Refused") {
@@ -50,21 +50,26 @@ func falseCondition(f *Facts, kind string) *metav1.Condition {
 // provisioningFailed is the finding about a failed attempt: why it failed, and when the next one begins.
 func provisioningFailed(f *Facts) Finding {
 	status := &f.Volume.Status
-	in := nextIn(f, status.Failure)
-	next := fmt.Sprintf("attempt %d follows %s", status.Attempt+1, inWords(in))
+	in, text := nextAttempt(f, status.Failure)
+	next := fmt.Sprintf("attempt %d follows%s", status.Attempt+1, text)
+	validation, podless, cause := status.Failure.Workflow == pavv1.WorkflowValidation, status.Failure.PodName == "", causeOf(status.Failure)
 	switch {
-	case status.Failure.Reason == pavv1.FailureHandleInUse:
+	case cause == pavv1.FailureHandleInUse:
 		if status.Failure.NextAttemptTime == nil {
 			next = "no attempt follows while that object exists"
 		}
 		return failed(f, "CreationFailed", "another object uses the storage with the volume's handle; "+next, status.Failure, in)
-	case status.Failure.Workflow == pavv1.WorkflowValidation:
+	case validation && podless && remedies[cause] != nil:
+		return failed(f, "ValidationFailed", fmt.Sprintf("the validation pod cannot be created; %s", next), status.Failure, in)
+	case validation && podless:
+		return failed(f, "ValidationFailed", fmt.Sprintf("the claim is refused; %s", next), status.Failure, in)
+	case validation && cause == pavv1.FailurePodRemoved:
+		return failed(f, "ValidationFailed", fmt.Sprintf("validation attempt %d failed; %s", status.Attempt, next), status.Failure, in)
+	case validation:
 		found := failed(f, "ValidationFailed", fmt.Sprintf("validation refuses the claim; %s", next), status.Failure, in)
-		if found.Code == "ValidationFailed" {
-			found.Next = append([]Step{{Text: "create a claim that the provisioner supports"}}, found.Next...)
-		}
+		found.Next = append([]Step{{Text: "create a claim that the provisioner supports"}}, found.Next...)
 		return found
-	case status.Failure.PodName == "":
+	case podless:
 		return failed(f, "CreationRefused", fmt.Sprintf("the creation pod cannot be created; %s", next), status.Failure, in)
 	default:
 		return failed(f, "CreationFailed", fmt.Sprintf("creation attempt %d failed; %s", status.Attempt, next), status.Failure, in)
@@ -79,9 +84,9 @@ func diagnoseReverting(f *Facts) Finding {
 		return noProvisioner(f)
 	}
 	if failure := status.DeletionFailure; failure != nil && (status.Pod == nil || f.pod(status.Pod) == nil) {
-		in := nextIn(f, failure)
-		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and cannot be reverted: deletion attempt %d failed, and the next one follows %s",
-			status.DeletionAttempt, inWords(in)), failure, in)
+		in, next := nextAttempt(f, failure)
+		return failed(f, "RevertFailed", fmt.Sprintf("creation failed, and cannot be reverted: deletion attempt %d failed, and the next one follows%s",
+			status.DeletionAttempt, next), failure, in)
 	}
 	if status.Failure == nil {
 		return diagnosePod(f, pavv1.VolumeDeleted)
@@ -158,8 +163,8 @@ func deletionGoes(f *Facts) Finding {
 	case status.Pod != nil && (f.pod(status.Pod) != nil || status.DeletionFailure == nil):
 		return afterFailure(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed", status.DeletionAttempt-1), diagnosePod(f, pavv1.VolumeDeleted), status.DeletionFailure)
 	case status.DeletionFailure != nil:
-		in := nextIn(f, status.DeletionFailure)
-		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows %s", status.DeletionAttempt, inWords(in)), status.DeletionFailure, in)
+		in, next := nextAttempt(f, status.DeletionFailure)
+		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows%s", status.DeletionAttempt, next), status.DeletionFailure, in)
 	case c != nil && c.Reason == "StillStaged":
 		return stillStaged(f, c)
 	case c != nil && (c.Reason == "InUse" || c.Reason == "Lost"):

@@ -107,11 +107,36 @@ func TestDiagnose(t *testing.T) {
 			want:  w{"PodSecurity", Failing, "cannot be created", "kubectl describe namespace team", ""}},
 		"another object uses the storage": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
-			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "kubectl pav retry pvc/data -n apps", "create-1"}},
+			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "give each volume a handle", "create-1"}},
 		"another object uses the storage, and PaV waits for that object": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods").
 				with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
-			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "kubectl pav retry pvc/data -n apps", "create-1"}},
+			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "give each volume a handle", "create-1"}},
+		"the time of the next attempt is not known": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
+			want:  w{"CreationFailed", Failing, "attempt 3 follows", "kubectl edit pavprovisioner demo", "create-1"}},
+		"an earlier version's failure has the reason of another one": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureQuotaExceeded, "pav-pods").
+				with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = at(-time.Hour) }),
+			want: w{"CreationFailed", Failing, "attempt 3 follows", "kubectl edit pavprovisioner demo", "create-1"}},
+		"a quota had no room, and the creation pod runs": {
+			facts: making(pavv1.StepCreating).failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureQuotaExceeded, "pav-pods").pod("create-1", pavv1.WorkflowCreation, running),
+			want:  w{"Working", Working, "the creation pod runs", "", ""}},
+		"the creation pod succeeded after one that failed, and the PersistentVolume cannot be written": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-0", "m").with(func(f *Facts) {
+				f.Volume.Status.Handle = "h"
+				condition(f, pavv1.VolumeProvisioned, "Conflict", "PersistentVolume exists")
+			}),
+			want: w{"PersistentVolumeRefused", Failing, "its PersistentVolume cannot be", "kubectl get pv pvc-u1", ""}},
+		"the validation pod was removed by force": {
+			facts: making("").failure(pavv1.WorkflowValidation, "validate-1", "m").because(pavv1.FailurePodRemoved, "pav-pods"),
+			want:  w{"ValidationFailed", Failing, "validation attempt 2 failed; attempt 3 follows", "kubectl edit", "validate-1"}},
+		"a quota has no room for the validation pod": {
+			facts: making("").failure(pavv1.WorkflowValidation, "", "m").because(pavv1.FailureQuotaExceeded, "team"),
+			want:  w{"QuotaExceeded", Failing, "the validation pod cannot be created", "kubectl describe resourcequota -n team", ""}},
+		"the claim is refused without a pod": {
+			facts: making("").failure(pavv1.WorkflowValidation, "", "PersistentVolume exists").because(pavv1.FailureRefused, ""),
+			want:  w{"ValidationFailed", Failing, "the claim is refused; attempt 3 follows", "kubectl edit pavprovisioner demo", ""}},
 		"the creation pod's template is wrong": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", `spec.volumeCreation.capacity: line 1, column 4: "x" is undefined`),
 			want:  w{"CreationRefused", Failing, "attempt 3 follows in 1.9s", "kubectl edit pavprovisioner demo", ""}},
