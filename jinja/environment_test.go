@@ -72,7 +72,8 @@ func TestErrors_SayWhereAndWhat(t *testing.T) {
 	}
 }
 
-// What is not looked through to the end is refused, in blocks as well: names would be taken for others.
+// Compile rejects a template, or a block, with too many variables in too many branches. The analysis of its variables
+// would be incomplete, and names could be confused.
 func TestCompile_RefusesTooManyNames(t *testing.T) {
 	body := "{% set " + strings.Repeat("a,", 7000) + "b = [] %}" + "{% set b = 1 %}" +
 		strings.Repeat("{% if n %}{% set b = 2 %}{% endif %}", 40000)
@@ -156,7 +157,7 @@ func TestRender_EndsInTime(t *testing.T) {
 	}
 }
 
-// What a template empties is its own: the next render sees the data as it was.
+// A template changes only its own copy of the data. The next render sees the original data.
 func TestRender_ChangesNothingOfOthers(t *testing.T) {
 	template, err := New(Options{Limits: testLimits}).Compile("{% set own = [1, 2] %}{{ own.pop() }}{{ own|length }}{{ list.pop() }}{{ list|length }}")
 	if err != nil {

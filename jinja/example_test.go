@@ -13,7 +13,7 @@ import (
 
 var limits = py.Limits{Steps: 1_000_000, Memory: 1 << 24, Text: 1 << 20, Depth: 50, Digits: 4300, Time: time.Second}
 
-// A template is compiled once, and rendered as often as needed.
+// A template is compiled once and can be rendered any number of times.
 func Example() {
 	env := jinja.New(jinja.Options{Limits: limits, Source: 1 << 16})
 	template, err := env.Compile("{% for name in names %}\n{{ loop.index }}. {{ name | capitalize }}\n{% endfor %}\n")
@@ -34,7 +34,7 @@ func Example() {
 	// 2. Grace
 }
 
-// A host adds filters of its own. They take from the same budget as the template.
+// A host program can add its own filters. They use the same budget as the template.
 func ExampleFilter() {
 	shout := func(b *py.Budget, value py.Value, _ py.Args) (py.Value, error) {
 		text, err := py.ToStr(b, value)
@@ -53,7 +53,7 @@ func ExampleFilter() {
 	// Output: HELLO!
 }
 
-// Errors name the line and the column, and never have a value in them.
+// Errors contain the line and the column. They never contain a value.
 func ExampleError() {
 	env := jinja.New(jinja.Options{Limits: limits, Source: 1 << 16})
 	_, err := env.Compile("size: {{ 1 +* 2 }}")
@@ -63,7 +63,7 @@ func ExampleError() {
 	// Output: line 1, column 13: expected an expression, got '*'
 }
 
-// What a template may use of time and memory is limited.
+// The time and the memory of a template are limited.
 func ExampleOptions() {
 	env := jinja.New(jinja.Options{Limits: py.Limits{Steps: 1000, Memory: 1 << 20, Text: 1 << 10, Depth: 10, Digits: 100, Time: time.Second}, Source: 1 << 10})
 	template, err := env.Compile("{% for i in range(100000) %}x{% endfor %}")

@@ -10,12 +10,12 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// templateCase is a template and what Jinja makes of it.
+// templateCase is a template and its result in Jinja.
 type templateCase struct {
 	name     string
 	template string
 	want     string
-	// fails is the kind of error that there is instead.
+	// fails is the kind of the error, if the template gives an error.
 	fails string
 }
 
@@ -24,7 +24,7 @@ var kindNames = map[py.Kind]string{
 	py.Limit: "limit",
 }
 
-// checkTemplates renders templates with the variable users.
+// checkTemplates renders templates with templateData and compares the results.
 func checkTemplates(t *testing.T, cases []templateCase) {
 	t.Helper()
 	env := New(Options{Limits: py.Limits{
@@ -66,7 +66,7 @@ func renderCase(t *testing.T, env *Environment, source string) (text, fails stri
 	return "", kindNames[wrong.Kind]
 }
 
-// templateData are the variables of the templates.
+// templateData has the variables of the templates.
 var templateData = map[string]any{
 	"users": []any{
 		py.Object{{Key: "name", Value: "Ann"}, {Key: "age", Value: 30}, {Key: "city", Value: py.Object{{Key: "name", Value: "oslo"}}}},

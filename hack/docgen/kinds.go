@@ -19,7 +19,7 @@ var kinds = []string{"pavprovisioners", "pavvolumes", "pavstages"}
 func writeKinds(w *bytes.Buffer, directory string) error {
 	for _, kind := range kinds {
 		file := filepath.Join(directory, "pav.albertofaria.github.io_"+kind+".yaml")
-		raw, err := os.ReadFile(file) //nolint:gosec // The Makefile says which directory.
+		raw, err := os.ReadFile(file) //nolint:gosec // The directory is a constant.
 		if err != nil {
 			return fmt.Errorf("reading a definition of a kind: %w", err)
 		}

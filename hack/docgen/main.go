@@ -26,7 +26,7 @@ func run(crds, page string) error {
 	}
 	writeFlags(&text)
 	writeMetrics(&text)
-	if err := os.WriteFile(page, text.Bytes(), 0o644); err != nil { //nolint:gosec // It is documentation.
+	if err := os.WriteFile(page, text.Bytes(), 0o644); err != nil { //nolint:gosec // The file is public documentation.
 		return fmt.Errorf("writing the reference: %w", err)
 	}
 	return nil

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// caller is a client's connection, which it keeps for many requests.
+// caller is a connection of a client, which uses it for several requests.
 type caller struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
-// call opens a connection from an address of this host, and has a request answered on it.
+// call opens a connection from an address of this host, and makes a request on it.
 func call(ctx context.Context, from, to string) (*caller, error) {
 	dialer := tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second},
@@ -37,7 +37,7 @@ func call(ctx context.Context, from, to string) (*caller, error) {
 	return c, nil
 }
 
-// ask has another request answered on the connection.
+// ask makes another request on the connection, and checks that it is answered.
 func (c *caller) ask(ctx context.Context) error {
 	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *caller) ask(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// limitedServer runs a server with limits of connections, and returns its address.
+// limitedServer runs a server that limits its connections, in total and from one address, and returns its address.
 func limitedServer(t *testing.T, all, each int) string {
 	t.Helper()
 	certificate, _ := certified(t, x509.ExtKeyUsageServerAuth)
@@ -83,7 +83,7 @@ func limitedServer(t *testing.T, all, each int) string {
 	return address
 }
 
-// Clients that keep as many connections as they may do not keep out one that has one.
+// Clients that have as many connections as the limit allows do not block a client that has only one.
 func TestServer_AtItsConnectionLimit_ServesANewAddress(t *testing.T) {
 	const all, each = 12, 4
 	to := limitedServer(t, all, each)
@@ -118,13 +118,14 @@ func TestServer_AtItsConnectionLimit_ServesANewAddress(t *testing.T) {
 	}
 }
 
-// What is left of an API server that has ended does not keep out the next one, at the same address.
+// Idle connections of an API server that has ended do not block the next API server at the same address.
 func TestServer_WithAllPlacesOfAnAddressIdle_ServesItsNextConnection(t *testing.T) {
 	const each = 2
 	to := limitedServer(t, 10, each)
 	for i := range 5 * each {
 		var c *caller
-		// A connection is idle only after its answer was seen.
+		// The server marks a connection as idle shortly after the client gets the answer: until then, the next
+		// connection may be refused.
 		for deadline := time.Now().Add(20 * time.Second); c == nil; {
 			var err error
 			if c, err = call(t.Context(), "127.0.0.2", to); err != nil && time.Now().After(deadline) {
@@ -141,7 +142,7 @@ func TestBoundedListener_ClosesWhatIsTooMuch_AndGivesPlacesBack(t *testing.T) {
 	for i, step := range []struct {
 		client string
 		taken  bool
-		victim int // the place in all, from 1; 0 for none
+		victim int // index in all, from 1; 0 means none
 	}{{"a", true, 0}, {"a", true, 0}, {"a", false, 0}, {"b", true, 0}, {"b", false, 0}, {"c", true, 1}} {
 		here, there := net.Pipe()
 		t.Cleanup(func() { _ = there.Close() })
@@ -159,7 +160,7 @@ func TestBoundedListener_ClosesWhatIsTooMuch_AndGivesPlacesBack(t *testing.T) {
 	if victim, taken := l.take(again); !taken || victim != nil {
 		t.Error("a place that was given back is lost")
 	}
-	for range 2 { // A server closes its connections, those that were closed before too.
+	for range 2 { // A server closes all its connections, also those that are closed already.
 		for _, connection := range append(all, again) {
 			_ = connection.Close()
 		}
@@ -172,9 +173,9 @@ func TestBoundedListener_ClosesWhatIsTooMuch_AndGivesPlacesBack(t *testing.T) {
 func TestBoundedListener_Victim(t *testing.T) {
 	const each = 4
 	tests := map[string]struct {
-		open   string // of each connection, the oldest first, its client: in capitals if it is in use
+		open   string // the client of each connection, the oldest first; a capital letter if the connection is in use
 		client string
-		want   int // the place in open, from 1; 0 for none
+		want   int // index in open, from 1; 0 means none
 	}{
 		"of the one that has most":                       {open: "b aaa", client: "c", want: 3},
 		"an idle one first":                              {open: "b AAa", client: "c", want: 5},

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// untouched is a body that must not be read.
+// untouched is the body of a request, and fails the test if it is read.
 type untouched struct{ t *testing.T }
 
 func (b untouched) Read([]byte) (int, error) {
@@ -43,7 +43,7 @@ func TestGate_KnowsTheCostOfARequestBeforeItReadsIt(t *testing.T) {
 	}
 }
 
-// post sends a body of a length.
+// post sends a request with a body and a Content-Length. It returns the status code and the text of the answer.
 func post(ctx context.Context, t *testing.T, url string, length int64, body io.Reader) (code int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
@@ -104,7 +104,7 @@ func TestGate_LargeRequestsAreAnsweredOneByOne_AndDelayNoSmallOne(t *testing.T) 
 	}
 }
 
-// A client that sends its body slowly loses its turn, and holds up neither the next large request nor the next small one.
+// A client that sends its body slowly loses its turn. It delays neither the next large request nor the next small one.
 func TestGate_ASlowClientDelaysNoOther(t *testing.T) {
 	server := httptest.NewServer(newGate(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })))
 	t.Cleanup(server.Close)

@@ -97,7 +97,7 @@ func TestFindingsOf_OnlyWhatValidationFindsIsAMistake(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	required := field.Required(field.NewPath("spec", "containers").Index(0).Child("image"), "")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "stage-1", field.ErrorList{required})
-	// As a ValidatingAdmissionPolicy without a reason of its own denies.
+	// A ValidatingAdmissionPolicy without a reason of its own denies a request with such a cause.
 	policy := metav1.StatusCause{Message: "pods must name their team"}
 	with := func(err *apierrors.StatusError, cause metav1.StatusCause) error {
 		status := err.ErrStatus.DeepCopy()
@@ -144,7 +144,7 @@ func TestUnsaid(t *testing.T) {
 		{Severity: definition.Error, Field: "spec.p.metadata.labels[a/b]", Key: true},
 	}
 	for field, want := range map[string]bool{
-		"spec.p.spec.containers[0].image":  false, // it was misspelt
+		"spec.p.spec.containers[0].image":  false, // reported already: the key was misspelled
 		"spec.p.spec.containers[1].image":  true,
 		"spec.p.spec.volumes":              false,
 		"spec.p.spec.volumes[0].name":      false,

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// world plays the Secret, the configuration and the leader's memory.
+// world simulates the Secret, the webhook configuration and the leader's memory.
 type world struct {
 	snapshot
 	issuer *issuer
 }
 
-// settle does all steps that are due, and returns them with how long there is nothing to do then.
+// settle executes all steps that are due. It returns them, and the time until the next step.
 func (w *world) settle(t *testing.T) (steps []step, after time.Duration) {
 	t.Helper()
 	for range 10 {
@@ -47,7 +47,7 @@ func (w *world) settle(t *testing.T) (steps []step, after time.Duration) {
 	return nil, 0
 }
 
-// checkTrust is the invariant: what is served is trusted, at every step.
+// checkTrust checks the invariant: after every step, the served certificate is trusted.
 func (w *world) checkTrust(t *testing.T) {
 	t.Helper()
 	served := parse(w.secret[keyServer])
@@ -101,7 +101,7 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("%d authorities are trusted in the end, want 1", n)
 	}
 
-	w.secret = keys{} // as someone does whose key was stolen
+	w.secret = keys{} // as an administrator does after a key was stolen
 	pass(renewal.Add(time.Hour), linger, makeAuthority, trustAuthority, useAuthority)
 	pass(renewal.Add(time.Hour+linger), 90*time.Hour-linger, trustAuthority)
 	if n := len(blocks(w.bundle)); n != 1 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certified returns a certificate for a usage, and the authority of it in a file.
+// certified returns a certificate for a usage, and the path of a file with its certificate authority.
 func certified(t *testing.T, usage x509.ExtKeyUsage) (certificate tls.Certificate, authority string) {
 	t.Helper()
 	issuer := newIssuer("pav", DefaultLifetimes())
@@ -31,7 +31,7 @@ func certified(t *testing.T, usage x509.ExtKeyUsage) (certificate tls.Certificat
 	return certificate, authority
 }
 
-// freeAddress returns an address that nothing listens at.
+// freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -42,7 +42,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Where API servers show certificates, nobody else gets as far as a request.
+// If a client CA is configured, the server answers only clients with a certificate of that CA.
 func TestServer_WithAClientCA_ServesOnlyItsClients(t *testing.T) {
 	certificate, authority := certified(t, x509.ExtKeyUsageClientAuth)
 	stranger, _ := certified(t, x509.ExtKeyUsageClientAuth)

@@ -32,7 +32,8 @@ func stageOf(t *testing.T, change func(*pavv1.PavStage)) *standing {
 	return &standing{stage: s, provisioner: &pavv1.PavProvisioner{}, record: podplan.RecordOf(s), kept: kept}
 }
 
-// An administrator, or a former version, accepts a stage that agrees with its own copies.
+// An administrator or an earlier version may have accepted the copies of a stage. They count only if the stage's spec
+// agrees with them.
 func TestBasis_WhereTheStageContradictsItsCopies(t *testing.T) {
 	tests := map[string]struct {
 		change func(*pavv1.PavStage)
@@ -63,7 +64,7 @@ func TestBasis_WhereTheStageContradictsItsCopies(t *testing.T) {
 	}
 }
 
-// The node's agent and the webhook see the same objects: each as it is where it is still the same one, or as it is kept.
+// The node agent and the webhook use the same objects: the current object if it was not replaced, or else the kept one.
 func TestCurrent(t *testing.T) {
 	object := func(uid, claim, as string) map[string]any {
 		return map[string]any{

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stagedTree is a staged volume: a tree in peer groups of its own.
+// stagedTree creates a staged volume, which is a mount tree in its own peer groups, and returns its path.
 func stagedTree(t *testing.T, dir string) string {
 	t.Helper()
 	pav, staged := makeDir(t, dir, "pav"), makeDir(t, dir, "staged")
@@ -76,7 +76,7 @@ func TestBindFollowsItsSourceAndNeverActsOnIt(t *testing.T) {
 	wantMounts(t, peer, dir)
 }
 
-// Detaching a bind as a whole tells its own copies only, too.
+// A lazy unmount of a bind removes nothing from its source and from other binds.
 func TestDetachedBindTakesNothingFromTheOthers(t *testing.T) {
 	dir := workDir(t)
 	staged := stagedTree(t, dir)
@@ -166,7 +166,7 @@ func TestBindAgain(t *testing.T) {
 	must(t, os.Symlink("staged", dir+"/link"))
 	wantError(t, Bind(dir+"/link", target, BindOptions{}), ErrEscapes)
 
-	// What the source forbids is no difference.
+	// A second Bind is not refused because of options that come from the source.
 	must(t, Bind(target, restricted, BindOptions{ReadOnly: true}))
 	must(t, Bind(target, restricted, BindOptions{ReadOnly: true}))
 	wantMounts(t, here(t), target, "sub", "sub/sub")
@@ -198,7 +198,7 @@ func TestSelfBindIsAMountInItsOwnGroup(t *testing.T) {
 		must(t, SelfBind(source))
 	}
 	wantFile(t, source+"/file", "data")
-	wantMounts(t, here(t), source, "below", "below") // one hidden, one copied
+	wantMounts(t, here(t), source, "below", "below") // one is hidden, one is a copy
 	mounts, err := Mounts(dir)
 	must(t, err)
 	groups := make(map[int]bool)
@@ -223,7 +223,7 @@ func TestSelfBindMakesUpForAMissingGroup(t *testing.T) {
 	wantError(t, SelfBind(dir+"/missing"), fs.ErrNotExist)
 }
 
-// Below a shared directory the kernel shares what is mounted anyway.
+// Below a shared directory, the kernel makes all mounts shared. So this test uses a private one.
 func TestAllTreesAreSharedBelowAPrivateDirectory(t *testing.T) {
 	dir := workDir(t)
 	private := dir + "/private"

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What pods leave mounted in their directory is in the way of deleting, and is
-// unmounted without anything of it being touched, be it in use or not.
+// Mounts that pods leave in their directory prevent its removal. They are unmounted, whether in use or not, and their
+// content stays intact.
 func TestCleanUpSparesWhatIsMounted(t *testing.T) {
 	for name, leave := range map[string]func(outside, pav string) error{
 		"bind":     func(outside, pav string) error { return bindAt(outside, pav+"/volume") },
@@ -46,7 +46,7 @@ func TestCleanUpSparesWhatIsMounted(t *testing.T) {
 	}
 }
 
-// bindAt binds a directory with all mounts below it, and sends nothing back.
+// bindAt binds a directory with all mounts below it. The new mounts are private.
 func bindAt(from, at string) error {
 	return errors.Join(os.MkdirAll(at, 0o755),
 		unix.Mount(from, at, "", unix.MS_BIND|unix.MS_REC, ""),
@@ -56,7 +56,7 @@ func bindAt(from, at string) error {
 func cleanUp(t *testing.T, leave func(outside, pav string) error, busy bool) {
 	t.Helper()
 	dir := workDir(t)
-	// A pod's mounts send nothing out of its directory.
+	// Mounts of a pod do not propagate out of its directory.
 	outside, pav := makeDir(t, dir, "outside"), makeDir(t, dir, "pav")
 	must(t, mountTmpfs(outside))
 	must(t, unix.Mount("", outside, "", unix.MS_PRIVATE, ""))
@@ -70,7 +70,7 @@ func cleanUp(t *testing.T, leave func(outside, pav string) error, busy bool) {
 		mounts, err := Mounts(pav)
 		must(t, err)
 		for _, mount := range mounts {
-			// What is hidden, or answers no more, cannot be in use by new users.
+			// Hidden mounts, and mounts that do not answer any more, cannot get new users.
 			if user, err := os.Open(mount.Point); err == nil {
 				users = append(users, user)
 			}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// container runs on a target, as kubelet starts one with HostToContainer
-// propagation: in a namespace of its own, at a path of its own.
+// container simulates a container that kubelet starts with HostToContainer propagation. It returns the mount namespace
+// of the container, and the path of the target in it.
 func container(t *testing.T, dir, target string) (*Namespace, string) {
 	t.Helper()
 	return containerAt(t, dir, target, "data")
@@ -24,7 +24,7 @@ func containerAt(t *testing.T, dir, target, name string) (*Namespace, string) {
 	return namespace, data
 }
 
-// A volume dies twice under a container that runs on, and is made again.
+// A volume dies twice and is replaced, while a container keeps running.
 func TestCoverReachesRunningContainers(t *testing.T) {
 	for name, options := range map[string]BindOptions{
 		"writable":  {NoSuid: true},
@@ -88,7 +88,7 @@ func wantDeadIn(t *testing.T, namespace *Namespace, path string) {
 	})
 }
 
-// wantLastVolume checks the tree that was put on top, and its options.
+// wantLastVolume checks the topmost mount tree, and its options.
 func wantLastVolume(t *testing.T, namespace *Namespace, path, source string, options BindOptions) {
 	t.Helper()
 	in(t, namespace, func() error {
@@ -114,7 +114,7 @@ func wantLastVolume(t *testing.T, namespace *Namespace, path, source string, opt
 	})
 }
 
-// A container may be restarted at any time: it starts on what is uppermost then.
+// A container may be restarted at any time. It then gets the topmost mount.
 func TestCoverReachesContainersOfEveryLayer(t *testing.T) {
 	dir := workDir(t)
 	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
@@ -176,7 +176,7 @@ func TestCoverDoesNotPileUp(t *testing.T) {
 	unmountAllOf(t, target, source)
 }
 
-// A writable tree on top follows its source, as every bind does.
+// A writable tree that covers a target follows its source, as every bind does.
 func TestCoverFollowsItsSource(t *testing.T) {
 	dir := workDir(t)
 	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
@@ -200,7 +200,7 @@ func TestCoverIsBindWhereNothingIsMounted(t *testing.T) {
 		must(t, Bind(staged, target, BindOptions{NoExec: true}))
 		wantMounts(t, here(t), target, "sub", "sub/sub")
 	}
-	// Other options are another mount.
+	// Other options result in another mount.
 	must(t, Cover(staged, target, BindOptions{ReadOnly: true}))
 	wantError(t, os.Mkdir(target+"/new", 0o700), unix.EROFS)
 	wantError(t, Bind(staged, target, BindOptions{}), ErrOccupied)
@@ -214,8 +214,7 @@ func TestCoverIsBindWhereNothingIsMounted(t *testing.T) {
 	unmountAllOf(t, target, staged)
 }
 
-// XFS after an error of its disk refuses even to be looked at; so does a FUSE of
-// another user.
+// After an error of its disk, XFS refuses even stat. So does a FUSE file system of another user.
 func TestCoverOfWhatCannotBeLookedAt(t *testing.T) {
 	dir := workDir(t)
 	source, target := stagedTree(t, dir), makeDir(t, dir, "target")

@@ -113,7 +113,7 @@ func TestCreateFile(t *testing.T) {
 	must(t, CreateFile(dir, "pod/target", 0o600))
 	wantFile(t, path, "data")
 
-	// Where a device is mounted already, it is a user's.
+	// A device that is mounted at the path belongs to a user, and is not changed.
 	must(t, mknod(dir+"/device", unix.S_IFBLK, unix.Mkdev(250, 99))())
 	must(t, Bind(dir+"/device", path, BindOptions{}))
 	before, err := os.Lstat(path)

@@ -45,8 +45,8 @@ func TestDevice_OfAFileThatIsNotADevice(t *testing.T) {
 	must(t, volume.Close())
 }
 
-// write writes a page, for which the kernel need not read, through a device file
-// and reads what is behind it.
+// write writes a whole page through a device file, so that the kernel need not read it first. It checks the content of
+// the device and of the backing file.
 func (l *loopDevice) write(t *testing.T, path string, content byte) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR|unix.O_SYNC, 0)
@@ -67,8 +67,7 @@ func (l *loopDevice) write(t *testing.T, path string, content byte) {
 	}
 }
 
-// Also where kubelet's directory is on a file system that is mounted nodev, and
-// with all options.
+// A device works with all bind options, even if kubelet's directory is on a file system that is mounted with nodev.
 func TestDeviceIsOfUseInAllBinds(t *testing.T) {
 	dir := workDir(t)
 	nodev := makeDir(t, dir, "nodev")
@@ -107,7 +106,8 @@ func TestDeviceIsOfUseInAllBinds(t *testing.T) {
 	unmountAllOf(t, one, two, staged, nodev)
 }
 
-// This is why there is Volume.Device.
+// A read-only bind of a device does not prevent writes. So callers need Volume.Device, which reports whether the device
+// is read-only.
 func TestReadOnlyBindOfADeviceTakesWrites(t *testing.T) {
 	dir := workDir(t)
 	loop := newLoop(t, 1<<20, 0)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A container goes on having what was unmounted on the node, until it ends.
+// A container keeps a mount that was unmounted on the node, until the container ends.
 func TestMountedElsewhere(t *testing.T) {
 	dir := workDir(t)
 	for _, name := range []string{"pods", "pods/a/volume", "pods/ab", "place"} {
@@ -35,7 +35,7 @@ func TestMountedElsewhere(t *testing.T) {
 	want(dir+"/pods/a", false)
 }
 
-// otherProcess starts a process with a private copy of the mounts, and returns what ends it.
+// otherProcess starts a process with a private copy of the mounts, and returns a function that ends it.
 func otherProcess(t *testing.T) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

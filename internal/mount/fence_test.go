@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A daemon that gives the kernel's answer itself, as long as it does not reach its servers, is dead from then on.
+// While a FUSE daemon cannot reach its servers, it may itself return the error with which the kernel answers for a dead
+// daemon. Fence makes sure that such a daemon stays dead.
 func TestFenceEndsALivingDaemon(t *testing.T) {
 	dir := workDir(t)
 	volume, target, other := makeDir(t, dir, "volume"), makeDir(t, dir, "target"), makeDir(t, dir, "other")

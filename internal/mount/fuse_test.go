@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deadServer is a FUSE file system that has one empty directory per name, and
-// stops answering on command, as a crashed staging pod's does.
+// deadServer is a FUSE file system in which each name is an empty directory. It stops answering on command, like that
+// of a crashed staging pod.
 type deadServer struct {
 	device *os.File
 	silent atomic.Bool
-	// failure is what everything is answered with, if not zero.
+	// failure is the error that answers every request, if it is not zero.
 	failure atomic.Uint32
 	ended   chan struct{}
 }
 
-// Operations of the FUSE protocol that get an answer.
+// Operations of the FUSE protocol that the server handles.
 const (
 	fuseLookup      = 1
 	fuseForget      = 2
@@ -38,14 +38,14 @@ func serveFUSE(t *testing.T, path string) *deadServer {
 	return serveFUSEFor(t, path, "user_id=0,group_id=0,allow_other")
 }
 
-// serveFUSEFor is serveFUSE with options that say who may use it.
+// serveFUSEFor is serveFUSE with mount options that define who may use the file system.
 func serveFUSEFor(t *testing.T, path, users string) *deadServer {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	must(t, err)
 	options := fmt.Sprintf("fd=%d,rootmode=40755,%s", fd, users)
 	err = unix.Mount("dead", path, "fuse", 0, options)
-	// Only now, for the poller gets no events from a device that is not mounted.
+	// The file is created after the mount, as the poller gets no events from a device that is not mounted.
 	s := &deadServer{device: os.NewFile(uintptr(fd), "/dev/fuse"), ended: make(chan struct{})}
 	must(t, err)
 	go s.serve()
@@ -53,7 +53,7 @@ func serveFUSEFor(t *testing.T, path, users string) *deadServer {
 	return s
 }
 
-// close aborts the connection: anyone who waits for an answer gets an error.
+// close aborts the connection: everyone who waits for an answer gets an error.
 func (s *deadServer) close() {
 	_ = s.device.Close()
 	<-s.ended
@@ -88,7 +88,7 @@ func fuseAnswer(request []byte, failure unix.Errno) []byte {
 		order.PutUint32(body[4:], 31)
 		order.PutUint32(body[20:], 4096) // max_write
 	case fuseLookup:
-		// Nothing may be cached, so that every later look-up asks again.
+		// Nothing may be cached, so that every later lookup makes a request.
 		body = make([]byte, 40, 128)
 		order.PutUint64(body, 2)
 		body = append(body, fuseDirectory(2)...)
@@ -121,7 +121,7 @@ func fuseAnswer(request []byte, failure unix.Errno) []byte {
 	return append(header, body...)
 }
 
-// fuseDirectory gives the attributes of a directory.
+// fuseDirectory returns the attributes of a directory.
 func fuseDirectory(inode uint64) []byte {
 	attributes := make([]byte, 88)
 	binary.LittleEndian.PutUint64(attributes, inode)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundOnItself is a working directory that is bound on itself: what is mounted below it is in the table
-// twice, once hidden.
+// boundOnItself returns a working directory that is bound on itself. Each mount below it is in the mount table twice,
+// once hidden.
 func boundOnItself(t *testing.T) string {
 	t.Helper()
 	dir := workDir(t)
@@ -57,7 +57,7 @@ func TestAtLeavesOutWhatIsHidden(t *testing.T) {
 	wantMounts(t, here(t), path)
 }
 
-// What is mounted before its directory is hidden cannot be bound, so it does not count as mounted.
+// A mount whose directory was hidden afterwards cannot be bound, so it does not count as a mount point.
 func TestWhatIsBelowAHiddenDirectoryIsNoMountPoint(t *testing.T) {
 	dir := workDir(t)
 	path := makeDir(t, dir, "path")
@@ -104,7 +104,7 @@ func TestPlaces_DistinguishCopiesFromOtherMounts(t *testing.T) {
 	must(t, Unmount(t.Context(), elsewhere))
 }
 
-// A volume that hangs costs one thread for each path.
+// A volume that hangs blocks only one thread for each path.
 func TestDoMountBeginsNothingWhileSomethingHangsAtThePath(t *testing.T) {
 	namespace := here(t)
 	hang, begun := make(chan struct{}), make(chan struct{})
@@ -127,7 +127,7 @@ func TestDoMountBeginsNothingWhileSomethingHangsAtThePath(t *testing.T) {
 	}
 	must(t, err)
 
-	// What never ran, failed or panicked leaves the path free.
+	// A function that never ran, failed or panicked does not block the path.
 	wantError(t, namespace.DoMount(ctx, "/some/path", func() error { t.Error("it ran"); return nil }), ctx.Err())
 	wantError(t, namespace.DoMount(t.Context(), "/some/path", func() error { return unix.EIO }), unix.EIO)
 	wantError(t, namespace.DoMount(t.Context(), "/some/path", func() error { panic("") }), ErrPanic)

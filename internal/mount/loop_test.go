@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopDevice is a loop device of a number that nobody else comes upon.
+// loopDevice is a loop device with a number that nobody else is likely to use.
 type loopDevice struct {
 	number  int
 	backing string
-	// bound reports whether a file is behind it.
+	// bound reports whether the device has a backing file.
 	bound bool
 }
 
-// newLoop makes a loop device whose file is outside of the working directory,
-// which it would keep busy.
+// newLoop creates a loop device. Its backing file is outside of the working directory, which it would keep busy.
 func newLoop(t *testing.T, size int64, flags uint32) *loopDevice {
 	t.Helper()
 	l := &loopDevice{backing: filepath.Join(t.TempDir(), "backing")}
@@ -67,21 +66,21 @@ func (l *loopDevice) do(t *testing.T, f func(fd int) error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "device")
 	l.node(t, path)
-	// A device that is bound through a read-only descriptor is read-only.
+	// A device that is configured through a read-only descriptor is read-only.
 	device, err := os.OpenFile(path, os.O_RDWR, 0)
 	must(t, err)
 	defer release(device)
 	must(t, f(int(device.Fd())))
 }
 
-// detach takes the file away.
+// detach removes the backing file from the device.
 func (l *loopDevice) detach(t *testing.T) {
 	t.Helper()
 	l.do(t, func(fd int) error { return unix.IoctlSetInt(fd, unix.LOOP_CLR_FD, 0) })
 	l.bound = false
 }
 
-// remove waits for those who look at new devices, as udev does.
+// remove removes the device. It waits for processes that open new devices, such as udev.
 func (l *loopDevice) remove(t *testing.T) {
 	t.Helper()
 	if l.bound {

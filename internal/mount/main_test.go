@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace marks the test binary that runs in a mount namespace of its own.
+// inNamespace is the environment variable of a test binary that runs in a mount namespace of its own.
 const inNamespace = "PAV_TEST_MOUNT_NAMESPACE"
 
-// The first goroutine stays on the main thread, until TestMain has used it.
+// init keeps the first goroutine on the main thread, until TestMain has used it.
 func init() { runtime.LockOSThread() }
 
-// TestMain runs the tests in a new mount namespace that sends nothing back, so
-// that real mounts can be made, and fails if a mount or descriptor remains.
+// TestMain runs the tests in a new mount namespace that propagates nothing to the host, so that they can create real
+// mounts. It fails if a mount or a descriptor is left.
 func TestMain(m *testing.M) {
 	if os.Getenv(inNamespace) == "" {
 		os.Exit(reExecute())
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// reExecute runs this binary again. The unsharing of os/exec makes / private.
+// reExecute runs this binary again in a new mount namespace, in which os/exec makes / private.
 func reExecute() int {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "FAIL: these tests make real mounts and must run as root")
@@ -78,7 +78,7 @@ func reExecute() int {
 	return 0
 }
 
-// mainThreadIsSpared is called on the main thread.
+// mainThreadIsSpared reports whether onOwnThread does not use the main thread. It must be called on the main thread.
 func mainThreadIsSpared() bool {
 	thread := make(chan int, 1)
 	onOwnThread(func() { thread <- unix.Gettid() })
@@ -101,8 +101,8 @@ func points(mounts []Mount) []string {
 	return list
 }
 
-// openDescriptors counts this process's descriptors by what they lead to. Those
-// of the Go runtime's poller are left out.
+// openDescriptors counts the descriptors of this process by the files that they refer to, without those of the Go
+// runtime's poller.
 func openDescriptors() map[string]int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -118,8 +118,8 @@ func openDescriptors() map[string]int {
 	return found
 }
 
-// workDir makes a shared tmpfs, as a kubelet directory is. The test fails if
-// another mount than that is left in it, if it is busy, or if a descriptor leaks.
+// workDir creates a shared tmpfs, like a kubelet directory. The test fails if another mount is left in it, if it is
+// busy, or if a descriptor leaks.
 func workDir(t *testing.T) string {
 	t.Helper()
 	before := openDescriptors()
@@ -145,9 +145,8 @@ func workDir(t *testing.T) string {
 	return dir
 }
 
-// newNamespace makes a copy of the current mount namespace in which dir and all
-// below has the given propagation, if any: what another node component's
-// container sees of the kubelet directory.
+// newNamespace returns a copy of the current mount namespace, such as a container of another node component has. dir
+// and everything below it get the propagation, if any.
 func newNamespace(t *testing.T, dir string, propagation uintptr) *Namespace {
 	t.Helper()
 	var namespace *Namespace
@@ -180,7 +179,7 @@ func in(t *testing.T, namespace *Namespace, f func() error) {
 	must(t, namespace.Do(ctx, f))
 }
 
-// here is the namespace of the tests.
+// here returns the mount namespace of the tests.
 func here(t *testing.T) *Namespace {
 	t.Helper()
 	namespace, err := Open("/proc/self/ns/mnt")
@@ -189,8 +188,7 @@ func here(t *testing.T) *Namespace {
 	return namespace
 }
 
-// wantMounts compares what is mounted below dir, in a namespace, with names
-// relative to dir.
+// wantMounts compares the mounts below dir, in a namespace, with names relative to dir.
 func wantMounts(t *testing.T, namespace *Namespace, dir string, want ...string) {
 	t.Helper()
 	got := []string{}
@@ -261,8 +259,8 @@ func openDir(t *testing.T, path string) *Dir {
 	return dir
 }
 
-// repeatedly runs disturb in the background until the returned function is
-// called, which waits for its end.
+// repeatedly runs disturb in the background until the returned function is called, which waits for the end of the last
+// run.
 func repeatedly(t *testing.T, disturb func(round int)) (stop func()) {
 	t.Helper()
 	quit, ended := make(chan struct{}), make(chan struct{})
@@ -283,7 +281,7 @@ func repeatedly(t *testing.T, disturb func(round int)) (stop func()) {
 	}
 }
 
-// exchange swaps two names at one moment.
+// exchange swaps two names atomically.
 func exchange(a, b string) {
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
 		panic(err)

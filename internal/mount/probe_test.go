@@ -20,7 +20,7 @@ func TestProbeOfWhatAnswers(t *testing.T) {
 	for _, path := range []string{staged, target, served} {
 		must(t, Probe(path))
 	}
-	// Who refuses, lives.
+	// A file system that refuses a request is alive.
 	for _, failure := range []unix.Errno{unix.EACCES, unix.EPERM, unix.ENOSYS} {
 		server.failure.Store(uint32(failure))
 		must(t, Probe(served))
@@ -80,7 +80,7 @@ func TestProbeOfHangingFUSEEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	woken := make(chan error, 1)
 	err := own.Do(ctx, func() error {
-		time.AfterFunc(time.Second/5, cancel) // Only now, so that it is known to have begun.
+		time.AfterFunc(time.Second/5, cancel) // The timer starts here, so that the function is certain to have begun.
 		err := Probe(dir + "/staged")
 		woken <- err
 		return err
@@ -111,7 +111,7 @@ func TestProbeOfDevices(t *testing.T) {
 	must(t, Bind(dir+"/volume", target, BindOptions{}))
 	must(t, Probe(target))
 
-	// The device has not lost its storage: what is written still gets there.
+	// The device still has its backing file: a write still reaches it.
 	must(t, os.Truncate(loop.backing, 0))
 	err := Probe(target)
 	wantError(t, err, unix.EIO)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeTree fills a directory with what pods may leave.
+// makeTree fills a directory with all kinds of files that pods may leave.
 func makeTree(t *testing.T, tree, outside string) {
 	t.Helper()
 	for i := range 700 {
@@ -46,7 +46,7 @@ func TestRemoveTreeDeletesEverythingInIt(t *testing.T) {
 	must(t, RemoveTree(t.Context(), tree+"/parent/missing"))
 }
 
-// Deeper than the process may have files open, and than any path is long.
+// The tree has more levels than the process may have open files, and its paths are longer than the kernel allows.
 func TestRemoveTreeOfAnyDepth(t *testing.T) {
 	dir := workDir(t)
 	tree := makeDir(t, dir, "tree")
@@ -109,7 +109,7 @@ func TestRemoveTreeLeavesAllIfAMountIsInIt(t *testing.T) {
 				wantFile(t, tree+"/dir-0/0", "")
 			}
 
-			// The same if the mount appears only after the look at the table.
+			// The result is the same if the mount appears only after the mount table was read.
 			if test.point != "" {
 				held, err := openTrusted(tree, unix.O_RDONLY|unix.O_DIRECTORY)
 				must(t, err)

@@ -6,17 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is what a staging pod works with: the source that the agent keeps, its
-// bind in the kubelet's directory of the pod, and what other containers that
-// mount the kubelet's directory see.
+// stage has everything that a staging pod works with: the source that the agent keeps, the bind of it in kubelet's
+// directory of the pod, and the namespaces of other containers that mount kubelet's directory.
 type stage struct {
 	dir, source, target string
 	host                *Namespace
 	others              map[string]*Namespace
 }
 
-// newStage runs a pod that mounts a volume three levels deep in its container
-// and ends.
+// newStage simulates a pod that mounts a volume with three levels of mounts in its container, and ends.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	dir := workDir(t)
@@ -62,7 +60,7 @@ func TestBindSharedCarriesMountsToItsSource(t *testing.T) {
 	s.wantOthers(t, s.source, volumeMounts...)
 	s.wantOthers(t, s.target, volumeMounts...)
 
-	// A second pod on the same source, as an unstaging pod is, can take it away.
+	// A second pod with the same source, such as an unstaging pod, can unmount the volume.
 	second := makeDir(t, s.dir, "second")
 	must(t, BindShared(s.source, second))
 	wantMounts(t, s.host, second, volumeMounts...)
@@ -74,7 +72,7 @@ func TestBindSharedCarriesMountsToItsSource(t *testing.T) {
 	s.wantOthers(t, s.dir)
 }
 
-// This is why there is Separate.
+// An unmount of a peer also unmounts its source. Separate prevents that.
 func TestUnmountOfAPeerTearsItsSource(t *testing.T) {
 	s := newStage(t)
 	must(t, Unmount(t.Context(), s.target))
@@ -98,7 +96,7 @@ func TestSeparateKeepsWhatThePodMounted(t *testing.T) {
 			s.wantOthers(t, s.target)
 			must(t, Unmount(t.Context(), s.target))
 
-			// The volume goes on: it is staged, and the source serves another pod.
+			// The volume remains usable: it can be staged, and another pod can use the source.
 			staged, second := makeDir(t, s.dir, "staged"), makeDir(t, s.dir, "second")
 			volume := openVolume(t, s.source)
 			must(t, volume.Attach(staged, BindOptions{}))

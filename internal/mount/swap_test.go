@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swapRounds is how often what a pod may swap is opened, and at least how often
-// it is swapped meanwhile.
+// swapRounds is how often a test opens a file that a pod may swap, and at least how often the file is swapped
+// meanwhile.
 const swapRounds = 100_000
 
-// rounds is swapRounds for tests that take over 20 seconds for so many, which
-// they do only if PAV_LONG is set; otherwise it is few.
+// rounds returns swapRounds if PAV_LONG is set, and few otherwise. It is for tests that take over 20 seconds for
+// swapRounds.
 func rounds(few int) int {
 	if os.Getenv("PAV_LONG") == "" {
 		return few
@@ -24,8 +24,8 @@ func rounds(few int) int {
 	return swapRounds
 }
 
-// race runs try until it and the swapping of the two names have each taken place
-// so many times, and until try has both got through and been refused.
+// race runs try until it and the swaps of the two names have each happened this many times, and until try has both
+// succeeded and been refused.
 func race(t *testing.T, rounds int, one, other string, try func() (through bool)) {
 	t.Helper()
 	var swaps atomic.Int64
@@ -48,7 +48,7 @@ func race(t *testing.T, rounds int, one, other string, try func() (through bool)
 	t.Logf("got through %d times, refused %d times, %d swaps", through, refused, swaps.Load())
 }
 
-// host is what is outside of a pod's directory and must stay as it is.
+// host has files outside of a pod's directory, which must not change.
 type host struct {
 	dir, file, device string
 }
@@ -62,7 +62,7 @@ func newHost(t *testing.T, dir string) host {
 	return h
 }
 
-// watch gives a function that fails if anything has changed.
+// watch returns a function that fails the test if the files have changed.
 func (h host) watch(t *testing.T) (check func()) {
 	t.Helper()
 	look := func() (all []unix.Stat_t) {
@@ -117,14 +117,13 @@ func TestReadFileNeverReadsWhatIsSwappedIn(t *testing.T) {
 	}
 }
 
-// A pod swaps the volume, or a directory on the way to it, against links that
-// lead outside, all the time.
+// A pod constantly swaps the volume, or a directory in its path, with links that lead outside.
 func TestOpenVolumeNeverMountsWhatIsSwappedIn(t *testing.T) {
 	directory := func(path string) error { return os.MkdirAll(path, 0o755) }
 	device := func(path string) error { return mknod(path, unix.S_IFBLK, unix.Mkdev(250, 1))() }
 	for name, test := range map[string]struct {
 		make func(path string) error
-		// link is what leads to the volume, over a directory that is swapped.
+		// link is the content of a symbolic link to the volume, through a directory that is swapped.
 		link string
 		to   func(h host) string
 	}{
@@ -162,7 +161,8 @@ func TestOpenVolumeNeverMountsWhatIsSwappedIn(t *testing.T) {
 	}
 }
 
-// attached mounts the volume, if it may be opened, and checks what was mounted.
+// attached reports whether the volume may be opened. If so, it mounts the volume, and checks that nothing else was
+// mounted.
 func attached(t *testing.T, held *Dir, target string, want unix.Stat_t) bool {
 	t.Helper()
 	volume, err := held.OpenVolume("volume")
@@ -181,7 +181,7 @@ func attached(t *testing.T, held *Dir, target string, want unix.Stat_t) bool {
 	return true
 }
 
-// What is made for a pod below its directory is not made elsewhere.
+// Files that PaV creates for a pod are never created outside of the pod's directory.
 func TestCreateNeverFollowsWhatIsSwappedIn(t *testing.T) {
 	for name, test := range map[string]struct {
 		create func(root, name string, mode fs.FileMode) error

@@ -150,8 +150,8 @@ func TestUnmountOfBusyMountsDetachesThem(t *testing.T) {
 	must(t, file.Close())
 }
 
-// A pod swaps a directory on the way to one of its mounts against a link to the
-// host, where a mount of the same name is.
+// A pod swaps a directory in the path of one of its mounts with a link to the host, where a mount of the same name
+// exists.
 func TestUnmountNeverLeavesTheTree(t *testing.T) {
 	dir := workDir(t)
 	target, outside := makeDir(t, dir, "target"), makeDir(t, dir, "outside")
@@ -217,8 +217,7 @@ func TestDeadFileSystemHangsNothing(t *testing.T) {
 	wantDescriptorsAgain(t, before)
 }
 
-// wantDescriptorsAgain waits until threads that were given up have woken and let
-// go of their descriptors.
+// wantDescriptorsAgain waits until threads that were given up have woken and closed their descriptors.
 func wantDescriptorsAgain(t *testing.T, before map[string]int) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -242,7 +241,7 @@ func openIn(pav string) (*Volume, error) {
 	return volume, errors.Join(err, dir.Close())
 }
 
-// When the given-up thread wakes, it leaves alone what was mounted since.
+// A thread that was given up does not unmount later mounts when it wakes.
 func TestGivenUpUnmountDoesNoMore(t *testing.T) {
 	dir := workDir(t)
 	before := openDescriptors()
@@ -257,8 +256,8 @@ func TestGivenUpUnmountDoesNoMore(t *testing.T) {
 	go func() {
 		woken <- own.Do(context.WithoutCancel(ctx), func() error { return unmountOneByOne(ctx, target) })
 	}()
-	// Only what already hangs in the kernel can come back after the end of ctx;
-	// whether it hangs yet makes no difference to what is asserted.
+	// Only a call that already hangs in the kernel can return after the end of ctx. Whether it hangs yet makes no
+	// difference to the checks.
 	must(t, unmountWithin(t.Context(), target, 2*time.Second))
 	wantMounts(t, own, dir)
 	cancel()

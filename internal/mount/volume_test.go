@@ -118,7 +118,7 @@ func TestAttachRefusesBadTargets(t *testing.T) {
 	must(t, Unmount(t.Context(), occupied))
 }
 
-// The staging pod mounts the volume in its own container; the host receives it.
+// The staging pod mounts the volume in its own container, and the mount propagates to the host.
 func TestAttachedTreeIsCutOffFromThePod(t *testing.T) {
 	dir := workDir(t)
 	pav, staged := makeDir(t, dir, "pav"), makeDir(t, dir, "staged")
@@ -148,7 +148,7 @@ func TestAttachedTreeIsCutOffFromThePod(t *testing.T) {
 	wantMounts(t, pod, dir)
 }
 
-// Any rename on the node makes the kernel give up look-ups with ".." in them.
+// Any rename on the node makes the kernel abort lookups with ".." in the path.
 func TestOpenVolumeRepeatsDisturbedLookups(t *testing.T) {
 	dir := workDir(t)
 	pav := makeDir(t, dir, "pav")

@@ -18,8 +18,8 @@ func TestStartOf(t *testing.T) {
 	}
 }
 
-// Records of earlier versions, which tell boots of the kernel only, are not taken for those of another start:
-// an update of the agent must not take volumes from clients.
+// Records of earlier versions contain only the boot of the kernel. In the same boot, they do not count as records of
+// another start of the node: an update of the agent must not take volumes from clients.
 func TestBoot_Same(t *testing.T) {
 	now := pavdir.Boot{BootID: "a", NodeStart: "1"}
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 func TestOptions_ReportAllMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		args  []string
-		words []string // that the error has; none for no error
+		words []string // that the error contains; empty if there is no error
 	}{
 		"as deployed":            {},
 		"a longer grace":         {args: []string{"--orphan-grace=1h"}},

@@ -16,13 +16,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// variant is a value of which one text is set.
+// variant is a value in which only one string is set.
 type variant struct {
 	path  string
 	value reflect.Value
 }
 
-// variants returns a value of the type for every text that can be in it, with that text alone.
+// variants returns a value of the type for each string that it can contain, with only that string set.
 func variants(of reflect.Type, path string) []variant {
 	var all []variant
 	inner := func(t reflect.Type, path string, wrap func(reflect.Value) reflect.Value) {
@@ -68,9 +68,9 @@ func variants(of reflect.Type, path string) []variant {
 	return all
 }
 
-// Every text in a pod's spec either is a reference or is not, by these lists. A new version of Kubernetes' types that
-// has more of them fails here: then someone has to say which of the two they are, and the conditions of the webhook
-// that judges pods may need them too.
+// The lists say of each string in the spec of a pod whether it is a reference. The test fails if a new version of the
+// Kubernetes types has more strings. Then someone has to decide for each whether it is a reference. The conditions of
+// the webhook that judges pods may need it, too.
 func TestReferences_KnowEveryTextOfAPodsSpec(t *testing.T) {
 	lists := map[bool][]string{}
 	for _, v := range variants(reflect.TypeFor[corev1.PodSpec](), "spec") {

@@ -9,7 +9,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// A staging pod asks to be judged wherever it is recorded that it is, whatever defaults make of its volumes.
+// If the staging or the unstaging pod has references, the staging pod requests a check by the webhook, whatever
+// defaults do to its volumes.
 func TestStaging_AsksToBeJudged(t *testing.T) {
 	pod := func(spec string) apiextensionsv1.JSON {
 		return apiextensionsv1.JSON{Raw: []byte(`{"spec": {"containers": [{"name": "main", "image": "none"}]` + spec + `}}`)}
@@ -51,7 +52,7 @@ func TestStaging_AsksToBeJudged(t *testing.T) {
 	}
 }
 
-// What is kept of a volume stands in for one that is on its way to another claim.
+// While a volume is being bound to another claim, its kept copy is used.
 func TestIsVolume(t *testing.T) {
 	stage := &pavv1.PavStage{Spec: pavv1.PavStageSpec{ClaimRef: pavv1.ClaimReference{UID: "claim"}}}
 	volume := func(uid, claim string) map[string]any {
@@ -76,7 +77,7 @@ func TestIsVolume(t *testing.T) {
 	}
 }
 
-// The objects of a record stand in before the stage's own copies.
+// The objects of a record take precedence over the stage's own copies.
 func TestKept(t *testing.T) {
 	spec := pavv1.PavStageSpec{
 		Volume: apiextensionsv1.JSON{Raw: []byte(`{"of": "volume"}`)}, Claim: apiextensionsv1.JSON{Raw: []byte(`{"of": "claim"}`)},

@@ -9,7 +9,7 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// evaluate evaluates templates for real.
+// evaluate evaluates a template with a real Evaluator.
 func evaluate(ctx context.Context, path string, definition *pavv1.Template, vars template.Variables) (any, error) {
 	templates := template.NewEvaluator(template.DefaultLimits())
 	return templates.Evaluate(ctx, template.Field{Path: path}, *definition, vars, nil)
@@ -67,7 +67,7 @@ func TestCheckSupported_OfAPersistentVolume(t *testing.T) {
 	}
 }
 
-// The messages for claims are tested with the rest of a VolumeRequest.
+// The tests of VolumeRequest check the messages for claims.
 func TestCheckSupported_MistakesAndTroublesAreNoRefusals(t *testing.T) {
 	vars, err := template.StaticValidationVariables(volume("Filesystem", "1Gi"))
 	if err != nil {

@@ -27,7 +27,7 @@ func requestOf(claim map[string]any) VolumeRequest {
 	}
 }
 
-// volumeOf returns what the volume of a definition without pods is.
+// volumeOf returns the outcome for a definition without pods.
 func volumeOf(t *testing.T, r VolumeRequest, validation *pavv1.VolumeValidation, creation *pavv1.VolumeCreation) (VolumeOutcome, error) {
 	t.Helper()
 	if _, err := r.Validate(t.Context(), validation); err != nil {
@@ -205,7 +205,7 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// The API server's troubles are no refusals: they are tried again, and nobody is told.
+// Errors of the API server are not refusals: the request is retried, and nobody is notified.
 func TestLookupsAreNoRefusals(t *testing.T) {
 	r := requestOf(claimFor("Filesystem", []any{"ReadWriteOnce"}, "1Gi", ""))
 	r.GetPVC = func(context.Context, string, string) (map[string]any, error) {

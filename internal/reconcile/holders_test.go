@@ -89,7 +89,7 @@ func TestHoldersOfStorage(t *testing.T) {
 	}
 }
 
-// slowLists is an API server whose lists take until they are let go.
+// slowLists is an API server whose lists wait until the test releases them.
 type slowLists struct {
 	client.Reader
 
@@ -116,7 +116,8 @@ func (s *slowLists) List(_ context.Context, list client.ObjectList, _ ...client.
 	return err
 }
 
-// waiter tells when someone begins to wait for the end of a context, or of something else.
+// waiter is a context that signals each call of Done, by which its caller begins to wait for the end of the context or
+// for something else.
 type waiter struct {
 	context.Context //nolint:containedctx // it is one
 
@@ -128,7 +129,7 @@ func (w waiter) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// Those who ask while a read runs share the next one, which sees what was there when they asked.
+// Callers that ask while a read runs share the next read, which sees everything that existed when they asked.
 func TestLiveReads_AreSharedAndNeverOlderThanTheQuestion(t *testing.T) {
 	const many = 20
 	s := &slowLists{begun: make(chan struct{}), goOn: make(chan struct{})}
@@ -153,7 +154,7 @@ func TestLiveReads_AreSharedAndNeverOlderThanTheQuestion(t *testing.T) {
 	for range many {
 		go ask(waiter{t.Context(), waits}, later)
 	}
-	for range many { // the one who is to read next waits for the first read, the others wait for that one
+	for range many { // one caller waits for the first read, to read next; the others wait for that caller
 		<-waits
 	}
 	s.goOn <- struct{}{}

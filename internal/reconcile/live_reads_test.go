@@ -14,8 +14,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// pagedLists is an API server that has PersistentVolumes, of which it returns one to a page, and whose
-// tokens are of one reading.
+// pagedLists is an API server with PersistentVolumes. It returns one in each page, and its tokens are valid for one
+// reading only.
 type pagedLists struct {
 	client.Reader
 
@@ -23,7 +23,7 @@ type pagedLists struct {
 	expire int // how many readings expire after their first page
 
 	readings, pages int
-	unlimited       bool // a list was asked for as a whole
+	unlimited       bool // a list without a limit was requested
 }
 
 func (p *pagedLists) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -78,7 +78,7 @@ func TestLive_JoinsThePagesOfOneReading(t *testing.T) {
 	}
 }
 
-// lostPage is an API server that loses a later page of PavStages.
+// lostPage is an API server that fails to return the second page of PavStages.
 type lostPage struct{ client.Reader }
 
 func (lostPage) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// failing fails so many reads with an error, then reads well.
+// failing is a reader. Its first reads, as many as times, fail with err. All later reads succeed.
 type failing struct {
 	client.Reader
 

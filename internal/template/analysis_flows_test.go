@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// flowTexts returns flows as "line:column source", with what is said of each.
+// flowTexts returns flows as "line:column source", each with its properties.
 func flowTexts(flows []Flow) []string {
 	var all []string
 	for _, f := range flows {
@@ -24,12 +24,12 @@ func flowTexts(flows []Flow) []string {
 	return all
 }
 
-// flowTests have the flows of templates in volumeStaging, apart from where they are, each only once.
+// flowTests have templates of volumeStaging and their flows, each flow only once.
 var flowTests = map[string]struct {
 	template string
 	want     []string
 }{
-	// What is printed as it is.
+	// Values that are printed as they are.
 	"an annotation":                {"{{ pvc.metadata.annotations.x }}", []string{"1:4 pvc.metadata.annotations.x"}},
 	"an annotation, subscribed":    {"{{ pvc['metadata']['annotations']['a/b'] }}", []string{"1:4 pvc.metadata.annotations.a/b"}},
 	"a dynamic key":                {"{{ pvc.metadata.annotations[params.key] }}", []string{"1:4 pvc.metadata.annotations"}},
@@ -47,7 +47,7 @@ var flowTests = map[string]struct {
 	"two in one":                   {"{{ pvc.metadata.labels.a ~ pvc.metadata.labels.b }}", []string{"1:4 pvc.metadata.labels.a", "1:28 pvc.metadata.labels.b"}},
 	"on another line":              {"a\n  b {{ 'x' }}\n  {{ pvc.metadata.labels.a }}", []string{"3:6 pvc.metadata.labels.a"}},
 
-	// What the administrator or the cluster chooses.
+	// Values that the administrator or the cluster chooses.
 	"parameters":            {"{{ params.x }}{{ params['y'] }}", nil},
 	"the volume":            {"{{ pv.metadata.annotations.x }}{{ handle }}", nil},
 	"the node":              {"{{ node.metadata.labels['kubernetes.io/hostname'] }}", nil},
@@ -58,7 +58,7 @@ var flowTests = map[string]struct {
 	"a variable of a loop":  {"{% for pvc in params.list.split(',') %}{{ pvc }}{% endfor %}", nil},
 	"a variable that hides": {"{% set pvc = params %}{{ pvc.x }}", nil},
 
-	// What carries no text.
+	// Uses of a value that print no text of it.
 	"a condition":              {"{% if pvc.metadata.annotations.x == 'y' %}a{% endif %}", nil},
 	"a conditional expression": {"{{ 'a' if pvc.metadata.annotations.x else 'b' }}", nil},
 	"a comparison":             {"{{ pvc.metadata.annotations.x == 'y' }}{{ 'a' in pvc.metadata.labels }}{{ not pvc.metadata.labels }}", nil},
@@ -74,7 +74,7 @@ var flowTests = map[string]struct {
 	"a claim's name as lookup": {"{{ get_pvc(pvc.metadata.annotations.base, 'x').metadata.name }}", []string{"1:4 get_pvc().metadata.name safe"}},
 	"what is not printed":      {"{% set x = pvc.metadata.labels.a %}b", nil},
 
-	// Words.
+	// Shell words.
 	"a word":                        {"{{ pvc.metadata.labels.a | tobash }}", []string{"1:4 pvc.metadata.labels.a word"}},
 	"a word of several parts":       {"{{ ('a' ~ pvc.metadata.labels.a) | tobash }}", []string{"1:11 pvc.metadata.labels.a word"}},
 	"a word that text follows":      {"{{ (pvc.metadata.labels.a | tobash) ~ 'a' }}", []string{"1:5 pvc.metadata.labels.a word"}},

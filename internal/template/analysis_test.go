@@ -68,7 +68,7 @@ func TestAnalyze_Mistakes(t *testing.T) {
 	}
 }
 
-// Each of these evaluates today, in volumeCreation, with some claim or with any.
+// Each of these templates can be evaluated in volumeCreation, with some claim or with any.
 func TestAnalyze_RefusesNothingThatEvaluates(t *testing.T) {
 	tests := map[string]struct {
 		template string
@@ -112,7 +112,7 @@ func TestAnalyze_RefusesNothingThatEvaluates(t *testing.T) {
 	}
 }
 
-// None of these evaluates, whatever the volume is, if it gets to the place.
+// None of these templates can be evaluated, whatever the volume is, if the evaluation reaches the mistake.
 func TestAnalyze_RefusesWhatFails(t *testing.T) {
 	for _, template := range []string{
 		"{{ nope }}", "{{ nope.x | default('x') }}", "{{ nope['x'] }}", "{{ nope() }}", "{{ nope | tobash }}", "{{ nope | tojson }}",
@@ -207,7 +207,7 @@ func TestAnalyze_Paths(t *testing.T) {
 	}
 }
 
-// Context and the functions that make contexts agree.
+// Context agrees with the functions that create contexts.
 func TestContext_IsWhatTemplatesGet(t *testing.T) {
 	claim, class, volume, node := object(t, leastClaim), object(t, leastClass), object(t, leastVolume), object(t, someNode)
 	must := func(vars Variables, err error) Variables {

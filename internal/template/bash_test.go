@@ -63,7 +63,7 @@ func TestToBash_Refuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := toBash(newBudget(t), test.in, test.args)
-			refused, ok := err.(*py.Error) //nolint:errorlint // the engine takes it as it is
+			refused, ok := err.(*py.Error) //nolint:errorlint // the engine expects this type, unwrapped
 			if !ok || refused.Kind != test.kind {
 				t.Errorf("got %v and error %v, want one of kind %d", got, err, test.kind)
 			}
@@ -71,7 +71,7 @@ func TestToBash_Refuses(t *testing.T) {
 	}
 }
 
-// Bash is given all words at once, and returns them with an end that none of them has.
+// Bash gets all words at once, and prints each with a terminator that no word contains.
 func TestBashWord_RoundTripsThroughBash(t *testing.T) {
 	texts := []string{"", "a b", "it's", "$(touch /x) `id` \\", "line 1\nline 2", "\n'\\\n", "tab\t\r\x01é🚀", "-n", "!x", "~", "a=b", "{a,b}", "*", "$'\\n'"}
 	random := rand.New(rand.NewPCG(1, 2))

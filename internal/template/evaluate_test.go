@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// definition returns value as it is in a PavProvisioner.
+// definition returns value as a field of a PavProvisioner.
 func definition(t *testing.T, value any) apiextensionsv1.JSON {
 	t.Helper()
 	raw, err := json.Marshal(value)
@@ -26,7 +26,7 @@ func noPVC(context.Context, string, string) (map[string]any, error) {
 	return nil, ErrNoClaim
 }
 
-// evaluate evaluates value as field spec.x, within the limits that agents have by default.
+// evaluate evaluates value as field spec.x, within the default limits of agents.
 func evaluate(t *testing.T, value any, vars Variables, getPVC GetPVC) (any, error) {
 	t.Helper()
 	return NewEvaluator(DefaultLimits()).Evaluate(t.Context(), Field{Path: "spec.x"}, definition(t, value), vars, getPVC)
@@ -99,7 +99,7 @@ func TestEvaluate_Errors(t *testing.T) {
 	}
 	tests := map[string]struct {
 		in   any
-		text string // all of which the error must have
+		text string // that the error must contain
 	}{
 		"the field of an undefined variable is named": {in: deep, text: "spec.x.spec.containers[0].args[1]: line 2, column"},
 		"a key with a dot is in brackets":             {in: map[string]any{"a.b/c": "{{ nope }}"}, text: "spec.x[a.b/c]: "},
@@ -166,7 +166,7 @@ func TestEvaluate_ReportsAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-// What a render does not meet is no mistake to it, but Analyze tells of it.
+// An evaluation does not find a mistake that it does not reach, but Analyze does.
 func TestEvaluate_PassesOverWhatItDoesNotMeet(t *testing.T) {
 	in := "{% if false %}{{ 'x' | tobahs }}{% endif %}"
 	if _, err := evaluate(t, in, nil, noPVC); err != nil {
@@ -178,7 +178,7 @@ func TestEvaluate_PassesOverWhatItDoesNotMeet(t *testing.T) {
 	}
 }
 
-// That the API server did not answer is no mistake of the author's.
+// If the API server does not answer, that is not a mistake of the author.
 func TestEvaluate_ClaimThatCannotBeLookedUp(t *testing.T) {
 	unavailable := errors.New("unavailable")
 	_, err := evaluate(t, "{{ get_pvc('data', 'apps') }}", nil, func(context.Context, string, string) (map[string]any, error) {
@@ -190,7 +190,7 @@ func TestEvaluate_ClaimThatCannotBeLookedUp(t *testing.T) {
 	}
 }
 
-// Nor is it that the agent stops.
+// If the agent stops, that is not a mistake of the author either.
 func TestEvaluate_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -76,7 +76,7 @@ func TestEvaluator_ServesManyAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-// What is constant in a field's templates is remembered with them: it stays small, however much the templates ask for.
+// The constants of a field's templates are cached with them. Their size is limited, however much the templates ask for.
 func TestEvaluator_RemembersFewConstants(t *testing.T) {
 	const small = 8 << 20
 	for name, source := range map[string]string{"large ones": "{{ 'a' * 1000000 }}", "many": "{{ 'a' * 4000 }}"} {
@@ -96,7 +96,7 @@ func TestEvaluator_RemembersFewConstants(t *testing.T) {
 	}
 }
 
-// A claim that is looked up again is the same value, and takes no time.
+// If a claim is looked up again, the result is the same value, without another request.
 func TestEvaluate_LooksAClaimUpOnce(t *testing.T) {
 	claim := map[string]any{}
 	for i := range 20000 {

@@ -17,10 +17,10 @@ func object(t *testing.T, text string) map[string]any {
 	return value.(map[string]any)
 }
 
-// absent stands for a variable that is not there.
+// absent stands for a variable that must not exist.
 type absent struct{}
 
-// The objects that the tests start from, as an API server returns them. Each has only what Kubernetes requires.
+// The objects with which the tests start, as an API server returns them. Each has only what Kubernetes requires.
 const (
 	leastClaim  = `{"metadata":{"name":"c","namespace":"apps","uid":"1-2"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
 	leastClass  = `{"metadata":{"name":"fast"},"provisioner":"demo"}`

@@ -119,7 +119,7 @@ func TestBuild_LeavesAPriorityOfTheTemplateAlone(t *testing.T) {
 	}
 }
 
-// The alternatives of a node selector are several terms, and each of them has to name the node.
+// The terms of a node selector are alternatives, so each of them must select the node.
 func TestBuild_BindsToTheNodeInEachTermOfTheAffinity(t *testing.T) {
 	pod := mustBuild(t, `
 spec:

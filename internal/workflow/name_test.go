@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Names of pods, stages and sockets that exist depend on the hash: it must never change.
+// The names of existing pods, stages and sockets depend on the hash, so it must never change.
 func TestHash_StaysWhatItIs(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"e3b0c44298fc1c149afb": nil,

@@ -13,7 +13,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// placed is the fence of a pod that the scheduler places.
+// placed returns the policy for a pod that the scheduler places.
 func placed() PodPolicy {
 	return PodPolicy{
 		Workflow:    pavv1.WorkflowCreation,
@@ -72,7 +72,7 @@ spec:
 	}
 }
 
-// A deadline would end the daemon that serves a volume, or leave half of its unstaging.
+// A deadline would end the daemon that serves a volume, or interrupt its unstaging.
 func TestBuild_GivesADeadlineToAllButStagingAndUnstagingPods(t *testing.T) {
 	const own = `{spec: {activeDeadlineSeconds: 60, containers: [{name: main, image: some}]}}`
 	for workflow, want := range map[string]int64{
@@ -98,7 +98,7 @@ func TestBuild_LeavesAnotherOperatingSystemToTheTemplate(t *testing.T) {
 	}
 }
 
-// What the template requires and prefers stays as it is.
+// The required and preferred terms of the template stay as they are.
 func TestBuild_PrefersOtherNodes(t *testing.T) {
 	f := placed()
 	f.Avoid = []string{"n1", "n2"}
@@ -171,7 +171,7 @@ func TestBuild_RefusesPodsThatAreAlwaysRestarted_InAllButStagingPods(t *testing.
 	}
 }
 
-// label requires a label, or a field, of a node.
+// label returns a requirement for a label, or a field, of a node.
 func label(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
@@ -248,7 +248,7 @@ func TestBuild_RefusesWhatCannotBeConfined(t *testing.T) {
 	for name, test := range map[string]struct {
 		template string
 		within   []corev1.NodeSelectorTerm
-		words    string // empty: it is not refused
+		words    string // of the error; empty if the pod is not refused
 	}{
 		"too many combinations":                       {affineTo(11), some(10), "its 11 terms, confined to the 10 of the allowed nodes, make more than 100"},
 		"as many combinations as there may be":        {affineTo(10), some(10), ""},

@@ -38,7 +38,7 @@ func TestRetryIn(t *testing.T) {
 	}
 }
 
-// The attempt that is announced is the one for which RetryIn waits.
+// The recorded time is that of the attempt for which RetryIn waits.
 func TestDate_AnnouncesTheNextAttempt(t *testing.T) {
 	now := time.Now()
 	for failures := range 12 {

@@ -19,7 +19,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// newRunner returns a runner whose API server has this pod, or none.
+// newRunner returns a runner whose API server has this pod, or no pod if it is nil.
 func newRunner(t *testing.T, existing *corev1.Pod) *Runner {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

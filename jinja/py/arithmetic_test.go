@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBinary checks the operators by what python3 gives.
+// TestBinary compares the operators with the results of python3.
 func TestBinary(t *testing.T) {
 	tests := map[string]struct {
 		x    Value

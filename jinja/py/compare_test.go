@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCompare checks the comparisons by what python3 gives.
+// TestCompare compares the comparisons with the results of python3.
 func TestCompare(t *testing.T) {
 	tests := map[string]struct {
 		x    Value
@@ -133,7 +133,7 @@ func valuesOf(entries ...Value) *DictView { return &DictView{dictOf(entries...),
 
 func pairsOf(entries ...Value) *DictView { return &DictView{dictOf(entries...), "dict_items"} }
 
-// TestContainsTakes checks that looking for something takes what comes before it from an iterator.
+// TestContainsTakes checks that a search in an iterator consumes all items up to the found one.
 func TestContainsTakes(t *testing.T) {
 	b := ample(t)
 	rest := listOf(NewInt(1), NewInt(2), NewInt(3))
@@ -151,7 +151,7 @@ func TestContainsTakes(t *testing.T) {
 	}
 }
 
-// TestSameNaN checks that what is no number is the same as itself alone: a container finds it, and no other.
+// TestSameNaN checks that a NaN is equal only to itself: a container finds the same NaN, and no other one.
 func TestSameNaN(t *testing.T) {
 	b := ample(t)
 	one, err := ToFloat(b, Str("nan"))

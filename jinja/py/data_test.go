@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFromData checks what data is as a value.
+// TestFromData checks the conversion of data to values.
 func TestFromData(t *testing.T) {
 	tests := map[string]struct {
 		data any
@@ -42,7 +42,8 @@ func TestFromData(t *testing.T) {
 	}
 }
 
-// TestFromDataCopies checks that the data stays as it is, and that a value of it is always the same.
+// TestFromDataCopies checks that a change of a value does not change the data, and that each access to an item returns
+// the same value.
 func TestFromDataCopies(t *testing.T) {
 	data := map[string]any{"list": []any{int64(1), int64(2)}}
 	v, err := FromData(data)
@@ -100,7 +101,7 @@ func TestToData(t *testing.T) {
 func TestDecodeJSON(t *testing.T) {
 	tests := map[string]struct {
 		text string
-		want any // nil: an error
+		want any // nil means an error
 	}{
 		"an object in its order":       {`{"b": 1, "a": [true, null]}`, Object{{"b", int64(1)}, {"a", []any{true, nil}}}},
 		"the last of members":          {`{"b": 1, "a": 2, "b": 3}`, Object{{"b", int64(3)}, {"a", int64(2)}}},

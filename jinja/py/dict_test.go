@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDictKeys checks what is one key, by what python3 prints of a dictionary with both.
+// TestDictKeys checks which keys are equal. The expected result is the text of a dictionary with both keys in python3.
 func TestDictKeys(t *testing.T) {
 	first, second := &Func{Name: "f", Type: "type"}, &Func{Name: "f", Type: "type"}
 	tests := map[string]struct {
@@ -64,7 +64,7 @@ func TestUnhashable(t *testing.T) {
 	}
 }
 
-// TestManyKeys checks that a dictionary keeps its order and finds its keys, however many there are.
+// TestManyKeys checks that a dictionary with many keys keeps its order and finds all keys.
 func TestManyKeys(t *testing.T) {
 	const many = 1000
 	d := NewDict()
@@ -75,7 +75,7 @@ func TestManyKeys(t *testing.T) {
 			}
 		}
 	}
-	// A copy is one of its own.
+	// A change of the copy does not change the original.
 	changed := d.Copy()
 	changed.SetStr("0", None{})
 	changed.SetStr("new", None{})
@@ -93,7 +93,8 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfTuples checks that no tuple takes long to be a key, however many others it stands for.
+// TestKeysOfTuples checks that a tuple that would take too long to hash is rejected as a key, even if it is small in
+// memory.
 func TestKeysOfTuples(t *testing.T) {
 	doubled, deep := tupleOf(), tupleOf()
 	for range 60 {

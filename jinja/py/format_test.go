@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFormat checks format(value, spec), by what python3 gives.
+// TestFormat compares format(value, spec) with the results of python3.
 func TestFormat(t *testing.T) {
 	tests := map[string]struct {
 		value Value

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestItem checks obj[key] by what python3 gives.
+// TestItem compares obj[key] with the results of python3.
 func TestItem(t *testing.T) {
 	tests := map[string]struct {
 		obj, key Value

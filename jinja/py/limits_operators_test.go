@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHugeOperations checks that operators refuse what would be huge or deep before they make it.
+// TestHugeOperations checks that operators reject huge or deep results before they create them.
 func TestHugeOperations(t *testing.T) {
 	huge := NewInt(1 << 60)
 	binary := func(x Value, op BinaryOp, y Value) func(b *Budget) error {
@@ -62,7 +62,7 @@ func TestHugeOperations(t *testing.T) {
 
 func nothing(int) Value { return None{} }
 
-// branching is a list that stands for 2**60.
+// branching returns a small list in memory with 2**60 empty lists at its lowest level.
 func branching() Value {
 	list := listOf()
 	for range 60 {
@@ -71,7 +71,7 @@ func branching() Value {
 	return list
 }
 
-// TestComparingOnce checks that lists which differ deep inside are not compared again on each level.
+// TestComparingOnce checks that lists that differ at a deep level are not compared again at each level above it.
 func TestComparingOnce(t *testing.T) {
 	x, y := listOf(NewInt(1)), listOf(NewInt(2))
 	for range 100 {
@@ -86,7 +86,7 @@ func TestComparingOnce(t *testing.T) {
 	}
 }
 
-// TestUndefinedMessages checks how errors say what is not there.
+// TestUndefinedMessages checks the error messages for undefined values.
 func TestUndefinedMessages(t *testing.T) {
 	tests := map[string]struct {
 		u    *Undefined

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHugeResults checks that what would be huge is refused before it is made.
+// TestHugeResults checks that a huge result is rejected before it is created.
 func TestHugeResults(t *testing.T) {
 	huge := NewInt(1 << 40)
 	call := func(self Value, method string, args ...Value) func(b *Budget) (Value, error) {
@@ -54,7 +54,7 @@ func TestHugeResults(t *testing.T) {
 	}
 }
 
-// textOfCall is the text that a method gives.
+// textOfCall returns the text that a method returns.
 func textOfCall(t *testing.T, self Value, method string, args ...Value) Str {
 	t.Helper()
 	b := ample(t)

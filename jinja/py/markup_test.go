@@ -2,7 +2,7 @@ package py
 
 import "testing"
 
-// TestMarkup checks the methods of markupsafe.Markup, by what that gives.
+// TestMarkup compares the methods of Markup with the results of markupsafe.
 func TestMarkup(t *testing.T) {
 	checkCalls(t, map[string]callTest{
 		"upper stays markup":    {self: Markup("<a>"), method: "upper", want: "Markup('<A>')"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMethods checks the methods of what is no text, by what python3 gives under the sandbox of Jinja.
+// TestMethods compares the methods of types other than str with the results of python3 in the sandbox of Jinja.
 func TestMethods(t *testing.T) {
 	checkCalls(t, map[string]callTest{
 		"pop takes the last away": {self: listOf(NewInt(1), NewInt(2)), method: "pop", want: "2"},

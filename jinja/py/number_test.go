@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestParseInt checks int(text, base) by what python3 gives.
+// TestParseInt compares int(text, base) with the results of python3.
 func TestParseInt(t *testing.T) {
 	tests := map[string]struct {
 		text string
@@ -62,7 +62,7 @@ func TestParseInt(t *testing.T) {
 	}
 }
 
-// TestManyDigits checks that integers and text are converted up to 4300 decimal digits.
+// TestManyDigits checks that conversions between integers and text are limited to 4300 decimal digits.
 func TestManyDigits(t *testing.T) {
 	b := NewBudget(t.Context(), ample(t).Limits)
 	b.Limits.Digits = maxDigits

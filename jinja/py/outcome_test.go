@@ -16,7 +16,7 @@ func listOf(items ...Value) *List { return &List{Items: items} }
 
 func tupleOf(items ...Value) *Tuple { return &Tuple{Items: items} }
 
-// dictOf makes a dictionary of keys and values in turn.
+// dictOf returns a dictionary. entries are alternately keys and values.
 func dictOf(entries ...Value) *Dict {
 	dict := NewDict()
 	for i := 0; i < len(entries); i += 2 {
@@ -34,7 +34,7 @@ func integer(digits string) Int {
 
 func pos(values ...Value) Args { return Args{Pos: values} }
 
-// ample is a budget that no ordinary operation comes near.
+// ample returns a budget that is larger than any ordinary operation needs.
 func ample(t *testing.T) *Budget {
 	t.Helper()
 	return NewBudget(t.Context(), Limits{
@@ -42,7 +42,7 @@ func ample(t *testing.T) *Budget {
 	})
 }
 
-// outcome is what python3 would print: repr of a value, or the name of an exception.
+// outcome returns the output of python3: the repr of a value, or the name of an exception.
 func outcome(t *testing.T, b *Budget, v Value, err error) string {
 	t.Helper()
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -65,7 +65,7 @@ type callTest struct {
 	want   string
 }
 
-// checkCalls calls methods as templates do.
+// checkCalls calls methods in the same way as templates do.
 func checkCalls(t *testing.T, tests map[string]callTest) {
 	t.Helper()
 	for name, test := range tests {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPercentFormat checks format % args, by what python3 and markupsafe give.
+// TestPercentFormat compares format % args with the results of python3 and markupsafe.
 func TestPercentFormat(t *testing.T) {
 	tests := map[string]struct {
 		format, args Value

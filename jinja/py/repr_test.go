@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRepr checks repr and str by what python3 gives.
+// TestRepr compares repr and str with the results of python3.
 func TestRepr(t *testing.T) {
 	tests := map[string]struct {
 		v         Value
@@ -53,7 +53,7 @@ func TestRepr(t *testing.T) {
 	}
 }
 
-// TestReprInside checks that what contains itself is only hinted at inside.
+// TestReprInside checks that an object that contains itself is abbreviated inside its own repr.
 func TestReprInside(t *testing.T) {
 	list, dict := listOf(), dictOf(Str("a"), None{})
 	list.Items = append(list.Items, dict)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// point is an object with attributes of its own.
+// point is an object that has its own attributes.
 type point struct{}
 
 func (point) TypeName() string { return "Point" }
@@ -24,7 +24,7 @@ func (point) Attr(_ *Budget, name string) (Value, bool, error) {
 	}
 }
 
-// looked is what a look-up gives: a value, or that it is undefined or unsafe, or the name of an exception.
+// looked returns the result of a look-up as text: a value, "undefined", "unsafe", or the name of an exception.
 func looked(t *testing.T, v Value, err error) string {
 	t.Helper()
 	if f, ok := v.(*Func); ok && f.Type != "type" && f.Type != "GenericAlias" {
@@ -116,7 +116,7 @@ func TestSandboxItemOfOtherKeys(t *testing.T) {
 	}
 }
 
-// TestMethodOfType checks that a method of a type takes the object as an argument.
+// TestMethodOfType checks that a method that is read from a type takes the object as its first argument.
 func TestMethodOfType(t *testing.T) {
 	tests := map[string]struct {
 		args Args

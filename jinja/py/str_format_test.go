@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStrFormat checks str.format, by what it gives under the sandbox of Jinja.
+// TestStrFormat compares str.format with its results in the sandbox of Jinja.
 func TestStrFormat(t *testing.T) {
 	tests := map[string]struct {
 		format string

@@ -2,7 +2,7 @@ package py
 
 import "testing"
 
-// TestSearchOfStr checks the methods that look for something in a text, by what python3 gives.
+// TestSearchOfStr compares the search methods of str with the results of python3.
 func TestSearchOfStr(t *testing.T) {
 	checkCalls(t, map[string]callTest{
 		"find counts code points": {self: Str("aéß"), method: "find", args: pos(Str("ß")), want: "2"},

@@ -2,7 +2,7 @@ package py
 
 import "testing"
 
-// TestTextOfStr checks the methods that make or tell something of a whole text, by what python3 gives.
+// TestTextOfStr compares the methods of str that handle a whole text with the results of python3.
 func TestTextOfStr(t *testing.T) {
 	checkCalls(t, map[string]callTest{
 		"center puts more to the left in an odd width": {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// unicodeHint is what to do about a difference.
+// unicodeHint is the advice that is printed after a difference.
 const unicodeHint = "if Go has a later version of Unicode, laterThan14 must have what came with it"
 
-// checksum is that of what add appends for every code point that text can have.
+// checksum calls add for every valid code point, and returns the checksum of the data that add appended.
 func checksum(add func(data []byte, r rune) []byte) string {
 	var data []byte
 	for r := range rune(unicode.MaxRune + 1) {
@@ -23,7 +23,7 @@ func checksum(add func(data []byte, r rune) []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// TestKindsOfCodePoints compares all of Unicode with python3 3.11, which gave the checksums.
+// TestKindsOfCodePoints compares all code points with Python 3.11, from which the checksums come.
 func TestKindsOfCodePoints(t *testing.T) {
 	tests := map[string]struct {
 		is   func(r rune) bool
@@ -65,7 +65,7 @@ func TestKindsOfCodePoints(t *testing.T) {
 	}
 }
 
-// TestCasesOfCodePoints compares all of Unicode with python3 3.11, which gave the checksums.
+// TestCasesOfCodePoints compares all code points with Python 3.11, from which the checksums come.
 func TestCasesOfCodePoints(t *testing.T) {
 	tests := map[string]struct {
 		mapping func(text []byte, r rune) []byte
@@ -86,7 +86,7 @@ func TestCasesOfCodePoints(t *testing.T) {
 	}
 }
 
-// TestDigitsOfEveryScript compares the values of decimal digits with python3 3.11, which gave the checksum.
+// TestDigitsOfEveryScript compares the values of all decimal digits with Python 3.11, from which the checksum comes.
 func TestDigitsOfEveryScript(t *testing.T) {
 	got := checksum(func(data []byte, r rune) []byte { return append(data, byte(decimalDigit(r))) })
 	if want := "b09ac2c9e5aecb70939bab0bf41b42ff"; got != want {

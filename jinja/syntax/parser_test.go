@@ -57,7 +57,7 @@ func TestParse_Errors(t *testing.T) {
 	}
 }
 
-// Text is what the template prints where every tag prints "<>".
+// text returns the output of a template, with "<>" in the place of every print statement and every other statement.
 func text(t *testing.T, source string) string {
 	t.Helper()
 	tokens, err := lex(source)

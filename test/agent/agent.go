@@ -24,12 +24,12 @@ type Agent struct {
 	Line *Line
 
 	cancel context.CancelFunc
-	done   chan error    // takes the agent's end, and is read and filled again by anyone who waits for it
+	done   chan error    // has the result of the agent; each reader puts it back for the next one
 	ended  chan struct{} // closed at the agent's end
 	log    *Buffer
 }
 
-// Options returns the options of an agent that runs alone and serves nothing.
+// Options returns the options of an agent without leader election, metrics, probes and webhooks.
 func Options(namespace string) controller.Options {
 	o := controller.DefaultOptions()
 	o.Namespace = namespace
@@ -38,8 +38,8 @@ func Options(namespace string) controller.Options {
 	return o
 }
 
-// Launch starts an agent with the rights that config has. It runs until its Stop is called, which it
-// must be, or its line is cut.
+// Launch starts an agent with the permissions of config. It runs until its line is cut or Stop is called. The test must
+// call Stop.
 func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line) *Agent {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -53,13 +53,14 @@ func Launch(t *testing.T, config *rest.Config, o controller.Options, line *Line)
 	return a
 }
 
-// Ended is closed when an agent has ended.
+// Ended returns a channel that is closed when an agent has ended.
 func (a *Agent) Ended() <-chan struct{} { return a.ended }
 
-// Log returns what an agent has logged, with all that there is to log.
+// Log returns the log of an agent, with debug messages.
 func (a *Agent) Log() string { return a.log.String() }
 
-// Stop ends an agent and waits for its end. The test fails where it ends with an error that is not the line's.
+// Stop ends an agent and waits for its end. The test fails if the agent returns an error that its line does not cause,
+// or if it lacked a permission.
 func (a *Agent) Stop(t *testing.T) {
 	t.Helper()
 	a.cancel()
@@ -80,8 +81,8 @@ func (a *Agent) Stop(t *testing.T) {
 	}
 }
 
-// forbidden returns the first line of a log that tells of a right that was missing. Where a namespace was opened a
-// moment ago, the policies of the API server may not have seen it yet.
+// forbidden returns the first line of a log that reports a missing permission, or "". It ignores pods that are refused
+// in a namespace which was opened a moment ago: the policies of the API server may not have seen that yet.
 func forbidden(log string) string {
 	for line := range strings.SplitSeq(log, "\n") {
 		if strings.Contains(line, "forbidden") && !strings.Contains(line, "the namespace is not open to workflow pods") {
@@ -91,7 +92,7 @@ func forbidden(log string) string {
 	return ""
 }
 
-// CheckNoGoroutines fails the test if agents that have ended left goroutines of PaV's behind.
+// CheckNoGoroutines fails the test if goroutines of PaV are left after the agents have ended.
 func CheckNoGoroutines(t *testing.T) {
 	t.Helper()
 	left := ""

@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 )
 
-// Buffer is a bytes.Buffer for several goroutines.
+// Buffer is a bytes.Buffer that several goroutines may use at once.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -27,14 +27,14 @@ func (b *Buffer) String() string {
 	return b.text.String()
 }
 
-// libraries has what the libraries log by themselves, whichever agent they work for.
+// libraries has the log messages that libraries write by themselves, for all agents.
 var libraries Buffer
 
-// KeepLibraryLogs takes what the libraries log by themselves, so that it neither disturbs the tests'
-// own output nor escapes their checks. For TestMain.
+// KeepLibraryLogs collects the log messages that libraries write by themselves, so that they do not disturb the output
+// of the tests, and the tests can check them. It is for TestMain.
 func KeepLibraryLogs() {
 	observability.InstallLogger(observability.NewLogger(&libraries, observability.LogOptions{Verbosity: 1}))
 }
 
-// LibraryLogs returns what the libraries logged.
+// LibraryLogs returns the log messages of the libraries.
 func LibraryLogs() string { return libraries.String() }

@@ -1,4 +1,4 @@
-// Package agent runs the controller agent inside a test, on a line to the API server that the test
-// can cut or make fail. It is what the integration and the end-to-end tests share: it knows no
-// cluster, and never acts on one by itself.
+// Package agent runs the controller agent inside a test. The agent has a line to the API server, which the test can cut
+// or make fail. The integration and the end-to-end tests share this package: it knows no cluster, and never acts on one
+// by itself.
 package agent

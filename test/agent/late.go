@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// late is a stream of which each part arrives so much later.
+// late is a stream that delays each part.
 type late struct {
 	source io.ReadCloser
-	gate   func() <-chan struct{} // what a part has to wait for that is due
+	gate   func() <-chan struct{} // returns the channel for which a due part still has to wait; nil means none
 	parts  chan part
 	rest   []byte
 	err    error
@@ -30,7 +30,7 @@ func delay(source io.ReadCloser, lag time.Duration, gate func() <-chan struct{})
 	return l
 }
 
-// fetch reads the source until it ends, or nobody reads on.
+// fetch reads the source and passes its parts on, until the stream is closed.
 func (l *late) fetch(lag time.Duration) {
 	queue := []part{}
 	arrived := make(chan part)
@@ -86,7 +86,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// await waits until a part may arrive, and says whether anybody still reads.
+// await waits until a part may arrive. It returns false if the stream is closed before that.
 func (l *late) await(next part) bool {
 	timer := time.NewTimer(time.Until(next.due))
 	defer timer.Stop()

@@ -13,18 +13,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Line is an agent's line to the API server. It counts the agent's requests and writes, and can cut
-// the agent off, or do worse. The zero value does not. A Line serves one agent.
+// Line is the connection of an agent to the API server. It counts the agent's requests and writes, and can cut off the
+// agent or cause other faults. The zero value causes none. A Line serves one agent.
 type Line struct {
-	// CutAfter is the number of writes after which the line is cut and the agent ended, before the
-	// agent hears of the last one's success; 0 for never.
+	// CutAfter is the number of writes after which the line is cut and the agent ended, before the agent gets the
+	// answer to the last write; 0 means never.
 	CutAfter int
 
-	// StallAfter is the number of writes after which the agent stalls: its further requests are on their
-	// way until Resume is called, however long ago the agent gave up waiting for them; 0 for never.
+	// StallAfter is the number of writes after which the agent stalls: the next write and all later requests are held
+	// until Resume is called. They are sent then, even if the agent gave up waiting long ago; 0 means never.
 	StallAfter int
 
-	// MayEnd says that the agent may end with an error: it can lose its leadership, or find no API server.
+	// MayEnd is true if the agent may end with an error: it can lose its leadership, or find no API server.
 	MayEnd bool
 
 	Faults
@@ -36,33 +36,32 @@ type Line struct {
 	mu       sync.Mutex
 	isCut    bool
 	requests int
-	lists    map[string]int // by the resource
+	lists    map[string]int // by resource
 	writes   []string
 	held     []string // the writes of a stalled agent
 	strikes  Strikes
-	gates    map[string]chan struct{} // by the resource whose watches are held
-	expired  map[string]bool          // the watches that cannot go on where they were
+	gates    map[string]chan struct{} // by resource whose watches are held
+	expired  map[string]bool          // the watches that cannot be resumed
 }
 
-// Faults are what is wrong with a line. They strike by chance.
+// Faults are the faults of a line. They occur at random.
 type Faults struct {
-	// Failing lets one of so many requests fail, half of these after they took effect; 0 for none.
+	// Failing is n if one of n requests is to fail, half of these after they took effect; 0 means none.
 	Failing int
 
-	// Refusing lets one of so many requests have one of the answers by which an API server says that a
-	// request may be tried again; 0 for none.
+	// Refusing is n if one of n requests is to get an error after which the agent may retry; 0 means none.
 	Refusing int
 
-	// Late lets the watches of some resources, by their plural names, be behind by a time each, or until
-	// Hold lets them go on: so is the agent's cache then.
+	// Late delays the watches of some resources, by their plural names, for a time each. Hold stops them for longer.
+	// The agent's cache is stale meanwhile.
 	Late map[string]time.Duration
 
-	// Shaken lets watches tell some events twice, let events of one object overtake those of another, and
-	// lose events, after which the agent has to list everything again.
+	// Shaken makes watches deliver some events twice, change the order of events of different objects, and lose events.
+	// After a loss, the agent has to list everything again.
 	Shaken bool
 }
 
-// Strikes is how often each fault struck.
+// Strikes is how often each fault occurred.
 type Strikes struct {
 	Failed, Refused          int // requests
 	Late, Held               int // parts of watches
@@ -74,18 +73,18 @@ var (
 	errFails = errors.New("the line fails")
 )
 
-// Connect lets an agent with this configuration have the line. What ends the agent is nil where only its
+// Connect makes an agent with this configuration use the line. cancel ends the agent; it is nil if only the end of its
 // process does.
 func (l *Line) Connect(config *rest.Config, cancel context.CancelFunc) {
 	l.cancel = cancel
 	l.stalled, l.resumed = make(chan struct{}), make(chan struct{})
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return way{line: l, next: next} })
 	if l.Shaken {
-		config.ContentType = "application/json" // so that events can be told apart
+		config.ContentType = "application/json" // so that the events can be read one by one
 	}
 }
 
-// way is the way of requests over a line.
+// way is the http.RoundTripper of a line.
 type way struct {
 	line *Line
 	next http.RoundTripper
@@ -125,7 +124,7 @@ func (l *Line) send(request *http.Request, next http.RoundTripper) (*http.Respon
 	return response, nil
 }
 
-// disturb lets the faults of watches strike an answer, if it is a watch.
+// disturb applies the faults of watches to a response, if it is that of a watch.
 func (l *Line) disturb(request *http.Request, response *http.Response) {
 	if !isWatch(request) || response.StatusCode != http.StatusOK {
 		return
@@ -141,13 +140,13 @@ func (l *Line) disturb(request *http.Request, response *http.Response) {
 
 func isWatch(request *http.Request) bool { return request.URL.Query().Get("watch") != "" }
 
-// isWrite reports whether a request changes something that matters.
+// isWrite reports whether a request is a write, other than of events and leases.
 func isWrite(request *http.Request) bool {
 	path := request.URL.Path
 	return request.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases")
 }
 
-// stall holds a request where the agent has stalled, which it does before a write.
+// stall holds a request if the agent has stalled, which it does before a write.
 func (l *Line) stall(request *http.Request) *http.Request {
 	l.mu.Lock()
 	if l.StallAfter > 0 && len(l.writes) >= l.StallAfter && isWrite(request) {
@@ -165,10 +164,10 @@ func (l *Line) stall(request *http.Request) *http.Request {
 	return request.WithContext(context.WithoutCancel(request.Context()))
 }
 
-// Stalled is closed when a write of a stalled agent is held.
+// Stalled returns a channel that is closed when the first write of a stalled agent is held.
 func (l *Line) Stalled() <-chan struct{} { return l.stalled }
 
-// Resume lets the requests of a stalled agent go on their way, and returns the writes among them.
+// Resume sends the held requests of a stalled agent, and returns the writes among them.
 func (l *Line) Resume() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +179,7 @@ func (l *Line) Resume() []string {
 	return slices.Clone(l.held)
 }
 
-// count reports whether the line is to be cut after the request.
+// count counts a request, and reports whether the line is to be cut after it.
 func (l *Line) count(request *http.Request, response *http.Response) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +198,7 @@ func (l *Line) count(request *http.Request, response *http.Response) bool {
 	return l.isCut
 }
 
-// Hold lets nothing more of the watches of a resource arrive, which must be one of Late, until the function that
-// it returns is called.
+// Hold stops the watches of a resource, which must be one of Late, until the returned function is called.
 func (l *Line) Hold(resource string) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +215,8 @@ func (l *Line) Hold(resource string) (release func()) {
 	})
 }
 
-// gate counts a part of a watch that is late, and returns what it has to wait for; nil for nothing.
+// gate counts a part of a watch that is late. It returns the channel for which the part still has to wait; nil means
+// none.
 func (l *Line) gate(resource string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,14 +235,14 @@ func (l *Line) strike(count func(*Strikes)) {
 	count(&l.strikes)
 }
 
-// Strikes returns how often the line's faults struck so far.
+// Strikes returns how often each fault of the line has occurred so far.
 func (l *Line) Strikes() Strikes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.strikes
 }
 
-// Cut cuts the line at once and ends the agent, which can tell nobody.
+// Cut cuts the line at once and ends the agent, which can make no more requests.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	l.isCut = true
@@ -258,7 +257,8 @@ func (l *Line) IsCut() bool {
 	return l.isCut
 }
 
-// endsAgent reports whether the line is a reason for an agent to end: it was cut, or leadership was lost.
+// endsAgent reports whether the line may be the cause for the end of the agent: the line was cut, or the agent may have
+// lost its leadership.
 func (l *Line) endsAgent() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How often events are disturbed, and for how long others may overtake one.
+// How often events are disturbed, and for how long an event may be delayed, so that others overtake it.
 const (
 	doubledOnceIn   = 3
 	overtakenOnceIn = 3
@@ -16,15 +16,15 @@ const (
 	overtakenFor    = 300 * time.Millisecond
 )
 
-// event is one of a watch, in JSON.
+// event is an event of a watch, in JSON.
 type event struct {
 	text json.RawMessage
-	uid  string // of its object; empty where the event is about the watch itself
+	uid  string // of its object; empty if the event is about the watch itself
 	due  time.Time
 }
 
-// shaken is the stream of a watch whose events are disturbed as far as Kubernetes allows: those of one object
-// are in order, and after some are lost the watch ends, and cannot be resumed.
+// shaken is the stream of a watch. It disturbs the events as much as Kubernetes allows: events of one object stay in
+// order, and if some are lost, the watch ends and cannot be resumed.
 type shaken struct {
 	io.ReadCloser // what the agent reads
 
@@ -84,7 +84,7 @@ func (s *shaken) read() {
 	}
 }
 
-// write passes events on, until the source ends or the stream is to end before it.
+// write passes events on, until the source ends, the stream is closed, or events are to be lost.
 func (s *shaken) write() {
 	defer func() { _ = s.out.Close() }()
 	defer func() { _ = s.source.Close() }()
@@ -101,7 +101,7 @@ func (s *shaken) write() {
 				source = nil
 				continue
 			}
-			if e.uid != "" && rand.IntN(endsOnceIn) == 0 { //nolint:gosec // Nothing is kept secret by it.
+			if e.uid != "" && rand.IntN(endsOnceIn) == 0 { //nolint:gosec // no secret depends on it
 				s.strike(func(count *Strikes) { count.Lost += 1 + len(pending) })
 				s.expire()
 				return
@@ -118,10 +118,11 @@ func (s *shaken) write() {
 	}
 }
 
-// insert puts an event where it is due: behind those of its object, and for some time behind those of others.
+// insert puts an event among the pending ones: after the earlier events of its object and, for some time, after events
+// of other objects.
 func (s *shaken) insert(pending []event, e event) []event {
 	e.due = time.Now()
-	if e.uid != "" && rand.IntN(overtakenOnceIn) == 0 { //nolint:gosec // Nothing is kept secret by it.
+	if e.uid != "" && rand.IntN(overtakenOnceIn) == 0 { //nolint:gosec // no secret depends on it
 		e.due = e.due.Add(overtakenFor)
 	}
 	at := 0
@@ -152,7 +153,7 @@ func latest(a, b time.Time) time.Time {
 // pass passes an event on, once or twice.
 func (s *shaken) pass(e event) bool {
 	times := 1
-	if e.uid != "" && rand.IntN(doubledOnceIn) == 0 { //nolint:gosec // Nothing is kept secret by it.
+	if e.uid != "" && rand.IntN(doubledOnceIn) == 0 { //nolint:gosec // no secret depends on it
 		times = 2
 		s.strike(func(count *Strikes) { count.Doubled++ })
 	}

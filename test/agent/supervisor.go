@@ -10,10 +10,10 @@ import (
 	"github.com/albertofaria/pav/internal/controller"
 )
 
-// restartAfter is how long nobody acts after an agent's end.
+// restartAfter is the time between the end of an agent and the start of the next one.
 const restartAfter = 100 * time.Millisecond
 
-// Supervisor runs an agent and, whenever it ends as its line allows it to, another one in its place, as a
+// Supervisor runs an agent. Whenever the agent ends in a way that its line allows, the Supervisor replaces it, as a
 // Deployment does.
 type Supervisor struct {
 	first   *Agent
@@ -24,7 +24,7 @@ type Supervisor struct {
 	stopping bool
 }
 
-// Supervise starts an agent that is cut off after a number of its writes; 0 for never.
+// Supervise starts an agent that is cut off after a number of its writes; 0 means never.
 func Supervise(t *testing.T, config *rest.Config, o controller.Options, cutAfter int) *Supervisor {
 	t.Helper()
 	first := Launch(t, config, o, &Line{CutAfter: cutAfter, MayEnd: o.LeaderElect})
@@ -33,7 +33,7 @@ func Supervise(t *testing.T, config *rest.Config, o controller.Options, cutAfter
 	return s
 }
 
-// replace replaces agents that end, until Stop is called or one ends that was not to.
+// replace replaces agents that end, until Stop is called, or an agent ends that should not.
 func (s *Supervisor) replace(launch func() *Agent) {
 	defer close(s.stopped)
 	for a := s.first; ; {
@@ -53,7 +53,7 @@ func (s *Supervisor) replace(launch func() *Agent) {
 // First returns the first agent.
 func (s *Supervisor) First() *Agent { return s.first }
 
-// Stop ends the present agent and returns it.
+// Stop ends the current agent and returns it.
 func (s *Supervisor) Stop(t *testing.T) *Agent {
 	t.Helper()
 	s.mu.Lock()
@@ -65,11 +65,11 @@ func (s *Supervisor) Stop(t *testing.T) *Agent {
 	return a
 }
 
-// Cuts counts the lives in which an agent was to be cut off, and those in which it was.
+// Cuts counts the lives of volumes: those in which an agent was to be cut off, and those in which it was.
 type Cuts struct{ lives, cuts int }
 
-// Add counts a life, in which the first agent was to be cut off after so many writes. It may have had fewer: how
-// many changes of a claim are copied one by one depends on time.
+// Add counts the life of a volume. The first agent was to be cut off after cutAfter writes. It may have made fewer: how
+// many changes of a claim are copied one by one depends on timing.
 func (c *Cuts) Add(t *testing.T, s *Supervisor, cutAfter int) {
 	t.Helper()
 	c.lives++
@@ -80,7 +80,7 @@ func (c *Cuts) Add(t *testing.T, s *Supervisor, cutAfter int) {
 	}
 }
 
-// Check fails the test unless agents were cut off in three of four lives.
+// Check fails the test unless agents were cut off in at least three of four lives.
 func (c *Cuts) Check(t *testing.T) {
 	t.Helper()
 	t.Logf("the agent was cut off in %d of %d lives", c.cuts, c.lives)

@@ -41,8 +41,8 @@
 // supervises the node's components. If that process is killed, all processes of the node end. Each node has its own
 // /var/lib, /var/log, /var/tmp, /tmp, /mnt, /media and /srv, which are directories of its disk in the state directory.
 // It also has its own cgroups, its own machine ID, a /run that is empty after each start, and a new boot ID for each
-// start. The rest of the file system is the machine's. The first node, node1, also runs the control plane. If node1 is
-// stopped, there is no control plane until node1 is started again.
+// start (except that node restart keeps the boot ID). The rest of the file system is the machine's. The first node,
+// node1, also runs the control plane. If node1 is stopped, there is no control plane until node1 is started again.
 //
 // All nodes see the directory "shared" of the cluster's state as /var/lib/shared, so that a test can use storage that
 // all nodes share. The directory, and the loop devices on its files, are removed together with the cluster.

@@ -49,7 +49,7 @@ func TestLinks_OfTheDocumentation(t *testing.T) {
 		t.Fatalf("found %q (%v)", readmes, err)
 	}
 	for _, page := range append(append(pages, readmes...), "../../README.md") {
-		text, err := os.ReadFile(page) //nolint:gosec // It is the documentation.
+		text, err := os.ReadFile(page) //nolint:gosec // The path is that of a documentation page.
 		if err != nil {
 			t.Fatal(err)
 		}

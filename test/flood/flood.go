@@ -1,4 +1,4 @@
-// Package flood calls PaV's webhook as any pod of most clusters can, which no API server would.
+// Package flood calls PaV's webhook directly, as any pod of most clusters can, with requests that no API server sends.
 package flood
 
 import (
@@ -11,14 +11,16 @@ import (
 	"strings"
 )
 
-// Review returns a request to judge a definition, of about so many bytes, that costs a multiple of that to decode.
+// Review returns a request to judge a definition. It has about size bytes, and needs a multiple of that when it is
+// decoded.
 func Review(size int) []byte {
 	const begin = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "a", "operation": "CREATE", "object": {"spec": {"a": [{}`
 	const end = `]}}}}`
 	return []byte(begin + strings.Repeat(`,{}`, (size-len(begin)-len(end))/3) + end)
 }
 
-// Send posts a body to the webhook, and returns the code of the answer. Where it is chunked, its length is not said.
+// Send posts a body to the webhook, and returns the status code. If it is chunked, the request does not state its
+// length.
 func Send(ctx context.Context, address string, body []byte, chunked bool) (int, error) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()

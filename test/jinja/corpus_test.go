@@ -13,12 +13,12 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// exceptions are the cases that are meant to fail, with the reason.
+// exceptions are the cases that fail intentionally, with the reasons.
 var exceptions = map[string]string{
 	"tobash-045": "Python quotes a NUL character, which Bash drops without a word: tobash is always safe, and so refuses it",
 }
 
-// The whole corpus passes, and so do the cases that the fuzzers and readers have found.
+// All cases of the corpus pass, and all cases that fuzzing and reviews have found.
 func TestCorpus(t *testing.T) {
 	for name, least := range map[string]int{"corpus": 1861, "found": 54} {
 		t.Run(name, func(t *testing.T) {
@@ -29,8 +29,9 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// Evaluation is deterministic: the controller agent admits the pods of node agents by what it makes of the same
-// definition and objects. That holds for random and lipsum, for the order of keys, and for the words of errors.
+// Evaluation is deterministic. The controller agent relies on this: it evaluates the same definition and objects as a
+// node agent, and admits the node agent's pods only if they match its own result. Random and lipsum, the order of keys,
+// and the messages of errors must be deterministic as well.
 func TestCorpus_IsEvaluatedAlikeEachTime(t *testing.T) {
 	evaluated := 0
 	for _, name := range []string{"corpus", "found"} {
@@ -61,7 +62,7 @@ func TestCorpus_IsEvaluatedAlikeEachTime(t *testing.T) {
 	}
 }
 
-// judge fails the test for every case of a file that fails, and returns how many cases there are.
+// judge reports a test error for each case of a file that fails, and returns the number of cases.
 func judge(t *testing.T, path string) int {
 	t.Helper()
 	content, err := os.ReadFile(path)

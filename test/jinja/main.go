@@ -1,13 +1,14 @@
 // Command jinja evaluates cases of the acceptance data with PaV's template engine.
 //
-// Standard input has the cases, one JSON object a line; a line may define contexts that later ones name:
+// It reads the cases from standard input, one JSON object per line. A line may define contexts, to which later lines
+// can refer by name:
 //
 //	{"contexts": {"small": {"x": 1}}}
 //	{"id": "a-1", "cat": "a", "template": "{{ x }}", "ctx": "small", "expect": {"ok": "1", "yaml": false}}
 //
-// Standard output has one line for each case, with what it gave and whether that is what is expected
-// (expect, expect_sync or expect_303; null if none is there). Standard error has a summary. The exit
-// status is 1 if any case fails, and 2 if a line is not understood.
+// It writes one line for each case to standard output, with the outcome and with "pass". The latter says whether the
+// outcome is an expected one (expect, expect_sync or expect_303), and is null if the case has none of these. It writes
+// a summary to standard error. The exit status is 1 if any case fails, and 2 if a line is invalid.
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // The root context is created here.
 	total, err := run(ctx, os.Stdin, os.Stdout)
 	stop()
 	fmt.Fprint(os.Stderr, total)
@@ -40,7 +41,7 @@ func main() {
 	}
 }
 
-// answer is one line of the output.
+// answer is one line of the output, for one case.
 type answer struct {
 	ID   string        `json:"id"`
 	Got  cases.Outcome `json:"got"`
@@ -69,7 +70,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer) (summary, error) {
 	return total, buffered.Flush()
 }
 
-// summary counts by category.
+// summary has the counts of each category.
 type summary map[string]*count
 
 type count struct{ passed, failed, wrongStage, unjudged int }
@@ -100,7 +101,8 @@ func (s summary) failed() int {
 	return failed
 }
 
-// String has a line for each category and one for all. What fails of its stage alone is among what fails.
+// String returns a line for each category and a line for the total. The column "stage only" counts failed cases with
+// the expected error at another stage.
 func (s summary) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-20s %8s %8s %12s %10s\n", "category", "passed", "failed", "(stage only)", "unjudged")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Journal is what pods did, in the order in which they began.
+// Journal records the runs of pods, in the order in which they began.
 type Journal struct {
 	mu      sync.Mutex
 	entries []Entry
@@ -15,10 +15,10 @@ type Journal struct {
 
 // Entry is one run of a pod's script.
 type Entry struct {
-	// Workflow is the pod's.
+	// Workflow is the workflow of the pod.
 	Workflow string
 
-	// Handle is that of the volume that the pod was for.
+	// Handle is the handle of the pod's volume.
 	Handle string
 
 	// Pod is the pod's UID.
@@ -31,14 +31,14 @@ func (j *Journal) add(entry Entry) {
 	j.entries = append(j.entries, entry)
 }
 
-// Of returns what the pods of a volume did, or of all volumes where no handle is given.
+// Of returns the runs of the pods of a volume, or of all volumes if handle is empty.
 func (j *Journal) Of(handle string) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(j.entries), func(entry Entry) bool { return handle != "" && entry.Handle != handle })
 }
 
-// Runs returns how often pods of each workflow ran for a volume, or for all.
+// Runs returns how often pods of each workflow ran for a volume, or for all volumes if handle is empty.
 func (j *Journal) Runs(handle string) map[string]int {
 	runs := map[string]int{}
 	for _, entry := range j.Of(handle) {

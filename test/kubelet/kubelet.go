@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kubelet is a node without containers.
+// Kubelet is a simulated node without containers.
 type Kubelet struct {
 	// Node is the node's name.
 	Node string
@@ -23,29 +23,28 @@ type Kubelet struct {
 	// Dir is the kubelet's directory, a file system of its own.
 	Dir string
 
-	// Journal has what the pods of the node did.
+	// Journal records the runs of the node's pods.
 	Journal *Journal
 
 	admin  client.WithWatch
 	script Script
-	pause  time.Duration // between a call that failed and its repetition
+	pause  time.Duration // between a failed call and its repetition
 
-	moving atomic.Int32 // pods on their way
+	moving atomic.Int32 // how many pods are starting or stopping
 
 	mu        sync.Mutex
 	workers   map[string]*worker // by UID of the pod
 	endpoints map[string]string  // sockets by driver
 }
 
-// Script is what a pod does. It returns the exit code of the pod's container. The context ends when the
-// pod is to be stopped: a pod that goes on until then returns soon after.
+// Script is what a pod does. It returns the exit code of the pod's container. The context ends when the pod is to be
+// stopped: then the script must return soon.
 type Script func(ctx context.Context, pod *Pod) int32
 
-// Start makes a node, which runs the pods that are bound to it until the test ends. The client must have
-// all rights.
+// Start creates a node, and runs its pods until the test ends. The client must have all permissions.
 func Start(t *testing.T, admin client.WithWatch, node string, script Script) *Kubelet {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pav-") //nolint:usetesting // The paths of sockets may not be as long as those of t.TempDir are.
+	dir, err := os.MkdirTemp("", "pav-") //nolint:usetesting // The paths of t.TempDir are too long for sockets.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +84,8 @@ func Start(t *testing.T, admin client.WithWatch, node string, script Script) *Ku
 	return k
 }
 
-// Until repeats a call until it succeeds or ctx ends, as kubelet repeats those that fail, and returns the
-// errors on the way. The last one is nil, or ctx had ended.
+// Until repeats a call until it succeeds or ctx ends, as kubelet repeats failed calls. It returns the errors of all
+// calls. The last one is nil, unless ctx had ended.
 func (k *Kubelet) Until(ctx context.Context, call func(context.Context) error) []error {
 	var errs []error
 	for {
@@ -98,7 +97,7 @@ func (k *Kubelet) Until(ctx context.Context, call func(context.Context) error) [
 	}
 }
 
-// rest waits a little, and says whether to go on.
+// rest waits for a moment. It returns false if ctx ends.
 func (k *Kubelet) rest(ctx context.Context) bool {
 	timer := time.NewTimer(k.pause)
 	defer timer.Stop()

@@ -13,8 +13,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Mounts returns what is mounted below the kubelet's directory: by path, relative to it, the options that
-// bind mounts have, and the file system's type. Of several at one path, all are listed.
+// Mounts returns the mounts below the kubelet's directory: the relative path, the options that bind mounts have, and
+// the type of the file system. If several are at one path, all are listed.
 func (k *Kubelet) Mounts() ([]string, error) {
 	infos, err := mountinfo.GetMounts(func(info *mountinfo.Info) (skip, stop bool) {
 		return !strings.HasPrefix(info.Mountpoint, k.Dir+"/"), false
@@ -31,8 +31,8 @@ func (k *Kubelet) Mounts() ([]string, error) {
 	return list, nil
 }
 
-// Left returns what is left on the node of volumes that are gone: all but PaV's directory with its sockets,
-// and the kubelet's own directories.
+// Left returns the remains of deleted volumes on the node: all mounts and files except PaV's directory with its
+// sockets, and the kubelet's own directories.
 func (k *Kubelet) Left() ([]string, error) {
 	left, err := k.Mounts()
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// settingsVariable is the environment variable by which a test's binary knows that it is an agent, and
-// with which settings.
+// settingsVariable is the environment variable that makes a test binary run as an agent. Its value is the path of a
+// file with the settings.
 const settingsVariable = "PAV_TEST_NODE_AGENT"
 
-// settings of an agent's process.
+// settings are the settings of an agent's process.
 type settings struct {
 	Host          string
 	CA, Cert, Key []byte
@@ -40,7 +40,7 @@ type settings struct {
 	Faults        agent.Faults
 }
 
-// Main runs the agent and returns true where this process is to be one. It is for TestMain, before anything else.
+// Main runs the agent and returns true if this process is to be one. TestMain must call it before anything else.
 func Main() (code int, isAgent bool) {
 	path := os.Getenv(settingsVariable)
 	if path == "" {
@@ -96,10 +96,10 @@ func beAgent(path string) error {
 	return checkGoroutines()
 }
 
-// answer tells what the agent uses whenever it is asked.
+// answer writes the resource usage of the agent whenever the test asks for it.
 func answer(questions *bufio.Scanner, line *agent.Line) {
 	for questions.Scan() {
-		debug.FreeOSMemory() // It collects garbage, too.
+		debug.FreeOSMemory() // It also collects garbage.
 		memory := runtime.MemStats{}
 		runtime.ReadMemStats(&memory)
 		descriptors, _ := os.ReadDir("/proc/self/fd")
@@ -109,7 +109,7 @@ func answer(questions *bufio.Scanner, line *agent.Line) {
 	}
 }
 
-// resident returns how many bytes of memory the process has, and 0 where that cannot be read.
+// resident returns how many bytes of memory the process has, or 0 if that cannot be read.
 func resident() uint64 {
 	size, pages := uint64(0), uint64(0)
 	statm, _ := os.ReadFile("/proc/self/statm")
@@ -119,7 +119,7 @@ func resident() uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// checkGoroutines returns an error where an agent that has ended has left goroutines of PaV's behind.
+// checkGoroutines returns an error if goroutines of PaV are left after the agent has ended.
 func checkGoroutines() error {
 	left := ""
 	for until := time.Now().Add(endsWithin); time.Now().Before(until); <-time.After(20 * time.Millisecond) {
@@ -138,7 +138,7 @@ func checkGoroutines() error {
 	return fmt.Errorf("a goroutine of PaV's is left: %s", left)
 }
 
-// effects notes what the agent has done, and kills the process after the last that it may do.
+// effects records the effects of the agent, and kills the process after the last effect that it may have.
 type effects struct {
 	killAfter int
 
@@ -166,7 +166,7 @@ func (e *effects) add(effect string) {
 	}
 }
 
-// writes notes the agent's successful writes to the API server, but those of events.
+// writes records the agent's successful writes to the API server, except those of events.
 type writes struct {
 	next    http.RoundTripper
 	effects *effects

@@ -21,14 +21,14 @@ import (
 type Pod struct {
 	*corev1.Pod
 
-	// Pav is what the pod's containers have as /pav.
+	// Pav is the directory that the pod's containers would have as /pav.
 	Pav string
 }
 
-// Workflow is the workflow that the pod belongs to.
+// Workflow returns the workflow of the pod.
 func (p *Pod) Workflow() string { return p.Labels[pavv1.WorkflowLabel] }
 
-// Handle is that of the volume that the pod is for.
+// Handle returns the handle of the pod's volume.
 func (p *Pod) Handle() string { return p.Annotations[pavv1.HandleAnnotation] }
 
 // worker runs one pod.
@@ -36,7 +36,7 @@ type worker struct {
 	deleted context.CancelFunc
 }
 
-// watchPods runs the pods of the node until ctx ends, and waits for their ends.
+// watchPods runs the pods of the node until ctx ends.
 func (k *Kubelet) watchPods(ctx context.Context) {
 	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
 	for ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (k *Kubelet) watchPods(ctx context.Context) {
 	}
 }
 
-// see begins to run a pod, or stops it.
+// see starts to run a pod, or stops it.
 func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod, event watch.EventType) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,20 +70,20 @@ func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod, event watch.EventTyp
 	}
 }
 
-// Settled reports whether no pod is on its way: those that are there run their scripts, or have ended and
-// given /pav back.
+// Settled reports whether no pod is starting or stopping: each runs its script, or has ended and its /pav is
+// unpublished.
 func (k *Kubelet) Settled() bool { return k.moving.Load() == 0 }
 
 func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// run takes a pod through its life. Running ends when the pod is to be stopped.
+// run runs a pod from its binding to its deletion. The context running ends when the pod is to be stopped.
 func (k *Kubelet) run(ctx, running context.Context, pod *corev1.Pod) {
 	k.moving.Add(1)
 	if pod.Spec.NodeName == "" && !k.bind(running, pod) {
 		k.moving.Add(-1)
-		return // It was deleted first, so that no kubelet ever hears of it.
+		return // It was deleted before it was bound, so no kubelet ever sees it.
 	}
 	p := &Pod{Pod: pod, Pav: k.podVolume(string(pod.UID), "pav")}
 	published := os.MkdirAll(filepath.Dir(p.Pav), 0o750) == nil && k.publishPav(running, p)
@@ -99,7 +99,7 @@ func (k *Kubelet) run(ctx, running context.Context, pod *corev1.Pod) {
 	if code != 0 {
 		phase = corev1.PodFailed
 	}
-	// Kubelet tells that the containers have ended, then takes the volumes away, then lets the pod go.
+	// Kubelet reports that the containers have ended, then unmounts the volumes, then deletes the pod.
 	k.report(ctx, pod, phase, code)
 	k.Until(ctx, func(ctx context.Context) error { return k.unpublishPav(ctx, p) })
 	_ = os.RemoveAll(filepath.Join(k.Dir, "pods", string(pod.UID)))
@@ -111,7 +111,7 @@ func (k *Kubelet) run(ctx, running context.Context, pod *corev1.Pod) {
 	}
 }
 
-// bind does what the scheduler does.
+// bind binds a pod to the node, as the scheduler does.
 func (k *Kubelet) bind(ctx context.Context, pod *corev1.Pod) bool {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -141,7 +141,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodP
 	})
 }
 
-// publishPav gives a pod its /pav, unless ctx ends first.
+// publishPav publishes /pav for a pod, unless ctx ends first.
 func (k *Kubelet) publishPav(ctx context.Context, p *Pod) bool {
 	errs := k.Until(ctx, func(ctx context.Context) error {
 		return k.call(ctx, pavv1.Driver, func(ctx context.Context, node csi.NodeClient) error {
@@ -163,13 +163,13 @@ func (k *Kubelet) unpublishPav(ctx context.Context, p *Pod) error {
 	})
 }
 
-// inlineID is the volume ID that kubelet gives to a pod's inline volume.
+// inlineID returns the volume ID that kubelet gives to a pod's inline volume.
 func inlineID(p *Pod) string {
 	sum := sha256.Sum256([]byte("pav" + p.Namespace + string(p.UID)))
 	return "csi-" + hex.EncodeToString(sum[:])
 }
 
-// podInfo is what kubelet adds to the volume context of a driver with podInfoOnMount.
+// podInfo returns the entries that kubelet adds to the volume context of a driver with podInfoOnMount.
 func podInfo(namespace, name, uid, ephemeral string) map[string]string {
 	return map[string]string{
 		"csi.storage.k8s.io/pod.namespace":       namespace,
@@ -180,12 +180,12 @@ func podInfo(namespace, name, uid, ephemeral string) map[string]string {
 	}
 }
 
-// podVolume is where kubelet has a volume of a pod.
+// podVolume returns the path at which kubelet has a volume of a pod.
 func (k *Kubelet) podVolume(uid, name string) string {
 	return filepath.Join(k.Dir, "pods", uid, "volumes", "kubernetes.io~csi", name, "mount")
 }
 
-// watchStages plays Kubernetes' garbage collector: it deletes the pods of PavStages that are gone.
+// watchStages simulates the garbage collector of Kubernetes: it deletes the pods of PavStages that are gone.
 func (k *Kubelet) watchStages(ctx context.Context) {
 	for ctx.Err() == nil {
 		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)})

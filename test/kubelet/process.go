@@ -20,11 +20,11 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// Agent is a node agent in a process of its own, which is the test's binary once more: see Main.
+// Agent is a node agent in a process of its own, which runs the test's binary again: see Main.
 type Agent struct {
 	command *exec.Cmd
 	log     *agent.Buffer
-	effects string // the file of the effects
+	effects string // the path of the file with the effects
 	ask     io.WriteCloser
 	answers *bufio.Reader
 
@@ -35,9 +35,9 @@ type Agent struct {
 // endsWithin is how long an agent may take to end.
 const endsWithin = 2 * time.Minute
 
-// Launch starts an agent for the node, with the rights that config has. It is killed after so many of its
-// effects, which are its writes to the API server and its changes to the mount table; 0 for never. It
-// runs until Stop or Kill is called, or it dies.
+// Launch starts an agent for the node, with the permissions of config. It is killed after killAfter of its effects,
+// which are its writes to the API server and its changes to mounts and files; 0 means never. It runs until Stop or Kill
+// is called, or it is killed.
 func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agent {
 	t.Helper()
 	a := k.Prepare(t, config, killAfter)
@@ -45,7 +45,7 @@ func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agen
 	return a
 }
 
-// LaunchWith is Launch for an agent that is never killed, whose line to the API server has faults.
+// LaunchWith is Launch for an agent that is never killed, and whose line to the API server has faults.
 func (k *Kubelet) LaunchWith(t *testing.T, config *rest.Config, faults agent.Faults) *Agent {
 	t.Helper()
 	a := k.prepare(t, config, 0, faults)
@@ -53,7 +53,7 @@ func (k *Kubelet) LaunchWith(t *testing.T, config *rest.Config, faults agent.Fau
 	return a
 }
 
-// Prepare is Launch for an agent that begins when its Go is called.
+// Prepare is Launch for an agent that begins its work when its Go is called.
 func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Agent {
 	t.Helper()
 	return k.prepare(t, config, killAfter, agent.Faults{})
@@ -109,12 +109,12 @@ func (a *Agent) start(t *testing.T, path string) {
 	}()
 }
 
-// Go lets an agent begin.
+// Go makes an agent begin its work.
 func (a *Agent) Go() {
-	_, _ = fmt.Fprintln(a.ask, "go") // It fails where the process has ended, which shows elsewhere.
+	_, _ = fmt.Fprintln(a.ask, "go") // It fails if the process has ended, which other checks report.
 }
 
-// Ended is closed when the agent's process has ended.
+// Ended returns a channel that is closed when the agent's process has ended.
 func (a *Agent) Ended() <-chan struct{} { return a.ended }
 
 // Log returns what the agent has logged.
@@ -129,8 +129,8 @@ func (a *Agent) Kill(t *testing.T) {
 	<-a.ended
 }
 
-// Stop asks the agent to end, and fails the test unless it does so well: without an error, a goroutine
-// that is left, a data race, or a request that it had no right to.
+// Stop makes the agent end. The test fails if the agent returns an error, leaves a goroutine, has a data race, or
+// lacked a permission.
 func (a *Agent) Stop(t *testing.T) {
 	t.Helper()
 	if err := a.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -140,7 +140,7 @@ func (a *Agent) Stop(t *testing.T) {
 	case <-a.ended:
 	case <-time.After(endsWithin):
 		t.Error("the agent does not end")
-		_ = a.command.Process.Signal(syscall.SIGQUIT) // for its stacks
+		_ = a.command.Process.Signal(syscall.SIGQUIT) // so that it prints its stacks
 		<-a.ended
 	}
 	if a.err != nil {
@@ -149,7 +149,7 @@ func (a *Agent) Stop(t *testing.T) {
 	a.Check(t)
 }
 
-// Check fails the test where the agent logged what none may, and shows the log where the test has failed.
+// Check fails the test if the agent logged a word that no agent may log. It shows the log if the test has failed.
 func (a *Agent) Check(t *testing.T) {
 	t.Helper()
 	for _, never := range []string{"forbidden", "DATA RACE", "panic"} {
@@ -162,7 +162,7 @@ func (a *Agent) Check(t *testing.T) {
 	}
 }
 
-// shorten leaves out the lines of a log that are repeated but for their times and durations.
+// shorten keeps only two of the lines of a log that differ in nothing but their times and durations.
 func shorten(log string) string {
 	times := regexp.MustCompile(`"(time|duration)":"[^"]*"`)
 	seen := map[string]int{}
@@ -186,18 +186,18 @@ func (a *Agent) Effects(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
 }
 
-// Usage is what an agent uses.
+// Usage is the resource usage of an agent.
 type Usage struct {
 	Goroutines, Descriptors int
 
-	// Heap is in bytes, after garbage was collected; Resident is how much memory the process has then.
+	// Heap is in bytes, after a garbage collection. Resident is how many bytes of memory the process has then.
 	Heap, Resident uint64
 
-	// Strikes is how often the faults of its line struck.
+	// Strikes is how often each fault of its line occurred.
 	Strikes agent.Strikes
 }
 
-// Usage asks the agent.
+// Usage requests the resource usage of the agent.
 func (a *Agent) Usage(t *testing.T) Usage {
 	t.Helper()
 	if _, err := fmt.Fprintln(a.ask, "usage"); err != nil {

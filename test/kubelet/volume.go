@@ -20,15 +20,15 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Volume is what kubelet knows of a volume.
+// Volume is a volume as kubelet knows it.
 type Volume struct {
-	// Driver and Handle are those of the PersistentVolume, and Name is its own.
+	// Driver and Handle are those of the PersistentVolume, and Name is the name of the PersistentVolume.
 	Driver, Handle, Name string
 
-	// Block is the volume mode.
+	// Block is true if the volume mode is Block.
 	Block bool
 
-	// Access is the access mode that kubelet derives from the claim's; one node that may write by default.
+	// Access is the access mode that kubelet derives from the claim's. The default is SINGLE_NODE_WRITER.
 	Access csi.VolumeCapability_AccessMode_Mode
 }
 
@@ -37,11 +37,11 @@ type Client struct {
 	// Namespace, Name and UID are the pod's.
 	Namespace, Name, UID string
 
-	// ReadOnly is what the pod asks for.
+	// ReadOnly is true if the pod requests a read-only mount.
 	ReadOnly bool
 }
 
-// StagingPath is kubelet's staging path of a volume.
+// StagingPath returns kubelet's staging path of a volume.
 func (k *Kubelet) StagingPath(v Volume) string {
 	plugins := filepath.Join(k.Dir, "plugins", "kubernetes.io", "csi")
 	if v.Block {
@@ -51,7 +51,7 @@ func (k *Kubelet) StagingPath(v Volume) string {
 	return filepath.Join(plugins, v.Driver, hex.EncodeToString(sum[:]), "globalmount")
 }
 
-// Target is where a client has a volume.
+// Target returns the target path of a volume for a client.
 func (k *Kubelet) Target(v Volume, c Client) string {
 	if v.Block {
 		return filepath.Join(k.Dir, "plugins", "kubernetes.io", "csi", "volumeDevices", "publish", v.Name, c.UID)
@@ -89,7 +89,7 @@ func (k *Kubelet) Publish(ctx context.Context, v Volume, c Client) error {
 	})
 }
 
-// Unpublish calls NodeUnpublishVolume, and removes the pod's directory where that succeeds.
+// Unpublish calls NodeUnpublishVolume, and removes the pod's directory if that succeeds.
 func (k *Kubelet) Unpublish(ctx context.Context, v Volume, c Client) error {
 	target := k.Target(v, c)
 	err := k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
@@ -102,7 +102,7 @@ func (k *Kubelet) Unpublish(ctx context.Context, v Volume, c Client) error {
 	return err
 }
 
-// Unstage calls NodeUnstageVolume, and removes the staging path where that succeeds.
+// Unstage calls NodeUnstageVolume, and removes the staging path if that succeeds.
 func (k *Kubelet) Unstage(ctx context.Context, v Volume) error {
 	path := k.StagingPath(v)
 	err := k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
@@ -115,7 +115,7 @@ func (k *Kubelet) Unstage(ctx context.Context, v Volume) error {
 	return err
 }
 
-// removeEmpty removes a directory and those above it, up to the top's children, as long as they are empty.
+// removeEmpty removes a directory and its parents, as long as they are empty, but neither top nor its children.
 func removeEmpty(path, top string) {
 	for filepath.Dir(path) != top && os.Remove(path) == nil {
 		path = filepath.Dir(path)
@@ -150,7 +150,7 @@ func (k *Kubelet) call(ctx context.Context, driver string, f func(context.Contex
 	return f(ctx, csi.NewNodeClient(conn))
 }
 
-// Endpoint returns the socket of a driver, which it asks for at the driver's registration socket, once.
+// Endpoint returns the socket of a driver. It asks the driver's registration socket for it, once.
 func (k *Kubelet) Endpoint(ctx context.Context, driver string) (string, error) {
 	k.mu.Lock()
 	known := k.endpoints[driver]

@@ -33,7 +33,7 @@ func checkout(t *testing.T) string {
 	top := t.TempDir()
 	for name, text := range map[string]string{"test/parts/run": string(script), "Makefile": makefile, ".gitignore": "/bin/\n/p?ng\n/fixed\n"} {
 		path := filepath.Join(top, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil { //nolint:gosec // The script is run.
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil { //nolint:gosec // The script must be executable.
 			t.Fatal(err)
 		}
 	}

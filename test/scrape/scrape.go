@@ -1,4 +1,5 @@
-// Package scrape reads the metrics of PaV's agents in a cluster, as a Prometheus does: with a token that may.
+// Package scrape reads the metrics of PaV's agents in a cluster, as Prometheus does: with a token that has the
+// permission.
 package scrape
 
 import (
@@ -18,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Scraper is an account that may read metrics.
+// Scraper is a service account that may read metrics.
 type Scraper struct {
 	kube    client.Client
 	account *corev1.ServiceAccount
@@ -26,7 +27,7 @@ type Scraper struct {
 	token   string
 }
 
-// New makes the account, which Close takes away. The client must have all rights.
+// New creates the service account, which Close deletes. The client must have all permissions.
 func New(ctx context.Context, kube client.Client) (*Scraper, error) {
 	const name = "test-scraper"
 	s := &Scraper{
@@ -51,7 +52,7 @@ func New(ctx context.Context, kube client.Client) (*Scraper, error) {
 	return s, nil
 }
 
-// Close takes the account away.
+// Close deletes the service account.
 func (s *Scraper) Close(ctx context.Context) error {
 	for _, object := range []client.Object{s.binding, s.account} {
 		if err := client.IgnoreNotFound(s.kube.Delete(ctx, object)); err != nil {
@@ -61,7 +62,7 @@ func (s *Scraper) Close(ctx context.Context) error {
 	return nil
 }
 
-// Metrics returns the metrics of an agent's pod. It must be called on the cluster's network.
+// Metrics returns the metrics of an agent's pod. It must be called in the cluster's network.
 func (s *Scraper) Metrics(ctx context.Context, agent *corev1.Pod) (string, error) {
 	code, text, err := Get(ctx, Address(agent), s.token)
 	if err == nil && code != http.StatusOK {
@@ -70,10 +71,10 @@ func (s *Scraper) Metrics(ctx context.Context, agent *corev1.Pod) (string, error
 	return text, err
 }
 
-// Address returns where an agent's pod serves its metrics.
+// Address returns the address at which an agent's pod serves its metrics.
 func Address(agent *corev1.Pod) string { return net.JoinHostPort(agent.Status.PodIP, "8443") }
 
-// Get asks an agent at an address for its metrics with a token, or without one.
+// Get requests the metrics of the agent at an address, with a token, or without one if it is empty.
 func Get(ctx context.Context, address, token string) (code int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Variable names the seed that random choices follow from.
+// Variable is the environment variable that sets the seed of random choices.
 const Variable = "PAV_SEED"
 
-// Of returns the seed of an earlier run, if the environment names one, or a new one. The test says which.
+// Of returns the seed of an earlier run, if the environment variable sets one, or a new one. The test logs it.
 func Of(t *testing.T) uint64 {
 	t.Helper()
 	value := rand.Uint64()
@@ -25,13 +25,13 @@ func Of(t *testing.T) uint64 {
 	return value
 }
 
-// Random returns random choices that follow from a test's seed.
+// Random returns a source of random choices for the seed of a test.
 func Random(t *testing.T) *rand.Rand {
 	t.Helper()
 	return Stream(Of(t), 0)
 }
 
-// Stream returns one of several sources of choices that follow from a seed.
+// Stream returns one of several sources of random choices for a seed.
 func Stream(seed, number uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, number)) //nolint:gosec // It is to be repeatable.
+	return rand.New(rand.NewPCG(seed, number)) //nolint:gosec // it must be repeatable
 }

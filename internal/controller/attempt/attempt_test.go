@@ -21,7 +21,7 @@ func ago(seconds int) metav1.Time {
 // state is an Attempt under construction.
 type state struct{ Attempt }
 
-// intended is an attempt whose pod is recorded and not created.
+// intended returns an attempt whose pod is recorded and not created.
 func intended() *state {
 	return &state{Attempt{Now: noon, Ref: &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}, Step: "Creating", Doing: "is creating the volume"}}
 }
@@ -33,7 +33,7 @@ func (s *state) with(changes ...func(*Attempt)) *state {
 	return s
 }
 
-// pod creates the pod, on node n1, so many seconds ago.
+// pod adds the pod of the attempt, which was created on node n1 this many seconds ago.
 func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "pav-pods", Name: "pod", UID: "u-pod", CreationTimestamp: ago(age)},
@@ -62,7 +62,7 @@ func running(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 }
 
-// ended makes the container of a pod end, so many seconds ago.
+// ended puts a pod in a phase in which it has ended. Its container ended this many seconds ago.
 func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		code := int32(0)
@@ -76,12 +76,12 @@ func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 	}
 }
 
-// reports makes the node report a result.
+// reports gives a pod a result that its node reported.
 func reports(result string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: result} }
 }
 
-// deleted makes a pod's grace period of so many seconds end, so many seconds ago.
+// deleted marks a pod as being deleted, with a grace period in seconds, which ended this many seconds ago.
 func deleted(ended int, grace int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(ago(ended)), &grace }
 }
@@ -100,7 +100,8 @@ func crashes(pod *corev1.Pod) {
 	}}
 }
 
-// mountFails is a pod whose kubelet cannot mount a volume; pulling is one whose images are being pulled.
+// mountFails sets the status of a pod whose kubelet cannot mount a volume. pulling sets that of a pod whose images are
+// being pulled.
 func mountFails(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionFalse) }
 
 func pulling(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionTrue) }
@@ -110,10 +111,11 @@ func readyToStart(pod *corev1.Pod, status corev1.ConditionStatus) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: status}}
 }
 
-// seen is a pod that a kubelet without that condition has seen.
+// seen sets the status of a pod that its kubelet has seen, for kubelets without the condition
+// PodReadyToStartContainers.
 func seen(pod *corev1.Pod) { pod.Status.StartTime = &pod.CreationTimestamp }
 
-// bound binds a pod to its node, so many seconds ago.
+// bound records that a pod was bound to its node this many seconds ago.
 func bound(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: ago(seconds)})
@@ -181,7 +183,8 @@ func TestIsUnrecorded(t *testing.T) {
 
 func TestLateFailure(t *testing.T) {
 	const failed = corev1.PodFailed
-	// recorded is the pods and the failure of a pod that was as earlier changes made it when its failure was recorded.
+	// recorded returns the pods and the recorded failure of an attempt. The pod got the earlier changes before its
+	// failure was recorded, and the other changes after it.
 	recorded := func(earlier []func(*corev1.Pod), changes ...func(*corev1.Pod)) ([]corev1.Pod, *pavv1.WorkflowFailure) {
 		s := intended().pod(9, append([]func(*corev1.Pod){ended(failed, 6)}, earlier...)...)
 		failure := s.Failure("create")
@@ -194,7 +197,7 @@ func TestLateFailure(t *testing.T) {
 	text := reports(`{"error": "no room"}`)
 	for name, test := range map[string]struct {
 		earlier, changes []func(*corev1.Pod)
-		message          string // of the recorded failure, if it is not the pod's
+		message          string // message of the recorded failure; empty for that of the pod
 		want             string
 	}{
 		"the node has reported nothing":                {},

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// verdict is what a test wants of a Verdict: Message is a part of the message, or empty if there is none.
+// verdict is an expected Verdict: message is a part of its message, or empty if it has none.
 type verdict struct {
 	action  Action
 	message string

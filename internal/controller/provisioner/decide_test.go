@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// registered returns a provisioner with all that it needs, for tests to spoil.
+// registered returns a provisioner that has everything it needs, for tests to change.
 func registered() snapshot {
 	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", UID: "u1", Finalizers: []string{pavv1.ProvisionerFinalizer}}}
 	return snapshot{provisioner: p, driver: driverFor(p)}

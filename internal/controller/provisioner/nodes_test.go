@@ -51,7 +51,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// An event of a node is handled while all other events wait.
+// The handler of a node's event blocks all other events, so it must be fast.
 func TestNodes_TakeTimeInProportion(t *testing.T) {
 	names := make([]string, 100_000)
 	for i := range names {
@@ -61,7 +61,7 @@ func TestNodes_TakeTimeInProportion(t *testing.T) {
 	n.change(nil, nodeWith(names[1:]...))
 	began := time.Now()
 	changed := n.change(nodeWith(names[1:]...), nodeWith(names...))
-	if took := time.Since(began); took > 10*time.Second { // comparing each with each takes many times that
+	if took := time.Since(began); took > 10*time.Second { // a comparison of all pairs takes much longer
 		t.Errorf("a driver that comes to %d takes %s", len(names), took)
 	}
 	if diff := cmp.Diff(names[:1], changed); diff != "" {

@@ -13,29 +13,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// modelled is what the outside knows of a volume.
+// modelled is the state of a volume, as the callers of the queue know it.
 type modelled struct {
 	provisioner, namespace string
 	state                  state
 }
 
-// tally counts the volumes of all, of a provisioner, or of one of its namespaces.
+// tally counts volumes: all, those of a provisioner, or those of one of its namespaces.
 type tally struct{ running, suspended, waiting int }
 
 func (c tally) pods() int { return c.running + c.suspended }
 
-// model is what the outside knows of a queue. It does not say who is next, but whether the volume that the
-// queue chose may be.
+// model is the state of a queue, as its callers know it. It does not predict which volume is next. It checks whether
+// the volume that the queue chose may be next.
 type model struct {
 	t      *testing.T
 	limits Limits
 	queue  *Queue
 
 	volumes map[string]*modelled
-	order   map[[2]string][]string // by provisioner and namespace, those that wait
+	order   map[[2]string][]string // the waiting volumes, by provisioner and namespace
 
-	// passed counts, by someone who could use a turn and another one, how many the other had meanwhile:
-	// provisioners among all, and namespaces among those of a provisioner.
+	// passed counts turns. Its key is a pair: someone who could use a turn, and someone else. Its value is how many
+	// turns the second has had while the first waited. Both are provisioners, or namespaces of one provisioner.
 	passed map[[2]string]int
 	woken  int
 }
@@ -82,7 +82,7 @@ func (m *model) within(provisioner, namespace string) tally {
 	return m.tally(func(v *modelled) bool { return v.provisioner == provisioner && v.namespace == namespace })
 }
 
-// hasRoom reports whether the pods that run leave room for one of a namespace.
+// hasRoom reports whether the limits of running pods allow one more pod of a namespace.
 func (m *model) hasRoom(provisioner, namespace string) bool {
 	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
 	free, own := m.limits.Overall-all.running, m.limits.PerProvisioner-line.running
@@ -90,19 +90,19 @@ func (m *model) hasRoom(provisioner, namespace string) bool {
 		(line.running == 0 || free > m.limits.Overall/10) && (tenant.running == 0 || own > m.limits.PerProvisioner/10)
 }
 
-// eligible reports whether a volume of a namespace may have a place.
+// eligible reports whether a waiting volume of a namespace may have a slot.
 func (m *model) eligible(provisioner, namespace string) bool {
 	return m.within(provisioner, namespace).waiting > 0 && m.hasRoom(provisioner, namespace) && m.mayGrow(provisioner, namespace)
 }
 
-// mayGrow reports whether the pods that cannot start allow for another one of a namespace.
+// mayGrow reports whether the number of pods, including those that cannot start, allows one more pod of a namespace.
 func (m *model) mayGrow(provisioner, namespace string) bool {
 	all, line, tenant := m.all(), m.of(provisioner), m.within(provisioner, namespace)
 	return line.pods() == 0 || tenant.pods() == 0 && all.pods() < 3*m.limits.Overall ||
 		all.pods() < 2*m.limits.Overall && line.suspended < m.limits.PerProvisioner
 }
 
-// granted checks that a volume that waits may have a place now.
+// granted checks that a waiting volume may have a slot now, and records that it has one.
 func (m *model) granted(volume string) {
 	v := m.volumes[volume]
 	key := [2]string{v.provisioner, v.namespace}
@@ -119,7 +119,7 @@ func (m *model) granted(volume string) {
 	m.pass(v.provisioner+"/"+v.namespace, tenants[v.provisioner])
 }
 
-// eligibles returns the provisioners and, by provisioner, the namespaces that could use a turn.
+// eligibles returns which provisioners and, by provisioner, which of its namespaces could use a turn.
 func (m *model) eligibles() (provisioners map[string]bool, tenants map[string]map[string]bool) {
 	provisioners, tenants = map[string]bool{}, map[string]map[string]bool{}
 	for key := range m.order {
@@ -133,7 +133,7 @@ func (m *model) eligibles() (provisioners map[string]bool, tenants map[string]ma
 	return provisioners, tenants
 }
 
-// pass checks that nobody among those who can use a turn sees another one have two.
+// pass records a turn. It checks that nobody has two turns while someone else, who could use a turn, has none.
 func (m *model) pass(chosen string, among map[string]bool) {
 	for other, can := range among {
 		switch pair := [2]string{other, chosen}; {
@@ -191,7 +191,7 @@ func (m *model) check() {
 	}
 }
 
-// forgetPassed starts from the beginning for those who could not use a turn now.
+// forgetPassed removes the counts for those that cannot use a turn now.
 func (m *model) forgetPassed() {
 	provisioners, tenants := m.eligibles()
 	for pair := range m.passed {
@@ -302,7 +302,7 @@ func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
 	}
 }
 
-// Each volume is a goroutine, as impatient and as forgetful as reconcilers are.
+// Each volume is a goroutine. As a reconciler may, it sometimes gives up its place in the queue and asks again.
 func TestQueue_Concurrently_LosesNoWaiter(t *testing.T) {
 	const overall, perProvisioner, provisioners, volumes, pods = 6, 3, 4, 60, 50
 	var wakers sync.Map

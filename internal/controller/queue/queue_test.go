@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorder is a queue and the volumes that it has woken since they were last asked for.
+// recorder is a queue that records which volumes it has woken since the last check.
 type recorder struct {
 	*Queue
 	woken []string
@@ -64,7 +64,7 @@ func TestGive_WakesTheNextOfTheProvisioner_WhosePlaceIsReserved(t *testing.T) {
 	r.take(t, "a2", "a", true)
 	r.Release("a2")
 	r.wakes(t, "a3")
-	// Nobody came for this one.
+	// a3 does not use the slot that is reserved for it.
 	r.Release("a3")
 	r.wakes(t, "a1")
 	r.take(t, "a1", "a", true)
@@ -143,7 +143,7 @@ func TestReclaim_MakesRoom_WhereOnlyTheLentPlacesStoodInTheWay(t *testing.T) {
 	r.wakes(t, "a3")
 }
 
-// However many pods of others cannot start, a provisioner without a place gets one.
+// A provisioner without a slot gets one, no matter how many pods of other provisioners cannot start.
 func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *testing.T) {
 	r := newRecorder(2, 2)
 	pods := 0
@@ -163,7 +163,7 @@ func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *tes
 	r.wakes(t, "healthy2")
 }
 
-// The same for a namespace within a provisioner, up to a limit.
+// A namespace without a slot gets one as well, up to a limit.
 func TestTake_OfANamespaceWithoutAPlace_IsTrue_UntilThreeTimesTheLimit(t *testing.T) {
 	r := newRecorder(2, 2)
 	pods := 0
@@ -192,7 +192,7 @@ func TestTake_KeepsATenthForProvisionersWithNoneRunning(t *testing.T) {
 	r.Release("a0")
 	r.wakes(t, "c1")
 	r.Release("a1")
-	r.wakes(t) // one is free again, for the next provisioner
+	r.wakes(t) // the free slot is kept for a provisioner that has none
 	r.Release("a2")
 	r.wakes(t, "a9")
 }
@@ -294,7 +294,7 @@ func TestContended_OnlyWhereThePodsThatCannotStartAreTheReason(t *testing.T) {
 	expect("a provisioner without suspended places is no reason", "d", false)
 }
 
-// Where all provisioners together are the reason, each of them is.
+// If all provisioners together are the cause, each of them is contended.
 func TestContended_ByAllThatHaveLentPlaces_WhenTheyAreTooMany(t *testing.T) {
 	r := newRecorder(2, 3)
 	for _, volume := range []string{"a1", "a2", "b1", "c1"} {

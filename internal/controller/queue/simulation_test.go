@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// The times that reconcilers keep: how long a pod may take to start before its place is suspended, and before it
-// is given up. A pod that works takes at most longestRun.
+// The times that reconcilers use: how long a pod may take to start before its slot is suspended, and before it is given
+// up. A pod that works runs for at most longestRun.
 const (
 	lendAfter   = 30 * time.Second
 	giveUpAfter = 5 * time.Minute
-	pullAtLeast = 30 * time.Minute // where others wait for that place
+	pullAtLeast = 30 * time.Minute // if others wait for its slot
 	longestRun  = 20 * time.Second
 )
 
-// fate is what becomes of the pods of a claim.
+// fate is what happens to the pods of a claim.
 type fate int
 
 const (
 	works    fate = iota
-	hangs         // a Secret is missing: it never starts, and another one does not either
-	pulls         // its image is being pulled, forever: it is not given up
-	homeless      // no node will ever take it: it, too, is given up only where others wait for that
+	hangs         // a Secret is missing: neither the pod nor its replacement ever starts
+	pulls         // the image is being pulled forever: the pod is given up late, and only if others wait for its slot
+	homeless      // no node ever fits: the pod, too, is given up only if others wait for its slot
 )
 
-// simulatedClaim is a claim whose volume takes one pod.
+// simulatedClaim is a claim whose volume needs one pod.
 type simulatedClaim struct {
 	volume, provisioner, namespace string
 	fate                           fate
 
-	attempt int           // tells events of an earlier pod from those of the present one
-	asked   time.Duration // when it first asked for a place
-	created time.Duration // when its present pod was created
-	lost    bool          // its pod is on a node that is gone, which someone has to delete
-	watched bool          // it is healthy, and one of few of its namespace
+	attempt int           // distinguishes events of earlier pods from those of the current pod
+	asked   time.Duration // when it first requested a slot
+	created time.Duration // when its current pod was created
+	lost    bool          // its pod is on a lost node, which an administrator has to delete
+	watched bool          // it is healthy, and the only one of its namespace
 	lucky   bool          // its next pod avoids broken nodes
 	done    bool
 }
 
-// occurrence is something that happens at a time.
+// occurrence is an event at a point in time.
 type occurrence struct {
 	at      time.Duration
 	order   int
@@ -78,11 +78,11 @@ type simulation struct {
 	claims map[string]*simulatedClaim
 
 	provisioners, tenants int
-	brokenNodes           float64 // the share of pods that the scheduler puts onto a broken node
+	brokenNodes           float64 // the share of pods that the scheduler binds to a broken node
 
-	unserved, healthy int // claims that are yet to be served: the watched ones, and all that are healthy
+	unserved, healthy int // numbers of claims that are still to be served: the watched ones, and all healthy ones
 	longest           time.Duration
-	struck            map[string]int // how often each fault has struck
+	struck            map[string]int // how often each fault has occurred
 }
 
 func (s *simulation) after(delay time.Duration, c *simulatedClaim, what func(*simulation, *simulatedClaim)) {
@@ -90,14 +90,14 @@ func (s *simulation) after(delay time.Duration, c *simulatedClaim, what func(*si
 	heap.Push(&s.agenda, occurrence{at: s.now + delay, order: s.order, claim: c, attempt: c.attempt, what: what})
 }
 
-// ask is what the reconciler does with a volume whose pod is recorded.
+// ask requests a slot, as the reconciler does for a volume whose pod is recorded.
 func ask(s *simulation, c *simulatedClaim) {
 	if s.queue.Acquire(c.volume, c.provisioner, c.namespace) {
 		s.start(c)
 	}
 }
 
-// start creates the pod of a volume that has a place.
+// start creates the pod of a volume that has a slot.
 func (s *simulation) start(c *simulatedClaim) {
 	c.attempt++
 	c.created = s.now
@@ -117,7 +117,7 @@ func (s *simulation) start(c *simulatedClaim) {
 	}
 }
 
-// served notes that a healthy claim has a place on a node that works.
+// served records that a healthy claim has a slot, and its pod a node that works.
 func (s *simulation) served(c *simulatedClaim) {
 	s.healthy--
 	if !c.watched {
@@ -137,14 +137,14 @@ func lend(s *simulation, c *simulatedClaim) {
 	s.after(giveUpAfter-lendAfter, c, giveUp)
 }
 
-// giveUp ends a pod that has not started, where the reconciler does that.
+// giveUp deletes a pod that has not started, if the reconciler would delete it.
 func giveUp(s *simulation, c *simulatedClaim) {
 	switch {
 	case c.fate == pulls && s.now-c.created < pullAtLeast, (c.fate == pulls || c.fate == homeless) && !s.queue.Contended(c.provisioner):
 		s.after(giveUpAfter, c, giveUp)
 		return
 	case c.fate == works && s.random.IntN(4) == 0:
-		// The kubelet does not confirm the end of the pod: there will be no next one.
+		// The kubelet does not confirm the end of the pod, so there will be no next pod.
 		c.lost = true
 		s.healthy--
 		if c.watched {
@@ -160,7 +160,7 @@ func giveUp(s *simulation, c *simulatedClaim) {
 	s.after(time.Duration(s.random.Int64N(int64(giveUpAfter))), c, ask)
 }
 
-// check holds the limits after each occurrence.
+// check checks the limits after each occurrence.
 func (s *simulation) check() {
 	q, overall := s.queue, s.limits.Overall
 	if q.running > overall {
@@ -176,7 +176,7 @@ func (s *simulation) check() {
 	}
 }
 
-// claimsOf adds claims of a namespace, which ask for their places within a time.
+// claimsOf adds claims of a namespace. They request their slots at random times within a period.
 func (s *simulation) claimsOf(provisioner, namespace string, number int, fate fate, watched bool, within time.Duration) {
 	s.tenants++
 	for range number {
@@ -193,8 +193,8 @@ func (s *simulation) claimsOf(provisioner, namespace string, number int, fate fa
 	}
 }
 
-// newSimulation makes a cluster of a seed: some provisioners that are broken, in as many ways as there are, and
-// some healthy ones with a greedy namespace, one whose claims are broken and some modest ones.
+// newSimulation returns a random cluster for a seed. Some provisioners are broken in different ways. The healthy ones
+// have a greedy namespace, perhaps one whose claims are broken, and some modest ones.
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 6))
@@ -230,7 +230,8 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// run lets the simulation go on until all that is to be served is, or a time is over.
+// run continues the simulation until a time, or until all watched claims are served; if all is set, until all healthy
+// claims are.
 func (s *simulation) run(all bool, until time.Duration) {
 	for len(s.agenda) > 0 && s.now < until && (s.unserved > 0 || all && s.healthy > 0) {
 		next := heap.Pop(&s.agenda).(occurrence)
@@ -242,8 +243,9 @@ func (s *simulation) run(all bool, until time.Duration) {
 	}
 }
 
-// bound returns how long a single claim waits at most: for one attempt on a broken node and the delay after it.
-// Where more namespaces are broken than pods may run, it is for their turns, the longest of which are pulls.
+// bound returns how long a watched claim waits at most: for one attempt on a broken node and the delay after it. If
+// there are as many namespaces as pods that may run at once, or more, it waits for their turns, of which pulls are the
+// longest.
 func (s *simulation) bound() time.Duration {
 	if rounds := s.tenants / s.limits.Overall; rounds > 0 {
 		return time.Duration(1+rounds) * (pullAtLeast + giveUpAfter)
@@ -251,8 +253,8 @@ func (s *simulation) bound() time.Duration {
 	return 2*giveUpAfter + 2*lendAfter
 }
 
-// However many pods, provisioners, nodes and namespaces are broken or greedy, a single claim of another
-// namespace gets a place on a working node soon, and in the end all healthy claims do.
+// A single claim of a namespace soon gets a slot on a working node, no matter how many pods, provisioners, nodes and
+// other namespaces are broken or greedy. In the end, all healthy claims do.
 func TestQueue_Simulated_ServesEveryHealthyClaim(t *testing.T) {
 	seeds := 2_000
 	if os.Getenv("PAV_LONG") != "" {

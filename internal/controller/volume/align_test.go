@@ -60,7 +60,8 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-// A record under deletion may go with what is aligned, and so nothing is taken from a cache that is behind.
+// A deleted record may be removed once its finalizers are aligned, so that the alignment must not rely on a stale
+// cache.
 func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
 	held := func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
 	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o

@@ -21,7 +21,8 @@ import (
 	"github.com/albertofaria/pav/internal/controller/queue"
 )
 
-// An attempt at a claim that has grown since the one before is refused, and its copy is not recorded.
+// If a claim has become too large to copy since the previous attempt, the next attempt is refused, and no copy is
+// recorded.
 func TestBegin_WithAClaimThatHasGrown_IsRefused(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(pavv1.AddToScheme(scheme), corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)); err != nil {

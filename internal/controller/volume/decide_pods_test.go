@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// at is a volume whose pod of a step is recorded and not known to have been created.
+// at returns a volume in a step. The pod of the step is recorded, but not known to have been created.
 func at(step pavv1.VolumeStep) *state {
 	s := fresh()
 	if step == pavv1.StepDeleting {
@@ -34,7 +34,7 @@ func at(step pavv1.VolumeStep) *state {
 	return s.with(withDeletionPod)
 }
 
-// pod gives the volume its pod, of an age in seconds, as changes make it.
+// pod adds the pod of the volume, with an age in seconds and with changes.
 func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "pav-pods", Name: "pod", UID: "u-pod", CreationTimestamp: ago(age)},
@@ -49,12 +49,12 @@ func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 	return s
 }
 
-// pvIs gives the volume its PersistentVolume, of a phase.
+// pvIs adds the PersistentVolume of the volume, in a phase.
 func pvIs(phase corev1.PersistentVolumePhase) func(*snapshot) {
 	return func(o *snapshot) { o.pv = in("", phase, deletePolicy).o.pv }
 }
 
-// hasBeenMade is for a volume that is reverted although its creation pod has succeeded.
+// hasBeenMade changes a volume that is being reverted into one whose creation pod has succeeded.
 func hasBeenMade(o *snapshot) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
 
 func retainsPV(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
@@ -69,7 +69,7 @@ func ago(seconds int) metav1.Time {
 	return metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second))
 }
 
-// ended makes a pod end in a phase, so many seconds ago.
+// ended puts a pod in a phase in which it has ended. Its container ended this many seconds ago.
 func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		code := int32(0)
@@ -96,7 +96,7 @@ func pulls(pod *corev1.Pod) {
 	}}}
 }
 
-// hung makes a pod hang on its node, as a kubelet tells that cannot mount one of its volumes.
+// hung sets the status of a pod whose kubelet cannot mount one of its volumes.
 func hung(pod *corev1.Pod) { readyToStart(pod, corev1.ConditionFalse) }
 
 func readyToStart(pod *corev1.Pod, status corev1.ConditionStatus) {
@@ -119,7 +119,7 @@ func unclaimed(o *snapshot) { o.claim = claimGone }
 
 func contended(o *snapshot) { o.contended = true }
 
-// due makes the present pod due since so many seconds.
+// due records that the current pod has been due for this many seconds.
 func due(seconds int) func(*snapshot) {
 	return func(o *snapshot) { o.volume.Status.Pod.Due = new(ago(seconds)) }
 }
@@ -218,7 +218,7 @@ func TestDecideWithPods(t *testing.T) {
 }
 
 func TestDecideAfterFailures(t *testing.T) {
-	// failedAt is a volume whose last attempt failed so many seconds ago and has nothing left to revert.
+	// failedAt returns a volume whose last attempt failed this many seconds ago. Nothing is left to revert.
 	failedAt := func(attempt int32, workflow string, seconds int) *state {
 		s := at(pavv1.StepValidating)
 		status := &s.o.volume.Status
@@ -226,7 +226,7 @@ func TestDecideAfterFailures(t *testing.T) {
 		status.Failure = &pavv1.WorkflowFailure{Workflow: workflow, PodName: "pod", Time: ago(seconds)}
 		return s
 	}
-	// deletionFailed is a volume whose last deletion pod failed so many seconds ago.
+	// deletionFailed returns a volume whose last deletion pod failed this many seconds ago.
 	deletionFailed := func(step pavv1.VolumeStep, attempt int32, seconds int) *state {
 		s := at(step)
 		status := &s.o.volume.Status

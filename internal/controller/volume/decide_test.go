@@ -20,13 +20,13 @@ const (
 	retainPolicy = corev1.PersistentVolumeReclaimRetain
 )
 
-// noon is when everything is observed.
+// noon is the time of all observations.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// state builds what is observed of a volume.
+// state builds the snapshot of a volume.
 type state struct{ o snapshot }
 
-// fresh is a PavVolume as the claim's controller writes it.
+// fresh returns a PavVolume as the claim controller writes it.
 func fresh() *state {
 	return &state{snapshot{
 		volume: &pavv1.PavVolume{
@@ -42,14 +42,15 @@ func fresh() *state {
 	}}
 }
 
-// recorded is one whose handle is known.
+// recorded returns a PavVolume whose handle is recorded.
 func recorded() *state {
 	s := fresh()
 	s.o.volume.Status = pavv1.PavVolumeStatus{Phase: pavv1.VolumePending, Handle: "h", Capacity: ptrQuantity("1Gi")}
 	return s
 }
 
-// in has a PersistentVolume of a phase and policy, to which finalizers and policies are aligned.
+// in returns a volume in a phase, with a PersistentVolume in a phase and with a reclaim policy. The finalizers and
+// policies are aligned.
 func in(phase pavv1.VolumePhase, pvPhase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *state {
 	s := recorded()
 	s.o.volume.Status.Phase = phase
@@ -73,7 +74,7 @@ func in(phase pavv1.VolumePhase, pvPhase corev1.PersistentVolumePhase, policy co
 	return s
 }
 
-// without has had a PersistentVolume, which is gone.
+// without returns a volume whose PersistentVolume is gone.
 func without(phase pavv1.VolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *state {
 	s := in(phase, "", policy)
 	s.o.pv = nil
@@ -97,7 +98,7 @@ func withDeletionPod(o *snapshot) {
 	o.provisioner.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{}`)}
 }
 
-// stagedOn are the stages of a volume on nodes.
+// stagedOn returns the stages of a volume on these nodes.
 func stagedOn(nodes ...string) (stages []reconcile.Holder) {
 	for _, node := range nodes {
 		stages = append(stages, reconcile.Holder{Kind: reconcile.KindStage, Name: "stage-" + node, Node: node})
@@ -105,7 +106,7 @@ func stagedOn(nodes ...string) (stages []reconcile.Holder) {
 	return stages
 }
 
-// heldBy lets others hold the volume's storage.
+// heldBy records that other objects use the volume's storage.
 func heldBy(others ...reconcile.Holder) func(*snapshot) {
 	return func(o *snapshot) { o.others = others }
 }
@@ -116,7 +117,7 @@ func holder(kind, name string, phase pavv1.VolumePhase) reconcile.Holder {
 
 func deletedStorage(o *snapshot) { o.volume.Status.Step = pavv1.StepDeleted }
 
-// givenAway has given the PersistentVolume that PaV wrote to another claim.
+// givenAway binds the PersistentVolume that PaV wrote to another claim.
 func givenAway(o *snapshot) {
 	o.pv.Annotations = map[string]string{protocol.ProvisionedBy: "demo"}
 	o.pv.Spec.ClaimRef.UID = "u0"
@@ -131,7 +132,7 @@ func TestDecide(t *testing.T) {
 		want    step
 		message string
 	}{
-		// In the making.
+		// The volume is being provisioned.
 		"new claim: begin an attempt":                                            {state: fresh(), want: stepBegin},
 		"handle recorded: write the PersistentVolume":                            {state: recorded(), want: stepWritePV},
 		"handle recorded, no CSIDriver yet: wait":                                {state: recorded().with(func(o *snapshot) { o.registered = false }), want: stepDone},
@@ -156,7 +157,7 @@ func TestDecide(t *testing.T) {
 		"PersistentVolume written and bound to another claim, first claim exists: mark ready":        {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway).with(func(o *snapshot) { o.claim = claimBound }), want: stepMarkReady},
 		"PersistentVolume written, status lost: mark ready":                                          {state: in("", bound, deletePolicy).with(func(o *snapshot) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
 
-		// In use.
+		// The volume is in use.
 		"bound volume: nothing to do":                                       {state: in(ready, bound, deletePolicy), want: stepDone},
 		"bound volume, provisioner gone: nothing to do":                     {state: in(ready, bound, deletePolicy).with(func(o *snapshot) { o.provisioner = nil }), want: stepDone},
 		"reclaim policy of the PersistentVolume changed: align":             {state: in(ready, bound, deletePolicy).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},

@@ -16,12 +16,12 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// formerly gives a volume the former handle "h0", and finders of that storage.
+// formerly records the former handle "h0", and the volumes whose creation pods may have found that storage.
 func formerly(finders ...string) func(*snapshot) {
 	return func(o *snapshot) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
 }
 
-// Deleted storage is held until nobody can name it any more.
+// The handle of deleted storage is kept until no creation pod can report it any more.
 func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 	deletedBy := func(finders ...string) *state {
 		return without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).with(formerly(finders...))
@@ -59,7 +59,7 @@ func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 	}
 }
 
-// A creation pod has told when a later state of its volume says so, by cache or API server.
+// The handle of a creation pod is known if the cache or the API server has a later state of its volume.
 func TestFinders_HandleIsKnown(t *testing.T) {
 	volume := func(uid types.UID, step pavv1.VolumeStep, pods int32) *pavv1.PavVolume {
 		return &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: uid}, Status: pavv1.PavVolumeStatus{Step: step, Pods: pods}}
@@ -93,7 +93,7 @@ func TestFinders_HandleIsKnown(t *testing.T) {
 	}
 }
 
-// clusterOf has a PavVolume, or nothing.
+// clusterOf returns a client of a cluster that has this PavVolume, or nothing if it is nil.
 func clusterOf(t *testing.T, volume *pavv1.PavVolume) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -107,7 +107,8 @@ func clusterOf(t *testing.T, volume *pavv1.PavVolume) client.Client {
 	return builder.Build()
 }
 
-// Who waits for a creation pod is woken by what may be its end, also where a watch has missed its beginning.
+// A volume that waits for a creation pod is reconciled after every change that may be the end of that pod, even if the
+// watch missed its beginning.
 func TestFinders_HandleBecomesKnown_BringsAPassOfTheWaitingVolumes(t *testing.T) {
 	f := &finders{}
 	waiting := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}

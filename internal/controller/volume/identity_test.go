@@ -13,12 +13,12 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// says makes a pod leave a result.
+// says gives a pod a result.
 func says(result string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: result} }
 }
 
-// failedCreation is a volume whose creation pod failed some seconds ago, which is on record.
+// failedCreation returns a volume whose creation pod failed this many seconds ago. The failure is recorded.
 func failedCreation(seconds int, changes ...func(*corev1.Pod)) *state {
 	s := at(pavv1.StepCreating).pod(seconds+9, append([]func(*corev1.Pod){ended(corev1.PodFailed, seconds)}, changes...)...)
 	status := &s.o.volume.Status
@@ -31,7 +31,7 @@ func nodeGone(o *snapshot) { o.nodeGone = true }
 
 func planned17(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
 
-// neverMounted is what kubelet says of a pod in the end whose containers waited for its volumes.
+// neverMounted sets the final status that kubelet reports for a pod whose containers were waiting for its volumes.
 func neverMounted(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
@@ -39,7 +39,7 @@ func neverMounted(pod *corev1.Pod) {
 	}}}
 }
 
-// collected is what Kubernetes' garbage collector says of a pod that it ended so long ago.
+// collected sets the status of a pod that the garbage collector of Kubernetes ended this many seconds ago.
 func collected(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodFailed
@@ -49,7 +49,7 @@ func collected(seconds int) func(*corev1.Pod) {
 	}
 }
 
-// unidentified is a revert as earlier versions recorded it.
+// unidentified removes the handle from a revert, as earlier versions recorded it.
 func unidentified(o *snapshot) { o.volume.Status.Handle = "" }
 
 func TestIdentity(t *testing.T) {
@@ -104,7 +104,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// conflicted is a volume whose last creation pod named storage that another object had.
+// conflicted returns a volume whose last creation pod reported the handle of another object's storage.
 func conflicted(handle string) *state {
 	s := at(pavv1.StepCreating)
 	status := &s.o.volume.Status
@@ -114,7 +114,7 @@ func conflicted(handle string) *state {
 	return s
 }
 
-// Whose storage is it? What another object has is never reverted and never deleted.
+// Storage that another object uses is never reverted and never deleted.
 func TestDecide_StorageOfOtherObjects(t *testing.T) {
 	const creating, deleting = pavv1.StepCreating, pavv1.StepDeleting
 	const succeeded, failed = corev1.PodSucceeded, corev1.PodFailed
@@ -139,7 +139,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		message string
 		after   time.Duration
 	}{
-		// A creation pod named it.
+		// A creation pod reported the handle.
 		"creation pod named the storage of a retained volume: conflict":                                    {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
 		"creation pod named the storage of a volume in use: conflict":                                      {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(readyVolume)), want: stepRecordConflict},
 		"creation pod named the storage of a volume being deleted: conflict":                               {state: at(creating).pod(9, ended(succeeded, 1), foreign).with(heldBy(dyingVolume)), want: stepRecordConflict},
@@ -157,7 +157,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"after a conflict, retry requested: begin":                {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.retry = noon }), want: stepBegin},
 		"after a conflict, claim gone: delete only the PavVolume": {state: conflicted("h0").with(unclaimed).with(heldBy(retainedVolume)), want: stepForget},
 
-		// Its result is not known.
+		// The result of the creation pod is not known.
 		"reverting, result not reported yet: wait":                                           {state: failedCreation(7), want: stepDone, after: 5 * time.Second},
 		"reverting, result not reported for long: report it":                                 {state: failedCreation(60), want: stepWait, message: "to report what pod pav-pods/pod left in /pav"},
 		"reverting, result cannot be reported: abandon the storage":                          {state: failedCreation(60).with(nodeGone), want: stepAbandon},
@@ -172,7 +172,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"reverting deletion pod waits for a slot, another object uses the storage: conflict": {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
 		"reverting deletion pod runs, another object uses the storage: wait for the pod":     {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
 
-		// Two report one handle at the same time.
+		// Two volumes have the same handle at the same time.
 		"two pending volumes with one handle, this one sorts first: wait":                       {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
 		"two pending volumes with one handle, this one sorts second: conflict":                  {state: madeByPod().with(heldBy(makingVolume)), want: stepRecordConflict},
 		"two pending volumes and a PersistentVolume with one handle: conflict":                  {state: madeByPod().with(heldBy(staticPV, laterVolume)), want: stepRecordConflict},
@@ -215,7 +215,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 	}
 }
 
-// restoredBefore is a volume whose record says that it was made so long before its object was.
+// restoredBefore changes a volume into one that was provisioned this long before its object was created.
 func restoredBefore(d time.Duration, s *state) *state {
 	return s.with(func(o *snapshot) {
 		o.volume.CreationTimestamp = metav1.NewTime(noon)
@@ -223,7 +223,7 @@ func restoredBefore(d time.Duration, s *state) *state {
 	})
 }
 
-// statusLost is a record that was written back without its status, while its claim was bound.
+// statusLost changes a record into one that was restored without its status, and whose claim was bound.
 func statusLost(o *snapshot) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
 
 func TestOtherHolders(t *testing.T) {
@@ -244,7 +244,8 @@ func TestOtherHolders(t *testing.T) {
 	}
 }
 
-// With a node agent's token anybody can write a stage of any handle. What no node can have staged is not held by it.
+// An attacker with the token of a node agent can write PavStages with any handle. They are ignored if no node can have
+// staged the storage.
 func TestOtherHolders_PavStagesOfAPendingVolume(t *testing.T) {
 	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
 	pv := reconcile.Holder{Kind: reconcile.KindPV, Name: "other"}

@@ -20,7 +20,8 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// counts returns how many values each metric has, without those of 0.
+// counts returns the value of each counter, and the number of observations of each histogram, by labels without the
+// provisioner. Unused series are absent.
 func counts(t *testing.T, w *metrics.Workflows) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -46,8 +47,9 @@ func counts(t *testing.T, w *metrics.Workflows) map[string]float64 {
 	return all
 }
 
-// TestMeasure_CountsWhatAWriteHasRecorded makes the writes of a life one after the other, each of which is
-// refused once before: a pod is counted when its outcome is on record, and never again, also not by the next agent.
+// TestMeasure_CountsWhatAWriteHasRecorded makes the writes in the life of a volume one after the other. Each write is
+// refused once before it succeeds. A pod is counted when its outcome is recorded, and never again, not even by the next
+// agent.
 func TestMeasure_CountsWhatAWriteHasRecorded(t *testing.T) {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	scheme := runtime.NewScheme()
@@ -108,7 +110,7 @@ func TestMeasure_CountsWhatAWriteHasRecorded(t *testing.T) {
 			s.Pod, s.DeletionFailure = nil, &pavv1.WorkflowFailure{Workflow: "delete", PodNamespace: "pav-pods", PodName: "delete-5", Time: now}
 		}, map[string]float64{"[vanished delete]": 1}},
 	} {
-		// Each write is another agent's.
+		// Another agent makes each write.
 		r := &Reconciler{Client: kube, Metrics: metrics.NewWorkflows(nil, time.Now)}
 		seen := &pavv1.PavVolume{}
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(volume), seen); err != nil {

@@ -25,7 +25,8 @@ func (i indexes) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// An administrator may create a PersistentVolume of the storage between the look at the API server and the deletion pod.
+// An administrator may create a PersistentVolume for the storage after the check of the API server, and before the
+// deletion pod is created.
 func TestStart_OfADeletionPod_LooksForNewHolders(t *testing.T) {
 	for name, test := range map[string]struct {
 		step   pavv1.VolumeStep

@@ -9,7 +9,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// What follows on the message is tried again for as long as the cache is behind (seed 303 of the simulation).
+// While the cache is stale, the step after the report is retried, and each retry reports again (seed 303 of the
+// simulation).
 func TestReportConflictLeft_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 	events := record.NewFakeRecorder(1000)
 	now := noon

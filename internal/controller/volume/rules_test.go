@@ -15,17 +15,17 @@ var tables = []table{
 	revertingTable, deletionTable, nextDeletionTable, deletionPodTable,
 }
 
-// taken are the rules that decided in a test.
+// taken has the names of the rules that made a decision in a test.
 var taken sync.Map
 
-// decideIn decides, and remembers by which rule.
+// decideIn decides, and records the rule that made the decision.
 func decideIn(o snapshot) decision {
 	d := decide(o)
 	taken.Store(d.rule, true)
 	return d
 }
 
-// Of each rule that decides on a step by itself, a test must have had a decision.
+// TestMain fails if a rule that decides on a step by itself made no decision in any test.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if selected := flag.Lookup("test.run").Value.String() != ""; code == 0 && !selected {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// untaken returns the rules that decided nothing in any test, except those that refer to another table.
+// untaken returns the names of the rules that made no decision in any test, except those that refer to another table.
 func untaken() []string {
 	refer := []string{
 		"the creation is being reverted", "a deletion pod may have begun", "the PersistentVolume exists", "the volume is not provisioned",

@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// secret is the content of a file of the host's, which no result may have.
+// secret is the content of a file of the host. No result may contain it.
 const secret = "canary"
 
 func unreadableAs(file, why string) workflow.Result {
@@ -163,14 +163,14 @@ func TestUnpublish_ReportsNothingWithoutARecord(t *testing.T) {
 	}
 }
 
-// goAt takes the pod away at a call.
+// goAt deletes the pod at a call of the API server.
 func (n *node) goAt(call, at int) {
 	if call == at {
 		n.pod = nil
 	}
 }
 
-// Whatever happens at whichever call, nothing is lost and nothing is told twice.
+// Whichever call of the API server fails, no result is lost, and none is reported twice.
 func TestUnpublish_IsRepeatedUntilTheResultIsReported(t *testing.T) {
 	away := errors.New("connection refused")
 	for name, fail := range map[string]func(call int) (bool, error){
@@ -223,7 +223,8 @@ func TestUnpublish_IsRepeatedUntilTheResultIsReported(t *testing.T) {
 	}
 }
 
-// Kubelet's next call, or its first to the next agent, finds the target unmounted and the directory still there.
+// The next call of kubelet, or its first call of the next agent, finds the target unmounted and the directory still
+// there.
 func TestUnpublish_ReportsAfterTheTargetWasUnmounted(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
@@ -251,8 +252,8 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 	n.wantGone(t)
 }
 
-// All mounts of the node may be gone in the same boot, as after k3s-killall.sh: then no file is there, whatever
-// the pod wrote, and a handle that is missing would be taken for the default one.
+// All mounts of the node may be gone in the same boot, for example after k3s-killall.sh. Then no file exists, whatever
+// the pod wrote, and a missing handle would be taken for the default one.
 func TestUnpublish_DoesNotTakeWhatWasUnmountedForWhatWasNeverWritten(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
@@ -309,7 +310,7 @@ func TestVolumesWithoutSuchAPod_AreForeign(t *testing.T) {
 	}
 }
 
-// A container that was killed but is not dead yet may go on writing.
+// A container that was killed, but has not ended yet, may still write.
 func TestFilesThatChangeWhileTheyAreRead_AreReadSafely(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)

@@ -34,15 +34,15 @@ const (
 
 var volume = "csi-" + strings.Repeat("0123456789abcdef", 4)
 
-// node is a node with real directories and a pod, and the API server that knows the pod.
+// node is a node with real directories and a pod. It is also the API server that has the pod.
 type node struct {
 	*Collector
 	kubelet, target string
 
 	pod     *corev1.Pod // as the API server has it; nil if it is gone
-	results []string    // that were written
+	results []string    // the written results
 
-	// fail reports whether the how many-th call of the API server, from 1, has its effect, and what its answer is.
+	// fail reports whether a call of the API server, counted from 1, takes effect, and returns the error of its answer.
 	fail  func(call int) (effect bool, err error)
 	calls int
 }
@@ -136,7 +136,7 @@ func (n *node) wantGone(t *testing.T) {
 	}
 }
 
-// result returns what was told on the pod.
+// result returns the result that was reported on the pod.
 func (n *node) result(t *testing.T) workflow.Result {
 	t.Helper()
 	if len(n.results) != 1 {

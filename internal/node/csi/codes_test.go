@@ -23,7 +23,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// wanted is the table of codes.go once more, so that no row changes unseen.
+// wanted repeats the table of codes.go, so that no row changes unnoticed.
 var wanted = []struct {
 	name string
 	err  error
@@ -71,10 +71,10 @@ var wanted = []struct {
 	{"mount.ErrPanic", mount.ErrPanic, codes.Unavailable},
 }
 
-// errOfNoRow is an error that the table does not have.
+// errOfNoRow is an error that is not in the table.
 var errOfNoRow = errors.New("connection refused")
 
-// Every RPC of both services is given every error of the domain, alone, wrapped and joined to another one.
+// Every RPC of both services gets every error of the table: alone, wrapped, and joined to another error.
 func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsMessage(t *testing.T) {
 	for call, answer := range answers(t.Context()) {
 		for _, row := range wanted {
@@ -103,7 +103,8 @@ func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsMessage(t *tes
 	}
 }
 
-// answers makes each call of both services, in a world where the domain answers with the error.
+// answers returns a function for each call of both services. It makes the call while the other packages answer with an
+// error.
 func answers(ctx context.Context) map[string]func(error) error {
 	all := map[string]func(error) error{}
 	for mode, capability := range map[string]*csi.VolumeCapability{"Filesystem": capability(writer), "Block": device(writer)} {
@@ -141,7 +142,7 @@ func answers(ctx context.Context) map[string]func(error) error {
 	return all
 }
 
-// An error that a package of the domain comes to export is given a code, by thought and not by default.
+// An error that one of these packages exports must be in the table, so that its code is chosen and not the default.
 func TestEveryExportedErrorOfTheDomainHasARow(t *testing.T) {
 	var tested []string
 	for _, row := range wanted {
@@ -197,8 +198,8 @@ func exportedOf(declaration *ast.GenDecl, name string) []string {
 	return names
 }
 
-// kubeletGoesOn says what kubelet takes for "may still be going on", by its isFinalError
-// (pkg/volume/csi/csi_client.go). After every other code it never calls NodeUnstageVolume.
+// kubeletGoesOn reports whether kubelet takes a code for "may still be going on", as its isFinalError
+// (pkg/volume/csi/csi_client.go) does. After every other code it never calls NodeUnstageVolume.
 func kubeletGoesOn(code codes.Code) bool {
 	switch code {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
@@ -247,7 +248,7 @@ func TestAnErrorThatMayLeaveWorkOutweighsAFinalError(t *testing.T) {
 	}
 }
 
-// What a mount has to say is the reason of a failure that is reverted, and does not make it an open one.
+// An error of package mount is the cause of a failure that is reverted. It does not make that failure less final.
 func TestACauseDoesNotOutweighTheErrorThatWrapsIt(t *testing.T) {
 	for _, reason := range ofEffects {
 		if kubeletGoesOn(status.Code(toStatus(fmt.Errorf("%w: %w", stage.ErrFailed, reason.err)))) {

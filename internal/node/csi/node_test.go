@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/stage"
 )
 
-// recorder is a Stager that records what it is asked for and answers with err.
+// recorder is a Stager that records its calls and answers with err.
 type recorder struct {
 	calls    []call
 	deadline time.Time // of the last call's context
@@ -27,7 +27,7 @@ type recorder struct {
 	err      error
 }
 
-// call is what the domain is asked for.
+// call is a call of the Stager.
 type call struct {
 	Method      string
 	Volume      stage.Volume
@@ -85,7 +85,7 @@ func device(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 
 const writer = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 
-// calls makes each call with these fields.
+// calls returns a function for each RPC, which makes the call with these fields.
 func calls(id, staging, target string, c *csi.VolumeCapability) map[string]func(context.Context, *node) error {
 	return map[string]func(context.Context, *node) error{
 		"Stage": func(ctx context.Context, s *node) error {
@@ -148,7 +148,7 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 		id, staging, target string
 		capability          *csi.VolumeCapability
 		words               string
-		methods             []string // that are refused
+		methods             []string // the methods that refuse the request
 	}{
 		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", []string{"Stage", "Unstage", "Publish", "Unpublish", "Stats"}},
 		"without a staging path":           {"id", "", "/t", good, "staging_target_path is missing", []string{"Stage", "Unstage", "Publish"}},

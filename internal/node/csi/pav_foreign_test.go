@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// countingReader counts what is asked for. It answers only once all have asked who may ask at the same time.
+// countingReader counts the reads. They wait until first is closed, so that all concurrent ones have begun.
 type countingReader struct {
 	client.Reader
 	asked atomic.Int32
@@ -27,8 +27,8 @@ func (r *countingReader) Get(ctx context.Context, key client.ObjectKey, into cli
 	return r.Reader.Get(ctx, key, into, options...)
 }
 
-// A pod of a tenant's can have a thousand volumes that it will never get. Kubelet asks for all of them at once, and
-// again and again: the API server is asked about each pod once.
+// A pod of a tenant can have a thousand volumes that it will never get. Kubelet requests all of them at once, again and
+// again. The API server is asked only once about each pod.
 func TestManyForeignVolumes_CostOneLookUpPerPod(t *testing.T) {
 	const pods, volumes, rounds = 10, 100, 3
 	w := newWorld()
@@ -45,7 +45,7 @@ func TestManyForeignVolumes_CostOneLookUpPerPod(t *testing.T) {
 			t.Errorf("volume %d of pod %d: got %v", volume, pod, err)
 		}
 	}
-	// The first calls find one that has not been answered yet.
+	// The first read is not answered for a while, so that other calls find it in progress.
 	time.AfterFunc(200*time.Millisecond, func() { close(reader.first) })
 	for range rounds {
 		var calls sync.WaitGroup
@@ -64,7 +64,7 @@ func TestManyForeignVolumes_CostOneLookUpPerPod(t *testing.T) {
 	}
 }
 
-// What may change is not remembered: an API server that did not answer, and a pod that a record does not have yet.
+// A refusal that may change is not cached: the API server did not answer, or the pod is not recorded yet.
 func TestARefusalThatMayChangeIsNotCached(t *testing.T) {
 	w := newWorld()
 	node := w.node()

@@ -19,7 +19,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// world is the API server, the node's directories and those who wait, for one pod and one PavStage or PavVolume.
+// world simulates the API server, the node's directories and a Waker, for one pod and one PavStage or PavVolume.
 type world struct {
 	pod    *corev1.Pod
 	stage  *pavv1.PavStage
@@ -27,9 +27,9 @@ type world struct {
 	err    error // of the API server
 
 	published, unpublished, woken []string
-	parted                        string // what Unpublish says
+	parted                        string // what Unpublish returns
 	dirsErr                       error
-	begun                         bool // what Begun says
+	begun                         bool // what Begun returns
 	publishing                    func()
 	collector                     recordingCollector
 }
@@ -110,7 +110,7 @@ func (w *world) node() *pavNode {
 	return &pavNode{nodeID: "node1", client: w, dirs: w, collector: &w.collector, waker: w, foreign: newForeignPods()}
 }
 
-// publish asks for /pav as kubelet does.
+// publish requests /pav, as kubelet does.
 func (w *world) publish(ctx context.Context, change func(volumeContext map[string]string)) error {
 	volumeContext := map[string]string{ephemeralKey: "true", podNamespaceKey: "ns", podNameKey: "stage-1", podUIDKey: "pod-uid"}
 	if w.volume != nil {
@@ -206,7 +206,7 @@ func TestAnyOtherPodIsRefusedPav(t *testing.T) {
 	}
 }
 
-// A call that hangs may publish after kubelet has given it up, and so nothing final is said meanwhile.
+// A call that hangs may still publish after kubelet has given it up. So no call returns a final error meanwhile.
 func TestPavIsPublishedByOneCallAtATime(t *testing.T) {
 	w := newWorld()
 	node, begun, goOn := w.node(), make(chan struct{}), make(chan struct{})

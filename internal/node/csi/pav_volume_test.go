@@ -19,10 +19,10 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// recordingCollector is a Collector that records what it is asked for.
+// recordingCollector is a Collector that records its calls.
 type recordingCollector struct {
 	calls []string
-	found bool // what Unpublish says
+	found bool // what Unpublish returns
 	err   error
 }
 
@@ -121,7 +121,7 @@ func TestAnyOtherPodIsRefusedADirectoryOfItsOwn(t *testing.T) {
 	}
 }
 
-// After a final error kubelet never unpublishes, so that there is one only where nothing is on the node.
+// Kubelet never unpublishes after a final error. So there is a final error only if nothing is on the node.
 func TestAPodThatIsNoLongerPaVs_GetsAFinalError_OnlyIfNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		begun   bool

@@ -23,8 +23,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// kubelet makes a kubelet directory, and the working directory of the test: paths of sockets must be
-// short, and a test's directory has the test's name.
+// kubelet makes a temporary directory the working directory of the test, and creates kubelet's directory of
+// registration sockets in it. Paths of sockets must be short, but the path of a temporary directory contains the name
+// of the test.
 func kubelet(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -46,7 +47,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// services are those of a PavProvisioner of the version.
+// services returns the services of a PavProvisioner of a version.
 func services(name, version string) Services {
 	return ForProvisioner(name, "node1", version, nil, Topology{})
 }
@@ -80,7 +81,7 @@ func wantVersion(t *testing.T, path, want string) {
 	}
 }
 
-// files returns what is in the directories of sockets.
+// files returns the files in the directories of sockets.
 func files(t *testing.T, r *Registry) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -179,7 +180,7 @@ func TestSocketsOutliveTheAgent_AndTheNextOneRemovesThem(t *testing.T) {
 	wantFiles(t, next)
 }
 
-// Kubelet unregisters a driver, and its pods fail, whenever the socket is away for a moment.
+// If a socket disappears even for a moment, kubelet unregisters the driver, and its pods fail.
 func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
@@ -233,7 +234,7 @@ func TestAnAgentKilledDuringRegistration_DoesNotBlockTheNext(t *testing.T) {
 func TestADriverThatCannotBeServedLeavesNothing(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	// A directory that is not empty gives way to no socket.
+	// A socket cannot replace a directory that is not empty.
 	must(t, os.MkdirAll(filepath.Join(r.registration("driver"), "file"), 0o755))
 	if err := r.Register("driver", services("driver", "1")); err == nil || !strings.Contains(err.Error(), `"driver"`) {
 		t.Errorf("got error %v", err)
@@ -259,7 +260,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 	}
 	for _, name := range []string{
 		"other.example.org-reg.sock", ".hidden.sock", "pav.txt", "pav-notes",
-		// The registration socket of someone else's driver, as node-driver-registrar names it, and one like it.
+		// The registration socket of another vendor's driver, as node-driver-registrar names it, and a similar one.
 		"pav-nfs-reg.sock", "pav-nfs.sock",
 	} {
 		stay = append(stay, filepath.Join(r.registryDir, name))
@@ -303,14 +304,14 @@ func TestNothingRunsAfterClose(t *testing.T) {
 	}
 }
 
-// A client that connects and then says nothing, such as a kubelet that is stopped, must not hold up the agent's end.
+// A client that connects and sends nothing, such as a stopped kubelet, must not delay the end of the agent.
 func TestUnregisteringWaitsForNoClient(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	must(t, r.Register("driver", services("driver", "1")))
 	idle, err := (&net.Dialer{}).DialContext(t.Context(), "unix", r.socket("driver"))
 	must(t, err)
-	// The server greets first, so that it is known to have accepted the connection.
+	// The server sends the first byte, which shows that it has accepted the connection.
 	if _, err := idle.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

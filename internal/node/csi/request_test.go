@@ -17,7 +17,7 @@ func TestBindOptions(t *testing.T) {
 		readOnly bool
 		mode     csi.VolumeCapability_AccessMode_Mode
 		flags    []string
-		want     mount.BindOptions // NoSuid and NoDev are in all but those that say otherwise
+		want     mount.BindOptions // NoSuid and NoDev are added, except those in lifted
 		lifted   mount.BindOptions
 	}{
 		"an ordinary client may write":                  {mode: writer},

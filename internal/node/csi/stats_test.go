@@ -76,7 +76,7 @@ func TestPublishedAt_LeadsFromKubeletsBindOfADeviceToTheTarget(t *testing.T) {
 	for path, want := range map[string]string{
 		devices + "pv/dev/pod-uid":                                      devices + "publish/pv/pod-uid",
 		devices + "publish/pv/pod-uid":                                  devices + "publish/pv/pod-uid",
-		devices + "publish/dev/pod-uid":                                 devices + "publish/publish/pod-uid", // No pod's UID is "dev", and no volume is asked for by its directory.
+		devices + "publish/dev/pod-uid":                                 devices + "publish/publish/pod-uid", // Kubelet requests its own bind: this path is that of the volume "publish", never the target of the volume "dev".
 		"/csi/volumeDevices/pv/dev/uid":                                 "/csi/volumeDevices/publish/pv/uid",
 		"/x/volumeDevices/pv/dev/uid":                                   "/x/volumeDevices/pv/dev/uid",
 		"/csi/volumeDevices/pv/data/uid":                                "/csi/volumeDevices/pv/data/uid",

@@ -41,7 +41,8 @@ func (c *catalogue) List(context.Context, client.ObjectList, ...client.ListOptio
 	return errors.New("nothing is listed")
 }
 
-// registered reconciles the driver, and returns the topology keys that it answers with as its version.
+// registered reconciles the driver, and returns its topology keys. In these tests, they are the version that the driver
+// reports.
 func registered(t *testing.T, p *provisioners, name string) string {
 	t.Helper()
 	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil {
@@ -90,7 +91,7 @@ func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	}
 }
 
-// stages are those of the node.
+// stages simulates the stages of the node.
 type stages struct {
 	has     bool
 	reports int
@@ -105,7 +106,7 @@ func (s *stages) ReportNoProvisioner(context.Context, string) error {
 	return nil
 }
 
-// A PavProvisioner whose finalizer was removed by hand leaves volumes behind that pods use.
+// If the finalizer of a PavProvisioner was removed by hand, pods may still use its volumes.
 func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
@@ -125,7 +126,7 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 		t.Errorf("reported %d times, want once", s.reports)
 	}
 
-	// The next agent finds it by its stages.
+	// The next agent finds the driver by its stages.
 	r.Close()
 	r = newRegistry(t)
 	p = newAgent(r)
@@ -167,7 +168,7 @@ func TestADriverThatCouldNotBeServedAgain_IsTriedAgain(t *testing.T) {
 		return services(name, strings.Join(keys, "+"))
 	}}
 	must(t, p.register("driver", nil))
-	// A directory that is not empty gives way to no socket.
+	// A socket cannot replace a directory that is not empty.
 	must(t, os.MkdirAll(temporaryPath(r.socket("driver"))+"/file", 0o755))
 	if err := p.register("driver", []string{"zone"}); err == nil {
 		t.Error("a driver that is not served counts as registered")
@@ -177,7 +178,7 @@ func TestADriverThatCouldNotBeServedAgain_IsTriedAgain(t *testing.T) {
 	wantVersion(t, r.socket("driver"), "driver zone")
 }
 
-// Kubelet unregisters a driver, and its pods fail, whenever the socket is away for a moment.
+// If a socket disappears even for a moment, kubelet unregisters the driver, and its pods fail.
 func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
@@ -216,7 +217,7 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	wantVersion(t, r.socket("other"), "other 1")
 }
 
-// A call that goes on when a driver is served again is canceled, and kubelet repeats it.
+// If a driver is served again, its calls in progress are canceled, and kubelet repeats them.
 func TestRenewing_EndsRunningCalls(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
@@ -261,7 +262,7 @@ func TestUnregistering_WaitsForRunningCalls(t *testing.T) {
 	must(t, <-gone)
 }
 
-// slow is a driver whose calls end when they are let.
+// slow is a driver whose calls end when the test releases them.
 type slow struct {
 	csi.UnimplementedIdentityServer
 	called, release chan struct{}

@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// asked is a Prober that answers when it is told to.
+// asked is a Prober that answers when the test lets it.
 type asked struct {
 	running, most atomic.Int32
 	questions     chan chan error
@@ -41,7 +41,7 @@ func TestProbe_OneAtATime_AndNoOldResult(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Errorf("the first look: got %v", err)
 	}
-	// What has happened after the first began must not escape the second.
+	// The second probe must see what has happened since the first one began.
 	(<-prober.questions) <- mount.ErrDead
 	if err := <-second; !errors.Is(err, mount.ErrDead) {
 		t.Errorf("the second look: got %v, want ErrDead", err)

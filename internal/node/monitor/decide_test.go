@@ -8,7 +8,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	// staged is a healthy stage, changed.
+	// staged returns the snapshot of a healthy stage, with a change.
 	staged := func(change func(*snapshot)) snapshot {
 		o := snapshot{phase: pavv1.StageStaged, thisBoot: true, attached: true, volume: answers, stagingPod: workflow.Running, restageable: true, outcomeHeld: true}
 		change(&o)
@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten goes through all combinations.
+// TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten checks all combinations.
 func TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten(t *testing.T) {
 	for o := range combinations() {
 		v := decide(o)

@@ -17,7 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
-// restages counts the restagings that the monitor asks for, in place of the Stager's.
+// restages replaces the restaging of the Stager, and counts the calls of the monitor.
 func (n *testNode) restages(err error) *int {
 	count := 0
 	n.restageStage = func(context.Context, string) error {
@@ -43,7 +43,8 @@ func (n *testNode) degraded(t *testing.T) string {
 	return condition.Reason
 }
 
-// wantTold checks that the claim, its pod and the PavStage were told of the reason, and nobody of anything else.
+// wantTold checks that the claim, its pod and the PavStage each got an event with the reason, and that there are no
+// others.
 func wantTold(t *testing.T, events []string, reason string, words ...string) {
 	t.Helper()
 	whom := []string{"PavStage", "PersistentVolumeClaim default/claim", "Pod default/client"}
@@ -180,7 +181,7 @@ func TestUntilRestaging(t *testing.T) {
 	n := newNode(t)
 	now := time.Now()
 	n.now = func() time.Time { return now }
-	// after returns how long to wait at the death of a volume so long after it was staged.
+	// after returns the delay before restaging, for a volume that lived for a time and died a time ago.
 	after := func(attempt int32, lived, since time.Duration) time.Duration {
 		died := now.Add(-since)
 		stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Status: pavv1.PavStageStatus{Attempt: attempt, Conditions: []metav1.Condition{

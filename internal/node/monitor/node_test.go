@@ -42,7 +42,7 @@ func newNode(t *testing.T) *testNode {
 	return n
 }
 
-// look has the Monitor look at the stage, and returns the events that came of it.
+// look makes the Monitor check the stage, and returns the resulting events.
 func (n *testNode) look(t *testing.T) []string {
 	t.Helper()
 	must(t, n.check(t.Context(), "stage-a"))

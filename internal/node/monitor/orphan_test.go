@@ -108,7 +108,7 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 	}
 }
 
-// Between the decision and the act kubelet may have staged and published the volume for another pod.
+// Between the decision and the action, kubelet may have staged and published the volume for another pod.
 func TestMonitor_OrphanThatAPodUsesAgain_IsKept(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})

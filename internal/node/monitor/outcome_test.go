@@ -34,7 +34,8 @@ func TestNeeds_ThePodsWhoseOutcomeIsNotRecorded(t *testing.T) {
 	}
 }
 
-// The last event of a pod that is held may come while its stage still needs it, so that the stage's next one counts.
+// The last event of a pod with the finalizer may come while its stage still needs the pod. So the pod is also checked
+// when its stage changes.
 func TestOutcomes_PodIsLookedAtAgainWhenItsStageHasGoneOn(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})

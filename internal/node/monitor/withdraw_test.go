@@ -18,7 +18,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// A mount is served at once, and looked at again a few seconds later.
+// A mount is served at once, and checked again a few seconds later.
 func TestMonitor_MountThatIsReplacedAfterReady_IsWithdrawn(t *testing.T) {
 	const early, due, late = recheckAfter - time.Millisecond, recheckAfter, recheckUntil + time.Second
 	tmpfs := func(t *testing.T, volume string) {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Daemon is a FUSE file system that has nothing but an empty root, and hangs or dies on command.
+// Daemon is a FUSE file system with an empty root directory, which hangs or dies on command.
 type Daemon struct {
 	device *os.File
 	gate   sync.Mutex    // held while it does not answer
-	Ended  chan struct{} // closed when the kernel answers in its place
+	Ended  chan struct{} // closed when the daemon has died, and the kernel answers in its place
 	once   sync.Once
 }
 
@@ -24,20 +24,20 @@ func ServeFUSE(t *testing.T, path string) *Daemon {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	Must(t, err)
 	Must(t, unix.Mount("test", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", fd)))
-	// Only now, for the poller gets no events from a device that is not mounted.
+	// The file is created after the mount, as the poller gets no events from a device that is not mounted.
 	d := &Daemon{device: os.NewFile(uintptr(fd), "/dev/fuse"), Ended: make(chan struct{})}
 	go d.serve()
 	t.Cleanup(d.Die)
 	return d
 }
 
-// Hang lets requests wait until the returned function is called.
+// Hang makes requests wait until the returned function is called.
 func (d *Daemon) Hang() (goOn func()) {
 	d.gate.Lock()
 	return d.gate.Unlock
 }
 
-// Die ends the daemon: from then on the kernel answers in its place. The daemon must not hang.
+// Die ends the daemon. From then on, the kernel answers in its place. The daemon must not hang.
 func (d *Daemon) Die() {
 	d.once.Do(func() { _ = d.device.Close() })
 	<-d.Ended
@@ -63,7 +63,7 @@ func (d *Daemon) serve() {
 	}
 }
 
-// fuseAnswer answers requests for the root's attributes, and refuses the others.
+// fuseAnswer answers requests for the attributes of the root, and refuses the others.
 func fuseAnswer(request []byte) []byte {
 	const getattr, initialize, forget, batchForget = 3, 26, 2, 42
 	order := binary.LittleEndian

@@ -24,7 +24,8 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// API has the objects that the agent of a node reads and writes. The integration tests have a real API server.
+// API simulates the API server, with the objects that a node agent reads and writes. The integration tests have a real
+// one.
 type API struct {
 	client.WithWatch
 
@@ -84,7 +85,7 @@ func (a *API) List(_ context.Context, into client.ObjectList, options ...client.
 	return nil
 }
 
-// Patch serves the release of a pod.
+// Patch sets the finalizers of a pod, as for its release.
 func (a *API) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	a.Lock()
 	defer a.Unlock()
@@ -116,7 +117,7 @@ func (a *API) SetPod(change func(*corev1.Pod)) {
 	change(a.Pods["stage-1"])
 }
 
-// Events takes events, one line for each.
+// Events receives events, one line for each.
 type Events chan string
 
 // Event implements stage.EventRecorder.
@@ -143,7 +144,7 @@ func (p Provisioners) Provisioner(context.Context, string) (*pavv1.PavProvisione
 	return &pavv1.PavProvisioner{Spec: pavv1.PavProvisionerSpec{VolumeStaging: pavv1.VolumeStaging{Recovery: p.Recovery}}}, nil
 }
 
-// Machine is a node with kubelet's directory, on which a stage named "stage-a" can be.
+// Machine is a node with kubelet's directory, which can have a stage named "stage-a".
 type Machine struct {
 	API     *API
 	Events  Events
@@ -152,7 +153,7 @@ type Machine struct {
 	Mounts  *mount.Namespace
 }
 
-// New returns a Machine without stages. It must be called in a mount namespace of the test's own.
+// New returns a Machine without stages. The test must run in a mount namespace of its own.
 func New(t *testing.T) *Machine {
 	t.Helper()
 	m := &Machine{
@@ -175,7 +176,7 @@ func New(t *testing.T) *Machine {
 	return m
 }
 
-// PutStage makes a stage that is Staged, with a staging pod that runs, and changes it.
+// PutStage creates a stage in the phase Staged, with a running staging pod. change may change the stage before that.
 func (m *Machine) PutStage(t *testing.T, change func(*pavv1.PavStage)) {
 	t.Helper()
 	stage := &pavv1.PavStage{
@@ -204,7 +205,8 @@ func (m *Machine) PutStage(t *testing.T, change func(*pavv1.PavStage)) {
 	}))
 }
 
-// Attach mounts a file system for clients, which a daemon serves, and records a client pod that has it.
+// Attach mounts a file system as the volume of the stage, and publishes it for a client pod. A daemon serves the file
+// system.
 func (m *Machine) Attach(t *testing.T) *Daemon {
 	t.Helper()
 	volume := m.Dirs.Volume("stage-a")
@@ -214,7 +216,7 @@ func (m *Machine) Attach(t *testing.T) *Daemon {
 	return d
 }
 
-// Publish binds what is attached to a target of the client pod "client", and records that.
+// Publish binds the attached volume to a target of the client pod "client", and records that.
 func (m *Machine) Publish(t *testing.T, bootID string) {
 	t.Helper()
 	target := m.PodDirectory(t, "client-uid") + "/mount"
@@ -225,7 +227,7 @@ func (m *Machine) Publish(t *testing.T, bootID string) {
 	}))
 }
 
-// PodDirectory makes kubelet's directory for the volume of a pod.
+// PodDirectory creates kubelet's directory for the volume of a pod, and returns its path.
 func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
 	t.Helper()
 	directory := filepath.Join(m.Kubelet, "pods", string(uid), "volumes/kubernetes.io~csi/pv")
@@ -240,7 +242,7 @@ func (m *Machine) PodHeld() bool {
 	return slices.Contains(m.API.Pods["stage-1"].Finalizers, pavv1.PodFinalizer)
 }
 
-// Fail makes a pod one whose container was killed.
+// Fail sets the status of a pod whose container was killed.
 func Fail(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
@@ -248,7 +250,7 @@ func Fail(pod *corev1.Pod) {
 	}}}
 }
 
-// Must ends the test if err is not nil.
+// Must fails the test if err is not nil.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

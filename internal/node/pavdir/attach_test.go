@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// directoryVolume and deviceVolume are what most volumes are attached as.
+// directoryVolume and deviceVolume are the attachments of most volumes.
 var (
 	directoryVolume = Attachment{Mode: mount.Filesystem}
 	deviceVolume    = Attachment{Mode: mount.Block}
@@ -58,7 +58,7 @@ func TestAttach_MakesTheVolumeAvailable_AndTheKernelRefusesWritesToAReadOnlyOne(
 // mib is the size of the devices of these tests, in bytes.
 const mib = 1 << 20
 
-// loopDevice makes a block device of one MiB, which goes with the test.
+// loopDevice creates a block device of one MiB, and removes it at the end of the test.
 func loopDevice(t *testing.T, options ...string) string {
 	t.Helper()
 	file := t.TempDir() + "/device"
@@ -77,7 +77,7 @@ func loopDevice(t *testing.T, options ...string) string {
 	return device
 }
 
-// deviceNode makes a device special file for the device that another one is for.
+// deviceNode creates another special file for a device.
 func deviceNode(t *testing.T, device, path string) {
 	t.Helper()
 	var st unix.Stat_t
@@ -148,7 +148,7 @@ func TestAttach_MakesADeviceAvailable(t *testing.T) {
 	}
 }
 
-// Whatever a staging pod leaves, the answer is ErrNoVolume, at once, and nothing is attached.
+// If a staging pod leaves anything else, Attach returns ErrNoVolume at once, and attaches nothing.
 func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -157,10 +157,10 @@ func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
 	outside := t.TempDir()
 	deviceNode(t, device, outside+"/device")
 	volume := h.pav("s") + "/volume"
-	const unused = 250 // the minor number of a device that nobody has
+	const unused = 250 // the minor number of a device that does not exist
 	for name, test := range map[string]struct {
 		leave func() error
-		as    []Attachment // both directoryVolume and deviceVolume where nothing is given
+		as    []Attachment // both directoryVolume and deviceVolume if empty
 		words string
 	}{
 		"nothing":                      {leave: func() error { return nil }, words: "there is no /pav/volume"},
@@ -218,7 +218,7 @@ func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 }
 
-// An agent is stopped after every effect in turn; the next one attaches what that one did not.
+// The agent is stopped after each of its effects in turn. The next agent completes the attachment.
 func TestAttach_InterruptedAtAnyPoint(t *testing.T) {
 	device := loopDevice(t)
 	for name, as := range map[string]Attachment{"directory": directoryVolume, "device": deviceVolume} {
@@ -258,7 +258,7 @@ func TestAttach_RefusesADeviceWithoutASize(t *testing.T) {
 	must(t, h.Remove(t.Context(), "s"))
 }
 
-// loopFile returns the file that a loop device shows.
+// loopFile returns the backing file of a loop device.
 func loopFile(t *testing.T, device string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "losetup", "--noheadings", "--output", "BACK-FILE", device).Output()

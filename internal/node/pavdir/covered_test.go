@@ -15,8 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// silentFUSE mounts a file system that never answers, as that of a staging pod that is stuck does not,
-// until the returned function is called.
+// silentFUSE mounts a file system that never answers, like that of a stuck staging pod, until the returned function is
+// called.
 func silentFUSE(t *testing.T, path string) (end func()) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -25,7 +25,7 @@ func silentFUSE(t *testing.T, path string) (end func()) {
 	return func() { must(t, unix.Close(fd)) }
 }
 
-// A pod that mounts something over its /pav is told so, whether that answers, hangs, or is dead.
+// If a pod mounts a file system over its /pav, the error says so, whether the file system answers, hangs, or is dead.
 func TestMountOverThePavOfAStage_IsNotRead(t *testing.T) {
 	for name, cover := range map[string]func(t *testing.T, target string) (end func()){
 		"a file system that answers": func(t *testing.T, target string) func() {
@@ -78,7 +78,7 @@ func TestMountOverThePavOfAStage_IsNotRead(t *testing.T) {
 	}
 }
 
-// A volume that hangs holds up nobody for longer than they wait, and does not keep the stage from going.
+// A volume that hangs blocks no caller beyond the deadline of the call, and does not prevent the removal of the stage.
 func TestAVolumeThatHangs_BlocksNoCallForever(t *testing.T) {
 	h := newHost(t)
 	must(t, h.Prepare(t.Context(), "s"))
@@ -94,7 +94,7 @@ func TestAVolumeThatHangs_BlocksNoCallForever(t *testing.T) {
 	must(t, h.Renew(t.Context(), "s"))
 	h.wantMounts(t, h.kubelet)
 
-	// A link into what hangs has to be followed.
+	// A link into a file system that hangs must be followed.
 	must(t, h.Prepare(t.Context(), "s"))
 	must(t, os.Mkdir(h.pav("s")+"/mounted", 0o755))
 	end = silentFUSE(t, h.pav("s")+"/mounted")
@@ -104,7 +104,7 @@ func TestAVolumeThatHangs_BlocksNoCallForever(t *testing.T) {
 	if err := h.Attach(ctx, "s", directoryVolume); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v", err)
 	}
-	// Until the kernel has answered, nobody else asks it.
+	// Until the kernel has answered, no other call asks it.
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 {
@@ -124,7 +124,7 @@ func TestAVolumeThatHangs_BlocksNoCallForever(t *testing.T) {
 	mustSay(t, false)(h.Exists(t.Context(), "s"))
 }
 
-// A pod makes its files of what hangs when it is looked into, or of what is outside.
+// A pod may leave files that hang when they are opened, or that lead to files outside.
 func TestReadyAndPodError_OfHostileFiles(t *testing.T) {
 	h := newHost(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -133,7 +133,7 @@ func TestReadyAndPodError_OfHostileFiles(t *testing.T) {
 	write(t, canary, "outside")
 	for name, test := range map[string]struct {
 		leave func(t *testing.T, file string) (end func())
-		text  string // of /pav/error, or a part of it
+		text  string // a part of the text of /pav/error; empty if there is no text
 	}{
 		"a link to nothing": {func(t *testing.T, file string) func() {
 			t.Helper()
@@ -162,7 +162,7 @@ func TestReadyAndPodError_OfHostileFiles(t *testing.T) {
 			t.Helper()
 			must(t, os.Mkdir(file, 0o755))
 			return silentFUSE(t, file)
-		}, ""}, // It is as old as its file system says, which is not asked.
+		}, ""}, // The file system is not asked, and its root seems older than the pod.
 		"a pipe": {func(t *testing.T, file string) func() {
 			t.Helper()
 			must(t, unix.Mkfifo(file, 0o644))

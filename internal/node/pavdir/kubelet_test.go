@@ -34,19 +34,19 @@ func TestKubeletHas_IsWhatItsDirectoriesSay(t *testing.T) {
 	}
 	published := h.kubelet + "/plugins/kubernetes.io/csi/volumeDevices/publish/pv/block"
 	must(t, os.MkdirAll(filepath.Dir(published), 0o750))
-	must(t, os.Symlink(published, pods+"block/volumeDevices/kubernetes.io~csi/pv")) // What it leads to has gone.
+	must(t, os.Symlink(published, pods+"block/volumeDevices/kubernetes.io~csi/pv")) // The target of the link is gone.
 	write(t, pods+"file", "")
 	want("pv", "block", "filesystem")
 	want("pv-other", "other")
 	want("mount")
 
-	// The volume may be dead: then it is not asked.
+	// The volume may be dead, so it is not accessed.
 	end := silentFUSE(t, pods+"filesystem/volumes/kubernetes.io~csi/pv/mount")
 	want("pv", "block", "filesystem")
 	end()
 	must(t, unix.Unmount(pods+"filesystem/volumes/kubernetes.io~csi/pv/mount", 0))
 
-	// The mount goes first, then vol_data.json, and the directory last.
+	// Kubelet removes the mount first, then vol_data.json, and the directory last.
 	must(t, os.Remove(pods+"filesystem/volumes/kubernetes.io~csi/pv/mount"))
 	want("pv", "block", "filesystem")
 	must(t, os.Remove(pods+"filesystem/volumes/kubernetes.io~csi/pv"))

@@ -13,8 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// layouts are nodes on which what is mounted below kubelet's directory is in the mount table more than once.
-// Each returns another place where that directory can be seen, if there is one.
+// layouts returns functions that arrange a node so that mounts below kubelet's directory are in the mount table more
+// than once. Each returns another path of that directory, if there is one.
 func layouts() map[string]func(t *testing.T, h *host) (elsewhere string) {
 	return map[string]func(t *testing.T, h *host) string{
 		"kubelet's directory is bound on itself": func(t *testing.T, h *host) string {
@@ -34,7 +34,8 @@ func layouts() map[string]func(t *testing.T, h *host) (elsewhere string) {
 	}
 }
 
-// boundFrom binds a directory, with all that is mounted below it, elsewhere until the end of the test.
+// boundFrom binds a directory, with all mounts below it, to another path until the end of the test, and returns that
+// path.
 func (h *host) boundFrom(t *testing.T, dir string) string {
 	t.Helper()
 	elsewhere := t.TempDir()
@@ -66,7 +67,7 @@ func TestAStage_WhereKubeletsDirectoryIsMountedMoreThanOnce(t *testing.T) {
 			wantFile(t, h.Volume("s")+"/file", "data")
 			mustSay(t, true)(h.InUse(ctx, "s"))
 
-			// What the pod mounted stays; of the target nothing does, hidden or elsewhere.
+			// The mounts of the pod stay. Nothing of the target is left, neither hidden nor elsewhere.
 			mustSay(t, "s")(h.Unpublish(ctx, staging))
 			wantFile(t, h.pav("s")+"/volume/file", "data")
 			mustSay(t, false)(h.InUse(ctx, "s"))
@@ -116,7 +117,7 @@ func TestMountOverPav_IsNoticed_IfKubeletsDirectoryIsMountedMoreThanOnce(t *test
 	}
 }
 
-// A directory is in use as long as a mount of it is anywhere, also one that can be seen elsewhere only.
+// A directory is in use as long as it is mounted anywhere, even if only at a path outside kubelet's directory.
 func TestUsers_NamesMountPoints_WithoutCopiesOfTheStagesOwn(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -129,7 +130,7 @@ func TestUsers_NamesMountPoints_WithoutCopiesOfTheStagesOwn(t *testing.T) {
 		}
 	}
 	none()
-	elsewhere := h.boundFrom(t, h.kubelet) // After Prepare, so that it has a copy that did not propagate.
+	elsewhere := h.boundFrom(t, h.kubelet) // After Prepare, so that it has a copy of the stage's own mount, which did not propagate.
 	none()
 	target := h.target(t, "pod")
 	must(t, h.Publish(ctx, "s", target))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(mountns.Run(m)) }
 
-// host is a node: a kubelet directory, which is shared as on a real one, and PaV's directories below it.
+// host is a node with a kubelet directory, which is shared as on a real node, and with PaV's directories below it.
 type host struct {
 	*Directories
 	kubelet string
@@ -47,7 +47,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// mounts returns what is mounted below a path, relative to it.
+// mounts returns the mount points below a path, relative to it.
 func (h *host) mounts(t *testing.T, path string) []string {
 	t.Helper()
 	all, err := mount.Mounts(path)
@@ -69,7 +69,7 @@ func (h *host) wantMounts(t *testing.T, path string, want ...string) {
 	}
 }
 
-// target returns where kubelet asks for the /pav of a pod.
+// target returns the path at which kubelet requests the /pav of a pod.
 func (h *host) target(t *testing.T, pod string) string {
 	t.Helper()
 	volume := filepath.Join(h.kubelet, "pods", pod, "volumes/kubernetes.io~csi/pav")
@@ -77,8 +77,8 @@ func (h *host) target(t *testing.T, pod string) string {
 	return volume + "/mount"
 }
 
-// container runs a shell script as a privileged container does: in a mount namespace of its own, to and
-// from which mounts propagate.
+// container runs a shell script as a privileged container with bidirectional mount propagation does: in a mount
+// namespace of its own.
 func container(t *testing.T, script string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "unshare", append([]string{"--mount", "--propagation", "unchanged", "sh", "-euc", script, "sh"}, args...)...)
@@ -87,7 +87,7 @@ func container(t *testing.T, script string, args ...string) {
 	}
 }
 
-// wantWoken waits until someone is woken for the stage.
+// wantWoken waits for a wake-up call for the stage.
 func (h *host) wantWoken(t *testing.T, stage string) {
 	t.Helper()
 	select {

@@ -31,7 +31,7 @@ func TestPrepare_MakesADirectoryForAnyUser_ThatOnlyRootReaches(t *testing.T) {
 	must(t, h.Remove(ctx, "s")) // It may be repeated.
 }
 
-// What the staging pod mounts stays when the pod has gone, and the next pod sees it.
+// The mounts of a staging pod stay when the pod is gone, and the next pod sees them.
 func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -46,7 +46,7 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 	h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume")
 
 	mustSay(t, "s")(h.Unpublish(ctx, staging))
-	mustSay(t, "")(h.Unpublish(ctx, staging)) // By then nobody can tell whose it was.
+	mustSay(t, "")(h.Unpublish(ctx, staging)) // The stage of the target is not known any more.
 	h.wantMounts(t, h.stagePath("s"), "pav", "pav/volume")
 	wantFile(t, h.pav("s")+"/volume/file", "data")
 	if _, err := os.Lstat(staging); !errors.Is(err, os.ErrNotExist) {
@@ -76,7 +76,7 @@ func TestUnpublish_OfOneOfTwoPodsTakesNothingFromTheOther(t *testing.T) {
 	mustSay(t, "s")(h.Unpublish(ctx, one))
 	mustSay(t, true)(h.InUse(ctx, "s"))
 	wantFile(t, two+"/volume/file", "data")
-	// The other one still acts on the stage's directory.
+	// Mounts of the other pod still propagate to the stage's directory.
 	container(t, `mkdir "$1/late"; mount -t tmpfs test "$1/late"`, two)
 	h.wantMounts(t, h.stagePath("s"), "pav", "pav/late", "pav/volume")
 	mustSay(t, "s")(h.Unpublish(ctx, two))
@@ -105,7 +105,7 @@ func TestUnpublish_DistinguishesStages_AndKeepsOthers(t *testing.T) {
 	}
 }
 
-// After a reboot the directories are there, and no mount of them is.
+// After a reboot, the directories exist and are not mounted.
 func TestPublish_RestoresMountsAfterAReboot(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -163,7 +163,7 @@ func TestReady_IsSeenAtOnce_OrWakesWaiters(t *testing.T) {
 	}
 }
 
-// A stage's directory may be made again, as for the next attempt; then it is watched again.
+// The directory of a stage may be created again, for example for the next attempt. Then it is watched again.
 func TestReady_WakesAgainInADirectoryThatWasMadeAgain(t *testing.T) {
 	h := newHost(t)
 	for range 3 {
@@ -182,7 +182,7 @@ func TestPodError(t *testing.T) {
 	began := time.Now().Add(-time.Hour)
 	for name, test := range map[string]struct {
 		leave func(t *testing.T)
-		want  string // or its beginning, with a * behind
+		want  string // or a prefix of it, followed by *
 	}{
 		"a pod that said nothing":           {func(*testing.T) {}, ""},
 		"a pod that said why":               {func(t *testing.T) { t.Helper(); write(t, file, "\nthe backend\nis on fire\n") }, "the backend\nis on fire"},
@@ -214,7 +214,7 @@ func TestPodError(t *testing.T) {
 	}
 }
 
-// What pods leave mounted is unmounted, and what is in it is a user's.
+// Mounts that pods leave are unmounted. Their content belongs to a user, and stays.
 func TestRemove_UnmountsWhatIsLeft_AndItsContentStaysIntact(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()

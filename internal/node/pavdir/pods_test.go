@@ -28,7 +28,7 @@ func (h *host) own(t *testing.T, id string) directory {
 	return of
 }
 
-// wantPod checks whose directory the volume has; nil for none.
+// wantPod checks which pod's directory the volume has; nil means none.
 func (h *host) wantPod(t *testing.T, id string, want *Pod) {
 	t.Helper()
 	got, exists, err := h.Pod(t.Context(), id)
@@ -56,7 +56,7 @@ func TestPublishPod_GivesAPodANewDirectoryOfItsOwn_WhichStays(t *testing.T) {
 	}
 	container(t, `[ -z "$(ls -A "$1")" ]; printf data > "$1/handle"`, target)
 
-	// Another agent goes on where this one ended, with kubelet or without.
+	// The next agent continues where this one ended, whether kubelet repeats its call or not.
 	next, err := New(h.host, h.kubelet, func(string) {})
 	must(t, err)
 	for range 2 {
@@ -87,7 +87,7 @@ func TestPublishPod_ResumesAfterAnInterruption(t *testing.T) {
 		"before anything was mounted": func(t *testing.T, of directory, target string) {
 			t.Helper()
 			must(t, unix.Unmount(target, 0))
-			must(t, unix.Unmount(of.pav(), 0)) // As after a reboot, too.
+			must(t, unix.Unmount(of.pav(), 0)) // This is also the state after a reboot.
 		},
 		"before there was a directory": func(t *testing.T, of directory, target string) {
 			t.Helper()
@@ -195,7 +195,7 @@ func TestUnpublishPod_ResumesAfterAnInterruption_AndIsIdempotent(t *testing.T) {
 	}
 }
 
-// What a privileged creation pod leaves mounted is unmounted, and what is in it is a user's.
+// Mounts that a privileged creation pod leaves are unmounted. Their content belongs to a user, and stays.
 func TestUnpublishPod_UnmountsWhatThePodLeft_AndItsContentStaysIntact(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -288,7 +288,7 @@ func TestBegun_IsWhatIsOnTheNode_OfAPodsOwnAndOfAStages(t *testing.T) {
 	ctx := t.Context()
 	target := h.target(t, "pod")
 	mustSay(t, false)(h.Begun(ctx, volume, target))
-	must(t, os.MkdirAll(h.pods()+"/"+volume, 0o755)) // where a call was interrupted before the pod was on record
+	must(t, os.MkdirAll(h.pods()+"/"+volume, 0o755)) // as if a call was interrupted before it recorded the pod
 	mustSay(t, true)(h.Begun(ctx, volume, target))
 	must(t, h.UnpublishPod(ctx, volume, target))
 	mustSay(t, false)(h.Begun(ctx, volume, target))
@@ -302,7 +302,7 @@ func TestBegun_IsWhatIsOnTheNode_OfAPodsOwnAndOfAStages(t *testing.T) {
 	mustSay(t, false)(h.Begun(ctx, volume, target))
 	must(t, h.Remove(ctx, "s"))
 
-	must(t, os.MkdirAll(target, 0o755)) // where it was interrupted before the mount
+	must(t, os.MkdirAll(target, 0o755)) // as if a call was interrupted before the mount
 	mustSay(t, true)(h.Begun(ctx, volume, target))
 	if _, err := h.Unpublish(ctx, target); err != nil {
 		t.Fatal(err)

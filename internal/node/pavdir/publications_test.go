@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 )
 
-// wantTargets checks which targets are on record.
+// wantTargets checks which targets are recorded.
 func (h *host) wantTargets(t *testing.T, stage string, want ...string) {
 	t.Helper()
 	all, err := h.Publications(t.Context(), stage)
@@ -55,7 +55,7 @@ func TestPublications_AreRecordedUntilForgotten(t *testing.T) {
 	must(t, h.ForgetPublication(ctx, "s", "/a"))
 }
 
-// A target of a stage that is not on record would be forgotten with it.
+// A target of a stage without a record would be forgotten together with the stage, so it is not recorded.
 func TestRecordPublication_MakesNoStage(t *testing.T) {
 	h := newHost(t)
 	must(t, h.Record(t.Context(), "other", recorded))
@@ -66,7 +66,7 @@ func TestRecordPublication_MakesNoStage(t *testing.T) {
 	must(t, h.Remove(t.Context(), "other"))
 }
 
-// Only when the machine stops are files torn, and then nothing is mounted any more.
+// Files are torn only if the machine crashes, and then nothing is mounted any more.
 func TestPublications_ThatAreTornAreIgnored(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -98,7 +98,7 @@ func TestRecordPublication_OfManyTargetsAtOnce(t *testing.T) {
 			if err := h.RecordPublication(ctx, "s", Publication{Target: target}); err != nil {
 				t.Error(err)
 			}
-			// Nobody who looks meanwhile gets an error.
+			// A concurrent read gets no error.
 			if _, err := h.Publications(ctx, "s"); err != nil {
 				t.Error(err)
 			}
@@ -109,7 +109,7 @@ func TestRecordPublication_OfManyTargetsAtOnce(t *testing.T) {
 			}
 		})
 	}
-	// Many calls for one target leave one of them on record, whole.
+	// Many calls for one target leave one complete record.
 	for i := range 10 {
 		calls.Go(func() {
 			p := Publication{Target: "/same", Client: Client{Name: strings.Repeat("x", 100*i)}}

@@ -116,7 +116,7 @@ func (h *host) wantEntries(t *testing.T, directory string, want ...string) {
 	}
 }
 
-// Running clients keep what they have while a stage is made again, until that is covered by the new volume.
+// Running clients keep the old volume while the stage is staged again, until the new volume covers it.
 func TestRenew_LeavesClientsTheirs_AndTheNextAttachmentCanCoverIt(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -205,8 +205,8 @@ func TestATemporaryFileIsNotARecord_AndIsRemoved(t *testing.T) {
 	must(t, h.Remove(ctx, "s"))
 }
 
-// An agent is stopped after every effect on the disk, in turn; whatever is left, the next one reads the old
-// record or the new one, and goes on.
+// The agent is stopped after each of its effects on the disk, in turn. The next agent reads the old record or the new
+// one, and continues.
 func TestRecord_InterruptedAtAnyPoint(t *testing.T) {
 	old := recorded
 	old.BootID = "boot 0"
@@ -235,7 +235,8 @@ func TestRecord_InterruptedAtAnyPoint(t *testing.T) {
 	}
 }
 
-// An interrupted removal is seen as one, and taken up again: the records go last, the stage's after its targets'.
+// An interrupted removal is detected and continued. The records are removed last: those of the targets, then that of
+// the stage.
 func TestRemove_InterruptedAtAnyPoint(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
@@ -268,8 +269,8 @@ func TestRemove_InterruptedAtAnyPoint(t *testing.T) {
 	}
 }
 
-// stopAt calls a function, which goes no further than its how many-th effect on the disk, and says whether
-// it came that far.
+// stopAt calls a function, and stops it at an effect on the disk, whose number is point. It reports whether the
+// function got that far.
 func (h *host) stopAt(t *testing.T, point int, do func() error) (stopped bool) {
 	t.Helper()
 	var calls atomic.Int64

@@ -210,7 +210,7 @@ func TestDecideStage_Restaging(t *testing.T) {
 	}
 }
 
-// The PavStage may be deleted while the volume is restaged, as when the node is lost.
+// The PavStage may be deleted while the volume is restaged, for example when the node is lost.
 func TestDecideRestage_NeverCreatesAPavStage(t *testing.T) {
 	restaging := observation{
 		exists: true, hasFinalizer: true, thisBoot: true, validated: true, restaging: true, stagingIntended: true, phase: pavv1.StageStaging,

@@ -79,7 +79,7 @@ func TestRefuseDuplicate_NamesOnlyPersistentVolumesThatExist(t *testing.T) {
 	}
 }
 
-// The claims' budget of events is for what is new.
+// The rate limit for events of a claim must not be used up by repetitions.
 func TestRefuseDuplicates_Repeatedly_IsReportedOnce(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
@@ -95,7 +95,7 @@ func TestRefuseDuplicates_Repeatedly_IsReportedOnce(t *testing.T) {
 	}
 }
 
-// Kubelet, to which both PersistentVolumes are one volume, asks only for the target of the new one.
+// For kubelet, both PersistentVolumes are one volume. So it only requests the target of the new one.
 func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)
@@ -104,7 +104,7 @@ func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 	n.ledger(t, v, shared).Status.StagingPod = nil // unstaging needs no pod
 	p := n.publicationFor(t, "a")
 	p.Target = strings.Replace(p.Target, "/pv/", "/new/", 1)
-	// There is no provisioner here that could stage it.
+	// The test has no provisioner that could stage the volume.
 	if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `PavProvisioner "driver"`) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
@@ -114,7 +114,7 @@ func TestPublish_OfASuccessor_StagesItAgain(t *testing.T) {
 	n.mustExist(t, shared, false)
 }
 
-// A publication on record that was never mounted, or whose mount has gone, is nobody who has the volume.
+// A recorded publication does not count as a client if it was never mounted, or if its mount is gone.
 func TestStage_OfALeftStage_CountsOnlyClientsThatUseIt(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)

@@ -10,8 +10,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A staging pod that was removed by force, with its finalizer, may still run. A second one beside it would write to the
-// same storage, and what the first has mounted would be given to clients.
+// A staging pod that was removed by force, with its finalizer, may still run. A second one would write to the same
+// storage, and clients would get what the first one has mounted.
 func TestStagingPodRemovedByForce_HasFailed_AndIsNotCreatedAgain(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}

@@ -55,7 +55,8 @@ func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *
 	}
 }
 
-// A deletion of the volume in the foreground would have the garbage collector delete the pods of its stages.
+// If a stage had the volume as its owner, a foreground deletion of the volume would make the garbage collector delete
+// the pods of the stage.
 func TestMetaOf_ALiveStageHasNoOwner(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
@@ -92,7 +93,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// Pods that the garbage collector has taken the owner from do not go with the PavStage.
+// If the garbage collector has removed the owner of a pod, the pod is not deleted with the PavStage.
 func TestForget_DeletesPodsWithoutAnOwner(t *testing.T) {
 	v := Volume{Driver: "driver", Handle: "handle"}
 	for name, owners := range map[string][]metav1.OwnerReference{"none": nil, "the PavStage": {{UID: "stage-uid", Controller: new(true)}}} {

@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// recordOf returns the file that has the record of a stage.
+// recordOf returns the path of the record of a stage.
 func (n *testNode) recordOf(stage string) string {
 	return filepath.Join(filepath.Dir(n.Dirs.Volume(stage)), "stage.json")
 }
@@ -120,7 +120,7 @@ func TestUnpublish_WithoutARecord_FindsTheClientsStageInTheLedger(t *testing.T) 
 			target := n.publicationFor(t, "a").Target
 			client := n.ledger(t, v, n.stager.clientName(v, target))
 			client.Spec.Scope, client.Spec.Client = pavv1.StagingScopePod, &pavv1.StageClient{Target: target}
-			client.Status.Phase, client.Status.StagingPod = pavv1.StageUnstaging, nil // what is left to do needs no pod
+			client.Status.Phase, client.Status.StagingPod = pavv1.StageUnstaging, nil // unstaging needs no pod
 			lose(t, n, stage)
 			must(t, n.stager.Unpublish(t.Context(), v, target))
 			if len(n.API.Stages) > 0 {
@@ -141,7 +141,7 @@ func TestATornRecord_DoesNotStopWhatOtherVolumesNeed(t *testing.T) {
 	must(t, n.stager.Publish(t.Context(), v, p))
 	must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 
-	// The torn one may be that of another client of the volume, of which then the API server tells.
+	// The torn record may belong to another client of the volume. Then the API server has the PavStage of that client.
 	client := n.ledger(t, v, "stage-other")
 	client.Spec.Scope, client.Spec.Client = pavv1.StagingScopePod, &pavv1.StageClient{Target: "/other"}
 	if err := n.stager.Publish(t.Context(), v, p); !errors.Is(err, ErrInUse) {
@@ -168,7 +168,7 @@ func TestMonitor_DirectoryWithATornRecord_IsRemovedUnlessUsed(t *testing.T) {
 	}
 }
 
-// Between the monitor's look at a directory that nobody knows and its removal, kubelet may ask for the volume.
+// Between the monitor's check of an unknown directory and its removal, kubelet may request the volume.
 func TestRemoveUnknown_OfAStageThatACallHasMade_LeavesIt(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}

@@ -8,7 +8,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// Nothing is to be unstaged only where no staging pod can ever have been.
+// There is nothing to unstage only if the staging pod certainly was never created.
 func TestNeverAdmitted(t *testing.T) {
 	tests := map[string]struct {
 		change func(*task)

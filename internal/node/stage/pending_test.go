@@ -16,7 +16,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Kubelet does not take /pav from a pod whose directory it has lost; an administrator has to know where it is.
+// Kubelet does not unmount the /pav of a pod whose directory it has lost. So an administrator has to know where it is
+// mounted.
 func TestUnstage_ThatWaitsForPav_NamesWhereItIsMounted(t *testing.T) {
 	n := newNode(t)
 	volume := Volume{Driver: "driver", Handle: "handle"}
@@ -59,7 +60,7 @@ func TestWaitsForUsers(t *testing.T) {
 	}
 }
 
-// A client's volume that hangs costs one thread, however often kubelet calls.
+// A client's volume that hangs blocks only one thread, however often kubelet calls.
 func TestBind_ThatHangs_IsNotStartedTwice(t *testing.T) {
 	n := newNode(t)
 	hanging := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// staged makes a file system volume that is staged, without any API server, and returns it.
+// staged creates a file system volume that is staged, without any object in the API server, and returns it.
 func (n *testNode) staged(t *testing.T) Volume {
 	t.Helper()
 	v := Volume{Driver: "driver", Handle: "published"}
@@ -28,7 +28,7 @@ func (n *testNode) staged(t *testing.T) Volume {
 	return v
 }
 
-// publicationFor returns what kubelet asks for on behalf of a pod.
+// publicationFor returns the publication that kubelet requests for a pod.
 func (n *testNode) publicationFor(t *testing.T, pod string) Publication {
 	t.Helper()
 	directory := filepath.Join(n.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/pv")
@@ -63,7 +63,7 @@ func TestPublishAndUnpublish_AreIdempotent(t *testing.T) {
 		t.Errorf("the same target with other options: got %v, want ErrMismatch", err)
 	}
 	other.Options = mount.BindOptions{ReadOnly: true, NoExec: true}
-	must(t, n.stager.Publish(t.Context(), v, other)) // As with mount options that were edited meanwhile.
+	must(t, n.stager.Publish(t.Context(), v, other)) // Mount options may be edited meanwhile.
 	for range 2 {
 		must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 		if _, err := os.Lstat(p.Target); !errors.Is(err, os.ErrNotExist) {
@@ -148,7 +148,7 @@ func TestPublish_OfAReadOnlyStage_IsReadOnly(t *testing.T) {
 	must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 }
 
-// What a PavStage that was forced away has left is swept, but never under a client.
+// The remains of a PavStage that was deleted by force are removed, but never while a client has the volume.
 func TestUnstage_OfALeftStage_UnpublishesFirst(t *testing.T) {
 	n := newNode(t)
 	v := n.staged(t)

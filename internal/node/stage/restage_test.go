@@ -21,7 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// ofStage returns a call's view of the stage "stage-a", as it is now.
+// ofStage returns a task with the current state of the stage "stage-a".
 func (n *testNode) ofStage(t *testing.T) *task {
 	t.Helper()
 	task := n.stager.newTask(Subject{Volume: Volume{Driver: "driver", Handle: "handle"}}, "")
@@ -37,7 +37,7 @@ func (n *testNode) ofStage(t *testing.T) *task {
 	return task
 }
 
-// staging makes a stage whose volume is being staged: a file system at /pav/volume, which is returned.
+// staging creates a stage in the phase Staging, with a file system at /pav/volume, and returns the path of that.
 func (n *testNode) staging(t *testing.T) string {
 	t.Helper()
 	n.PutStage(t, func(stage *pavv1.PavStage) {
@@ -68,7 +68,7 @@ func TestConfirm_OfAnOldMountAtPavVolume(t *testing.T) {
 	n.wantPhase(t, pavv1.StageStaged, true)
 }
 
-// A daemon that ends takes its mount away: what is opened then is the directory below.
+// When a daemon ends, its mount is gone. The directory below is opened instead.
 func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 	for name, restaging := range map[string]bool{"staging": false, "staging again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestConfirm_OfAVolumeThatHasGone_IsAFailure(t *testing.T) {
 			if failure == nil || failure.PodName != "stage-1" || failure.Reason != pavv1.FailureOutputInvalid {
 				t.Fatalf("got failure %+v, want one of what the staging pod did", failure)
 			}
-			// Of the first attempt, kubelet decides when it is repeated.
+			// Kubelet decides when the first attempt is repeated, so no time is recorded.
 			if announced := failure.NextAttemptTime != nil; announced != restaging {
 				t.Errorf("the next attempt is at %v", failure.NextAttemptTime)
 			}
@@ -123,7 +123,8 @@ func TestPublish_WhileTheVolumeIsRestaged_IsRefused(t *testing.T) {
 	must(t, n.stager.Unpublish(t.Context(), v, p.Target))
 }
 
-// What is on record before the first client gets the new volume keeps it from being unstaged under that client.
+// The record is written before the first client gets the new volume. It prevents the volume from being unstaged while
+// that client has it.
 func TestCover_IsRecordedBeforeClientsGetIt(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
@@ -177,7 +178,7 @@ func TestBeginRestaging_FencesTheDeadVolume(t *testing.T) {
 	}
 }
 
-// fences counts.
+// fences is a Mounter that counts the calls of Fence, and answers them with err.
 type fences struct {
 	Mounter
 	err   error
@@ -200,7 +201,7 @@ func TestHost_Fences(t *testing.T) {
 	}
 }
 
-// The node was given up, or someone has forced the PavStage away, while the volume was being staged again.
+// The PavStage may be deleted while the volume is restaged: because the node is lost, or by force.
 func TestRestage_OfADeletedStage_CreatesNoPod(t *testing.T) {
 	n := newNode(t)
 	n.staging(t)
@@ -220,7 +221,7 @@ func TestRestage_OfADeletedStage_CreatesNoPod(t *testing.T) {
 	}
 }
 
-// vanishing loses PavStages as soon as they are marked as being staged again.
+// vanishing is an API server that loses a PavStage as soon as it is marked as being restaged.
 type vanishing struct{ *nodetest.API }
 
 func (v vanishing) Status() client.SubResourceWriter {

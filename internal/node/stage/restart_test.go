@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// The mounts of a volume that a client has are gone, though the boot ID is the same.
+// The mounts of a volume that a client has are gone, although the boot ID is the same.
 func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, n *testNode, volume, target string)
@@ -76,8 +76,8 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 	}
 }
 
-// container starts what a container of a pod is to the node: a process with mounts of its own, files of the
-// pod's directory among them. It ends with the test.
+// container simulates a container of a pod: a process with a mount namespace of its own, in which a file of the pod's
+// directory is mounted. It ends with the test.
 func (n *testNode) container(t *testing.T, uid string) {
 	t.Helper()
 	hosts := filepath.Join(n.Kubelet, "pods", uid, "etc-hosts")

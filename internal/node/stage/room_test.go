@@ -15,7 +15,7 @@ func TestRoom_TheLastSlotIsForOneStage(t *testing.T) {
 	r := newRoom()
 	steps := []struct {
 		reason string
-		stage  string // that asks; it gives its slot back where free is nil
+		stage  string // that requests a slot; if free is nil, it releases its slot
 		free   func(context.Context) (int, error)
 		want   bool
 	}{

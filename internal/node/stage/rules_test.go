@@ -15,7 +15,7 @@ var tables = []table{
 	stageTable, restageTable, leftoverTable, validationTable, stagingTable, stagedTable, restagingTable, unstageTable, unstagingTable,
 }
 
-// A rule that no observation can reach is one too many, or comes too late in its table.
+// A rule that no observation reaches is superfluous, or comes too late in its table.
 func TestRules_EachDecidesAtTimes(t *testing.T) {
 	refer := []string{
 		"a deleted PavStage left a directory", "the volume is being restaged", "an attempt that failed is not reverted yet", "the volume is being unstaged",
@@ -44,7 +44,7 @@ func TestRules_EachDecidesAtTimes(t *testing.T) {
 	}
 }
 
-// randomObservation returns an observation with each field of any value, whether or not they can occur together.
+// randomObservation returns an observation with random values in all fields, whether or not they can occur together.
 func randomObservation(random *rand.Rand) observation {
 	var o observation
 	for _, value := range []*bool{
@@ -61,7 +61,7 @@ func randomObservation(random *rand.Rand) observation {
 		*pod = workflow.State(random.IntN(5))
 	}
 	o.settling, o.backoff = time.Duration(random.IntN(2)), time.Duration(random.IntN(2))
-	// A PavStage that exists, and nothing unusual of it, lead furthest down the tables.
+	// An existing PavStage without anything unusual reaches the last rules of the tables.
 	if random.IntN(2) == 0 {
 		o.exists, o.leftover, o.terminating, o.pvReplaced, o.mismatch, o.thisBoot, o.hasFinalizer = true, false, false, false, false, true, true
 	}

@@ -13,7 +13,8 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A staging pod creates /pav/ready in different states of its mount; the agent looks, waits, and looks once more.
+// A staging pod creates /pav/ready in different states of its mount. The agent checks the mount, waits, and checks it
+// again.
 func TestSettling(t *testing.T) {
 	mountVolume := func(t *testing.T, volume string) {
 		t.Helper()

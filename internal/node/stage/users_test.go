@@ -15,7 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
-// Kubelet, whose staging path has no mount that would tell it of users, asks to unstage a volume.
+// Kubelet requests the unstaging of a volume that a pod has: its staging path has no mount that would show it the
+// users.
 func TestUnstage_OfAVolumeThatAPodHas(t *testing.T) {
 	tests := map[string]struct {
 		uid   types.UID

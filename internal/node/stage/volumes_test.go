@@ -19,7 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
-// volumesAPI is an api that has PersistentVolumes, too, and whose PavStages can be released and deleted.
+// volumesAPI is an API that also has PersistentVolumes, and whose PavStages can be released and deleted.
 type volumesAPI struct {
 	*nodetest.API
 	volumes     map[string]*corev1.PersistentVolume
@@ -91,7 +91,7 @@ func (a *volumesAPI) Provisioner(context.Context, string) (*pavv1.PavProvisioner
 	return a.provisioner, nil
 }
 
-// withVolumes gives the node PersistentVolumes with the driver and handle, of UIDs that are like their names.
+// withVolumes adds PersistentVolumes with the driver and handle. Each has its name as UID.
 func (n *testNode) withVolumes(v Volume, names ...string) *volumesAPI {
 	a := &volumesAPI{API: n.API, volumes: map[string]*corev1.PersistentVolume{}}
 	for _, name := range names {
@@ -107,7 +107,7 @@ func persistentVolume(v Volume, name string, uid types.UID) *corev1.PersistentVo
 	return volume
 }
 
-// ledger puts a stage of the PersistentVolume "pv" into the API server, as it is when it is Staged.
+// ledger adds a stage of the PersistentVolume "pv" to the API server, in the phase Staged, and returns it.
 func (n *testNode) ledger(t *testing.T, v Volume, name string) *pavv1.PavStage {
 	t.Helper()
 	raw, err := json.Marshal(persistentVolume(v, "pv", "pv"))

@@ -11,7 +11,7 @@ import (
 
 const field = "spec.volumeCreation.accessibleTopology"
 
-// zone is the name of a label as clouds use it.
+// zone is the label with which clouds name the zone of a node.
 const zone = "topology.kubernetes.io/zone"
 
 type (

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// term is a term of allowedTopologies: nodes whose labels have one of the values each.
+// term returns a term of allowedTopologies: it selects the nodes whose labels meet all requirements.
 func term(requirements ...corev1.TopologySelectorLabelRequirement) corev1.TopologySelectorTerm {
 	return corev1.TopologySelectorTerm{MatchLabelExpressions: requirements}
 }
@@ -97,7 +97,7 @@ func TestNodeSelector(t *testing.T) {
 	want := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchExpressions: []corev1.NodeSelectorRequirement{are("zone", "a", "b"), are("rack", "1")}},
 		{MatchExpressions: []corev1.NodeSelectorRequirement{are("zone", "c")}},
-		// As in a StorageClass, an empty term has no nodes.
+		// As in a StorageClass, an empty term selects no nodes.
 		{},
 	}}
 	allowed := []corev1.TopologySelectorTerm{term(one("zone", "a", "b"), one("rack", "1")), term(one("zone", "c")), term()}

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// limits returns those of a text of 1 MiB.
+// limits returns the limits for a text of 1 MiB.
 func limits() *Limits { return LimitsFor(1 << 20) }
 
-// The values are what PyYAML's safe_load returns; keys are what Python's json module makes of them.
+// The expected values are those of PyYAML's safe_load, with keys as Python's json module writes them.
 func TestParse(t *testing.T) {
 	tests := map[string]struct {
 		text string

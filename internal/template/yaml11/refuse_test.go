@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PyYAML refuses all of them, save those that say why not here.
+// PyYAML refuses all of these, except those whose names say why they are refused here.
 func TestParse_Refuses(t *testing.T) {
 	tests := map[string]string{
 		"a control character":                "a\u0001",

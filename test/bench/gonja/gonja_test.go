@@ -1,5 +1,5 @@
-// Package gonja measures gonja, with the settings that PaV's templates need, on the template that PaV's
-// own engine is measured on, too.
+// Package gonja measures gonja, with the settings that PaV's templates need, with the same template as the benchmark of
+// PaV's own engine in package jinja.
 package gonja
 
 import (

@@ -1,5 +1,5 @@
-// Package jinja measures PaV's template engine on a pod template of 60 lines with a dozen expressions, as
-// one template and as the strings that it consists of. The package gonja beside it measures the same.
+// Package jinja measures PaV's template engine with a pod template of 60 lines and a dozen expressions: as one
+// template, and as separate templates for its strings. Package gonja measures the same.
 package jinja
 
 import (
@@ -72,7 +72,7 @@ func compile(tb testing.TB, text string) *jinja.Template {
 	return compiled
 }
 
-// render renders as PaV does, with the context as values of its own.
+// render renders a template as PaV does: each call converts the context.
 func render(tb testing.TB, compiled *jinja.Template, context py.Object) string {
 	tb.Helper()
 	values := make(map[string]py.Value, len(context))

@@ -22,7 +22,7 @@ import (
 // nodeIDs is kubelet's annotation on the Node with the node ID of each driver, a JSON object.
 const nodeIDs = "csi.volume.kubernetes.io/nodeid"
 
-// annotationsLimit is how many bytes all annotations of an object may have.
+// annotationsLimit is the maximum size of all annotations of an object, in bytes.
 const annotationsLimit = 256 << 10
 
 // longestEntry is the size of an entry of nodeIDs for the longest names that a driver and a node can have.
@@ -41,14 +41,15 @@ spec:
       spec:
         containers: [{name: stage, image: busybox:1.37.0, command: [mkdir, /pav/volume]}]`
 
-// cost is what the node agent has and what it has made kubelet write.
+// cost has the resource usage of the node agent, and the sizes of the API entries that kubelet has written for it.
 type cost struct {
 	what                         string
 	memory, heap, descriptors    float64
 	csiNode, nodeIDs, goroutines float64
 }
 
-// measureCost measures the node agent with more and more idle provisioners, and a new one with staged volumes.
+// measureCost measures the node agent with increasing numbers of idle provisioners, and a new agent with staged
+// volumes.
 func measureCost(ctx context.Context, w *world, s settings, out io.Writer) error {
 	var costs []cost
 	see := func(what string) error {
@@ -89,7 +90,7 @@ func measureCost(ctx context.Context, w *world, s settings, out io.Writer) error
 	return report(out, costs, s.provisioners)
 }
 
-// addIdle makes idle provisioners up to a number, and says how long it took until kubelet knew all of them.
+// addIdle creates idle provisioners up to a number, and returns how long it took until kubelet knew all of them.
 func (w *world) addIdle(ctx context.Context, from, to int) (time.Duration, error) {
 	began := time.Now()
 	for i := from; i < to; i++ {
@@ -146,7 +147,7 @@ func report(out io.Writer, costs []cost, provisioners int) error {
 	return err
 }
 
-// stageMany has one pod use so many volumes of the first example.
+// stageMany runs one pod that uses count volumes of the first example.
 func stageMany(ctx context.Context, w *world, count int) error {
 	if err := useExample(ctx, w); err != nil {
 		return err
@@ -165,7 +166,7 @@ func stageMany(ctx context.Context, w *world, count int) error {
 	return err
 }
 
-// agent returns the node agent of the node.
+// agent returns the pod of the node agent.
 func (w *world) agent(ctx context.Context) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := w.kube.List(ctx, pods, client.InNamespace("pav"), client.MatchingLabels{"app.kubernetes.io/component": "node-agent"},
@@ -183,7 +184,7 @@ func (w *world) agent(ctx context.Context) (*corev1.Pod, error) {
 	return nil, fmt.Errorf("no node agent on %q is ready", w.node)
 }
 
-// restartAgent has the node's agent replaced by one that has done nothing yet.
+// restartAgent replaces the node agent with one that has done nothing yet.
 func (w *world) restartAgent(ctx context.Context) error {
 	old, err := w.agent(ctx)
 	if err != nil {
@@ -201,7 +202,7 @@ func (w *world) restartAgent(ctx context.Context) error {
 	})
 }
 
-// registered waits until kubelet knows so many drivers, beside PaV's own.
+// registered waits until kubelet knows this number of drivers, besides PaV's own.
 func (w *world) registered(ctx context.Context, drivers int, within time.Duration) error {
 	return eventually(ctx, within, fmt.Sprintf("kubelet knows %d drivers", drivers), func(ctx context.Context) error {
 		node := &storagev1.CSINode{}

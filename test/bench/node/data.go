@@ -14,7 +14,8 @@ import (
 // toolsImage has fio and losetup. All nodes of the test cluster have it.
 const toolsImage = "localhost/storage-tools:2"
 
-// storage are a directory and a device of the node, and provisioners whose volumes are just these.
+// storage has provisioners whose volumes are a directory and a device of the node, and a StorageClass and a claim for
+// each.
 const storage = `
 apiVersion: pav.albertofaria.github.io/v1alpha1
 kind: PavProvisioner
@@ -78,7 +79,7 @@ kind: PersistentVolumeClaim
 metadata: {name: device}
 spec: {storageClassName: bench-device, volumeMode: Block, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}`
 
-// ioCases are what fio does.
+// ioCases are the access patterns of fio.
 var ioCases = []struct{ name, arguments string }{
 	{"sequential write, 1 MiB", "--rw=write --bs=1M"},
 	{"sequential read, 1 MiB", "--rw=read --bs=1M"},
@@ -86,14 +87,14 @@ var ioCases = []struct{ name, arguments string }{
 	{"random read, 4 KiB", "--rw=randread --bs=4k"},
 }
 
-// ioMedia are where fio does it: with PaV and without, which is the same file or device.
+// ioMedia are the files and devices that fio uses: with PaV, and the same ones without PaV.
 var ioMedia = []struct{ name, pav, plain string }{
 	{"directory", "/pav-directory/file", "/storage/directory/file"},
 	{"block device", "/dev/pav-device", "/dev/plain-device"},
 }
 
-// measureData measures I/O of one container that has a directory and a device of the node both as they are
-// and as PaV volumes.
+// measureData measures the I/O of one container that has a directory and a device of the node, both directly and as PaV
+// volumes.
 func measureData(ctx context.Context, w *world, s settings, out io.Writer) error {
 	device, err := makeStorage(ctx, w, s.size)
 	if err != nil {
@@ -126,7 +127,8 @@ func measureData(ctx context.Context, w *world, s settings, out io.Writer) error
 	return table.end()
 }
 
-// makeStorage makes the directory and the device on the node, which go with the world, and returns the device.
+// makeStorage creates the directory and the device on the node, and returns the device. Both are removed when the world
+// is closed.
 func makeStorage(ctx context.Context, w *world, size string) (string, error) {
 	host := w.privileged("host")
 	if _, err := w.running(ctx, host, time.Now()); err != nil {
@@ -159,7 +161,7 @@ func (w *world) privileged(name string) *corev1.Pod {
 	return pod
 }
 
-// ioPod returns the pod that has the storage in both ways.
+// ioPod returns the pod that has the storage both with and without PaV.
 func (w *world) ioPod(device string) *corev1.Pod {
 	pod := w.client("io")
 	container := &pod.Spec.Containers[0]
@@ -180,21 +182,21 @@ func (w *world) ioPod(device string) *corev1.Pod {
 	return pod
 }
 
-// series are what is measured in each round. The second of those without PaV tells how far figures that
-// should be equal lie apart.
+// series are the measurements of each round. The second one without PaV shows how much figures differ that should be
+// equal.
 var series = []string{"plain", "pav", "again"}
 
-// fill writes all of a file or device once, so that later there is something to be read.
+// fill writes a whole file or device once, so that there is something to read later.
 func fill(ctx context.Context, s settings, file string) error {
 	_, err := inPod(ctx, "io", fmt.Sprintf("fio --name=fill --thread --rw=write --bs=1M --size=%s --filename=%s", s.size, file))
 	return err
 }
 
-// compareIO has fio do the same with both, in short turns, each series being the first of a round in turn. It
-// returns bytes per second by series.
+// compareIO runs fio with all series, in short turns. Each round begins with another series. It returns bytes per
+// second by series.
 func compareIO(ctx context.Context, s settings, arguments, plain, pav string) (map[string]figures, error) {
 	var command strings.Builder
-	// What an earlier case has left to be written would be a burden on this one.
+	// Data that an earlier case has not written to the disk yet would slow this one down.
 	fmt.Fprintf(&command, "sync; fio --output-format=json --name=global --thread --ioengine=psync --direct=1 --size=%s --time_based --runtime=%dms %s",
 		s.size, s.runtime.Milliseconds(), arguments)
 	for round := range s.rounds {

@@ -26,8 +26,8 @@ provisioner: hello-world
 parameters: {greeting: "Hello,"}`
 )
 
-// measureLatency measures the time from the creation of a client pod until it runs. In each round it does
-// so for each kind of pod, one after the other.
+// measureLatency measures the time from the creation of a client pod until it runs. Each round measures all kinds of
+// pods, one after the other.
 func measureLatency(ctx context.Context, w *world, s settings, out io.Writer) error {
 	if err := useExample(ctx, w); err != nil {
 		return err
@@ -57,7 +57,7 @@ func measureLatency(ctx context.Context, w *world, s settings, out io.Writer) er
 			if err != nil {
 				return fmt.Errorf("a pod with %s: %w", kind.name, err)
 			}
-			if round > 0 { // The first round makes caches warm.
+			if round > 0 { // The first round fills caches.
 				took[i] = append(took[i], seconds)
 			}
 		}
@@ -73,7 +73,7 @@ func measureLatency(ctx context.Context, w *world, s settings, out io.Writer) er
 	return table.end()
 }
 
-// useExample makes the first example's provisioner and a class of it.
+// useExample creates the provisioner of the first example, and a StorageClass for it.
 func useExample(ctx context.Context, w *world) error {
 	provisioner, err := os.ReadFile(example)
 	if err != nil {
@@ -85,7 +85,8 @@ func useExample(ctx context.Context, w *world) error {
 	return w.registered(ctx, 1, time.Minute)
 }
 
-// latencyOf makes one client pod, waits until it runs and takes it away again. No stage of its own is left.
+// latencyOf creates one client pod, waits until it runs, and deletes it. Then it waits until a stage that was made for
+// the pod is gone.
 func latencyOf(ctx context.Context, w *world, volume corev1.VolumeSource, newClaim bool) (float64, error) {
 	began, made := time.Now(), 1
 	if newClaim {
@@ -113,7 +114,7 @@ func latencyOf(ctx context.Context, w *world, volume corev1.VolumeSource, newCla
 	})
 }
 
-// client returns a pod on the node that does nothing but have a volume.
+// client returns a pod on the node that has these volumes and does nothing.
 func (w *world) client(name string, volumes ...corev1.VolumeSource) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -135,12 +136,12 @@ func claimed(claim string) corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 }
 
-// claim returns a claim for a megabyte of a class, which many pods may use.
+// claim returns a claim for 1 MiB of a class, with the access mode ReadWriteMany.
 func claim(name, class string) *corev1.PersistentVolumeClaim {
 	made := &corev1.PersistentVolumeClaim{}
 	text := fmt.Sprintf("{metadata: {namespace: %s, name: %s}, spec: {storageClassName: %s, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Mi}}}}", namespace, name, class)
 	if err := yaml.Unmarshal([]byte(text), made); err != nil {
-		panic(err) // The text is this function's.
+		panic(err) // the text is constant, except for names
 	}
 	return made
 }

@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// settings are how much is measured.
+// settings are the options of the command.
 type settings struct {
 	node  string
 	parts string
 
-	// Of the data path.
+	// Options of the data path.
 	rounds  int
 	runtime time.Duration
 	size    string
 
-	// Of the latency.
+	// Options of the latency.
 	runs int
 
-	// Of the cost.
+	// Options of the cost.
 	provisioners, volumes int
 }
 
-// parts are what can be measured, in this order: an agent that has worked has a larger heap.
+// parts are all measurements, in this order: an agent that has worked has a larger heap.
 var parts = []struct {
 	name    string
 	measure func(context.Context, *world, settings, io.Writer) error
@@ -63,7 +63,7 @@ func main() {
 	}
 }
 
-// run measures the parts one after the other, each in a world of its own, which goes when it ends.
+// run makes the measurements one after the other, each in a world of its own, which is closed at the end.
 func run(ctx context.Context, s settings, out io.Writer) error {
 	chosen := strings.Split(s.parts, ",")
 	for _, part := range parts {

@@ -24,15 +24,15 @@ import (
 	"github.com/albertofaria/pav/test/scrape"
 )
 
-// namespace has all claims and pods of a part.
+// namespace is the namespace of all claims and pods.
 const namespace = "pav-bench"
 
-// world is a cluster with PaV, and what a part has made in it.
+// world is a cluster with PaV, and everything that a measurement has created in it.
 type world struct {
 	kube    client.WithWatch
 	node    string
 	scraper *scrape.Scraper
-	undo    []func(context.Context) error // takes away what was made, in the order of the making
+	undo    []func(context.Context) error // they remove what was created, in the order of creation
 }
 
 func newWorld(ctx context.Context, node string) (*world, error) {
@@ -40,7 +40,7 @@ func newWorld(ctx context.Context, node string) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
-	config.QPS = -1 // What waits for its turn here would count as PaV's time.
+	config.QPS = -1 // A rate limit of the client would count as PaV's time.
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -58,12 +58,12 @@ func newWorld(ctx context.Context, node string) (*world, error) {
 	}})
 }
 
-// close takes away all that was made, the newest first.
+// close removes everything that was created, the newest first.
 func (w *world) close(ctx context.Context) error {
 	return w.remove(ctx, len(w.undo))
 }
 
-// remove takes away so many of the things that were made last, and waits until they are gone.
+// remove removes the last count things that were created, the newest first, and waits until they are gone.
 func (w *world) remove(ctx context.Context, count int) error {
 	var errs []error
 	for ; count > 0; count-- {
@@ -74,7 +74,7 @@ func (w *world) remove(ctx context.Context, count int) error {
 	return errors.Join(errs...)
 }
 
-// create creates an object that goes when the world is closed.
+// create creates an object that is deleted when the world is closed.
 func (w *world) create(ctx context.Context, object client.Object) error {
 	if err := w.kube.Create(ctx, object); err != nil {
 		return fmt.Errorf("creating %T %q: %w", object, object.GetName(), err)
@@ -88,7 +88,7 @@ func (w *world) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// apply creates the objects of a YAML text; those that lack a namespace and need one are in the world's.
+// apply creates the objects of a YAML text. Pods and claims are created in the namespace of the world.
 func (w *world) apply(ctx context.Context, text string) error {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object, err := decode(document)
@@ -114,8 +114,8 @@ func decode(document string) (client.Object, error) {
 	return object, nil
 }
 
-// wait waits until done says so of an event of the object, which it reads into object first. An object
-// that does not exist has been deleted.
+// wait waits until done returns true for an event of the object. Before each call, object is set to its current state.
+// An object that does not exist counts as deleted.
 func (w *world) wait(ctx context.Context, object client.Object, what string, done func(event watch.EventType) bool) error {
 	key := client.ObjectKeyFromObject(object)
 	list := &unstructured.UnstructuredList{}
@@ -144,7 +144,7 @@ func (w *world) wait(ctx context.Context, object client.Object, what string, don
 	}
 }
 
-// follow watches the object until done says so, or the watch ends.
+// follow watches the object until done returns true, or the watch ends.
 func (w *world) follow(ctx context.Context, object client.Object, list *unstructured.UnstructuredList, done func(event watch.EventType) bool) (bool, error) {
 	events, err := w.kube.Watch(ctx, list, client.InNamespace(object.GetNamespace()),
 		client.MatchingFields{"metadata.name": object.GetName()},
@@ -176,7 +176,7 @@ func assign(object client.Object, changed *unstructured.Unstructured) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(changed.Object, object)
 }
 
-// running creates a pod and waits until it runs. It returns the time from the beginning until then.
+// running creates a pod and waits until it runs. It returns the time from began until then.
 func (w *world) running(ctx context.Context, pod *corev1.Pod, began time.Time) (time.Duration, error) {
 	if err := w.create(ctx, pod); err != nil {
 		return 0, err
@@ -189,7 +189,7 @@ func (w *world) running(ctx context.Context, pod *corev1.Pod, began time.Time) (
 	return took, err
 }
 
-// eventually waits until the condition has no objection. It is for what cannot be watched as one object.
+// eventually waits until the condition returns no error. It is for conditions that one watch of an object cannot check.
 func eventually(ctx context.Context, within time.Duration, what string, condition func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -220,8 +220,8 @@ func kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// inPod runs a shell command in a pod of the world and returns its standard output. The shell of busybox
-// would take busybox's own programs, whatever the PATH.
+// inPod runs a shell command in a pod of the world and returns its standard output. It uses bash, as the shell of
+// busybox prefers the programs of busybox, whatever the PATH.
 func inPod(ctx context.Context, pod, command string) ([]byte, error) {
 	return kubectl(ctx, "exec", "-n", namespace, pod, "--", "bash", "-c", command)
 }

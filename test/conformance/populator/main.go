@@ -33,7 +33,7 @@ func main() {
 	contents := flag.String("file-contents", "", "populate: what is written there, and a newline if it ends without one")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the first of all
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the root context is created here
 	defer stop()
 	var err error
 	switch *mode {
@@ -58,7 +58,7 @@ func populate(file, contents string) error {
 	if !strings.HasSuffix(contents, "\n") {
 		contents += "\n"
 	}
-	return os.WriteFile(file, []byte(contents), 0o644) //nolint:gosec // the user of the volume reads it
+	return os.WriteFile(file, []byte(contents), 0o644) //nolint:gosec // the user of the volume must be able to read it
 }
 
 // control populates volumes until the context ends.
@@ -87,7 +87,7 @@ func control(ctx context.Context, namespace, image, endpoint string) error {
 // serve answers HTTP requests with 200, which shows that the program is alive.
 func serve(address string) {
 	alive := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	if err := http.ListenAndServe(address, alive); err != nil { //nolint:gosec // nobody hostile reaches a test's cluster
+	if err := http.ListenAndServe(address, alive); err != nil { //nolint:gosec // a test cluster has no hostile clients
 		slog.Error("cannot serve", "error", err)
 	}
 }

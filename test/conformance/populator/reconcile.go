@@ -210,7 +210,7 @@ func (c *controller) patchFinalizers(ctx context.Context, claim *corev1.Persiste
 
 // get returns the cached object with a key, or nil.
 func get[T any](informer cache.SharedIndexInformer, key string) T {
-	object, _, _ := informer.GetIndexer().GetByKey(key) // it returns no error
+	object, _, _ := informer.GetIndexer().GetByKey(key) // GetByKey never returns an error here
 	typed, _ := object.(T)
 	return typed
 }

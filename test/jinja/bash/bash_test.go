@@ -12,7 +12,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// No word of a shell can have a NUL.
+// A word of a shell cannot contain a NUL.
 func TestQuoteOne_NULIsRefused(t *testing.T) {
 	filter, err := template.NewEnvironment(template.DefaultLimits()).Compile("{{ text|tobash }}")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestQuoteOne_NULIsRefused(t *testing.T) {
 	}
 }
 
-// The check itself notices words that are not quoted.
+// The check detects words that are not quoted correctly.
 func TestExecute_NoticesTheCanary(t *testing.T) {
 	for _, word := range []string{"$(>canary)", "`>canary`", ";>canary;", "a\n>canary", "'$(>.canary)'\"$(>.canary)\"", "no-such-function; no-such-program"} {
 		if _, err := execute(t.Context(), t.TempDir(), prelude+"p "+word+"\n"); err == nil {

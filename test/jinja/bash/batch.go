@@ -14,10 +14,10 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// prelude defines a function that prints how many words it is given, and the first.
+// prelude defines a shell function that prints the number of its arguments and the first argument.
 const prelude = "p() { printf '%d\\0%s\\0' \"$#\" \"$1\"; }\n"
 
-// batch gives texts to bash as words, and compares what comes back.
+// batch passes texts as quoted words to bash, and compares them with the output.
 func batch(ctx context.Context, texts []string) error {
 	words, err := quote(ctx, texts)
 	if err != nil {
@@ -41,7 +41,7 @@ func batch(ctx context.Context, texts []string) error {
 	return compare(texts, words, out)
 }
 
-// quote applies the filter to texts.
+// quote applies the filter tobash to texts.
 func quote(ctx context.Context, texts []string) ([]string, error) {
 	filter, err := template.NewEnvironment(template.DefaultLimits()).Compile("{{ text|tobash }}")
 	if err != nil {
@@ -64,7 +64,7 @@ func quoteOne(ctx context.Context, filter *jinja.Template, text string) (string,
 	return word, err
 }
 
-// execute runs a script in a directory, and fails if it leaves anything there.
+// execute runs a script in a directory, and returns its output. It returns an error if the script leaves a file there.
 func execute(ctx context.Context, directory, script string) ([]byte, error) {
 	file, err := os.CreateTemp("", "tobash-*.sh")
 	if err != nil {

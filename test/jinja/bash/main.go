@@ -1,5 +1,5 @@
-// Command bash checks the filter tobash against the real bash: whatever the string, what the filter makes
-// of it is one word without a newline, bash gives the string back, and no part of it is ever executed.
+// Command bash checks the filter tobash with the real bash. For any string, the filter's result must be one word
+// without a newline, bash must return the original string, and bash must not execute any part of it.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // The root context is created here.
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
@@ -40,10 +40,10 @@ func run(ctx context.Context, arguments []string) error {
 	return err
 }
 
-// batchSize is how many strings one process of bash is given.
+// batchSize is the number of strings for one process of bash.
 const batchSize = 5000
 
-// check tries count strings below a seed, and returns the first failure.
+// check checks count strings that are generated from a seed, and returns the first failure.
 func check(ctx context.Context, seed, count uint64) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fragments are what means something to a shell, and commands that would leave a trace in the working
-// directory without any program: the file named canary.
+// fragments are texts with a special meaning in a shell, and commands that leave a trace in the working directory
+// without any program: the file canary.
 var fragments = []string{
 	"$(>canary)", "`>canary`", ";>canary;", "\n>canary\n", "&& >canary", "|| >canary &", "$(:>canary)", "<(>canary)", "${x:=$(>canary)}", "$((a[$(>canary)]))",
 	"'$(>canary)'", "'; >canary; '", "\"; >canary; \"", "\\'; >canary #", "$'\\'; >canary #'", "')>canary;('", "\\\n>canary", "{>canary;}", "eval '>canary'", "exec >canary", "trap '>canary' EXIT",
@@ -17,7 +17,7 @@ var fragments = []string{
 	"é", "ß", "日本", "🚀", "e\u0301", "\\x41", "\\u0041", "\\0", "\\c", "%s", "%", "-", "--", "-n", "-e", "+", "^", "if", "then", "fi", "do", "done", "case", "esac", "time", "coproc", "function", "end", "a", "b c", "1", ".", "/", "canary",
 }
 
-// stringsOf returns the strings from one number to another, which depend on nothing but the seed.
+// stringsOf returns to-from strings. They depend only on the seed and on from.
 func stringsOf(seed, from, to uint64) []string {
 	random := rand.New(rand.NewPCG(seed, from))
 	texts := make([]string, 0, to-from)
@@ -40,7 +40,7 @@ func randomString(random *rand.Rand) string {
 		case 1:
 			text.WriteRune(rune(1 + random.IntN(255)))
 		case 2:
-			// A surrogate becomes the replacement character.
+			// WriteRune replaces a surrogate by the replacement character.
 			text.WriteRune(rune(1 + random.IntN(0x10ffff)))
 		default:
 			text.WriteString(fragments[random.IntN(len(fragments))])

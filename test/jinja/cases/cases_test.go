@@ -85,7 +85,7 @@ func TestEvaluate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// json.Marshal escapes what a line of the data has as it is.
+			// json.Marshal escapes some characters that the data contains unescaped.
 			text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(got))
 			if diff := cmp.Diff(test.want, text); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -1,3 +1,3 @@
-// Package cases knows the form of the acceptance data for templates: a template, its context, and what
-// real Jinja makes of them. It reads such cases, evaluates them with PaV's engine, and judges results.
+// Package cases implements the format of the acceptance data for templates. Each case has a template, its context, and
+// the outcome with real Jinja. The package reads cases, evaluates them with PaV's engine, and compares the outcomes.
 package cases

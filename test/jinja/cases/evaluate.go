@@ -14,13 +14,13 @@ import (
 	"github.com/albertofaria/pav/jinja/py"
 )
 
-// The engine as PaV sets it up.
+// The engine with the settings of PaV.
 var (
 	limits      = template.DefaultLimits()
 	environment = template.NewEnvironment(limits)
 )
 
-// DecodeContext reads the JSON of a context, which is empty if there is none.
+// DecodeContext decodes the JSON of a context. Without any JSON, it returns an empty context.
 func DecodeContext(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
 		return py.Object{}, nil
@@ -28,7 +28,8 @@ func DecodeContext(raw json.RawMessage) (any, error) {
 	return py.DecodeJSON(raw)
 }
 
-// Evaluate returns what PaV makes of a template. Context is what DecodeContext returns, and is not changed.
+// Evaluate returns the outcome of a template with PaV's engine. variables is a result of DecodeContext. Evaluate does
+// not change it.
 func Evaluate(ctx context.Context, source string, variables any) Outcome {
 	t, err := environment.Compile(source)
 	if err != nil {
@@ -52,7 +53,7 @@ func Evaluate(ctx context.Context, source string, variables any) Outcome {
 	return Outcome{Text: text, YAML: true, Value: plain(ctx, value)}
 }
 
-// Variables returns the variables of one render.
+// Variables converts a context to the variables of one render.
 func Variables(variables any) (map[string]py.Value, error) {
 	members, ok := variables.(py.Object)
 	if !ok {
@@ -80,7 +81,8 @@ func failure(stage string, err error) Outcome {
 	return Outcome{Class: class(kind), Stage: stage, Message: err.Error()}
 }
 
-// class returns what the data calls a kind of error. It has no class for limits, which Python has few of.
+// class returns the name of an error's kind in the data. The data has no class for limits, because Python has few
+// limits.
 func class(kind py.Kind) string {
 	switch kind {
 	case py.Syntax:
@@ -96,7 +98,7 @@ func class(kind py.Kind) string {
 	}
 }
 
-// plain makes JSON of what YAML stands for: what JSON does not know becomes its repr in Python.
+// plain converts a YAML value to a JSON value. If JSON has no such value, the result contains its repr in Python.
 func plain(ctx context.Context, value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -128,7 +130,7 @@ func plain(ctx context.Context, value any) any {
 
 func repr(text string) any { return map[string]any{"__repr__": text} }
 
-// plainFloat writes a float such that it is not taken for an integer.
+// plainFloat converts a float to a JSON value that differs from an integer.
 func plainFloat(f float64) any {
 	text := py.FloatText(f)
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -10,31 +10,31 @@ import (
 	"strings"
 )
 
-// Outcome is what a template gives: a text, or an error of some class.
+// Outcome is the result of evaluating a template: a text, or an error of some class.
 type Outcome struct {
 	Text string
-	// YAML says that the template has set yaml to true; Value is then what its text means.
+	// YAML says that the template has set the variable yaml to true. Value is then the value of the text as YAML.
 	YAML  bool
 	Value any
 
-	// Class is empty where there is a text. Stage is "compile", "render" or "yaml".
+	// Class is the class of an error, or empty if there is a text. Stage is "compile", "render" or "yaml".
 	Class, Stage string
-	// Message is for people, and not part of what is compared.
+	// Message is for people. It is not compared.
 	Message string
 }
 
-// The classes of errors that outcomes tell apart.
+// The classes of errors.
 const (
 	ClassSyntax    = "syntax"
 	ClassUndefined = "undefined"
 	ClassType      = "type"
 	ClassSecurity  = "security"
 	ClassOther     = "other"
-	// ClassLimit is that of a template which has used up what it may. No expectation has it.
+	// ClassLimit means that the template has exceeded a limit. No expected outcome has this class.
 	ClassLimit = "limit"
 )
 
-// The stages in which an error can come up.
+// The stages in which an error can occur.
 const (
 	StageCompile = "compile"
 	StageRender  = "render"
@@ -68,7 +68,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return encode(form)
 }
 
-// encode leaves characters such as < as they are.
+// encode returns the JSON of a value. It does not escape characters such as <.
 func encode(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -79,7 +79,8 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Numbers of Value become json.Number, which keeps 1 and 1.0 apart.
+// UnmarshalJSON implements json.Unmarshaler. Numbers in Value become values of type json.Number, which distinguishes 1
+// from 1.0.
 func (o *Outcome) UnmarshalJSON(raw []byte) error {
 	var form struct {
 		OK      *string         `json:"ok"`
@@ -107,17 +108,17 @@ func (o *Outcome) UnmarshalJSON(raw []byte) error {
 	return decoder.Decode(&o.Value)
 }
 
-// Verdict is how an outcome relates to what is expected.
+// Verdict is the result of comparing an outcome with an expected one.
 type Verdict int
 
-// The verdicts. WrongStage is an error of the class that is expected, at another stage.
+// The verdicts. WrongStage means an error of the expected class, but at another stage.
 const (
 	Same Verdict = iota
 	WrongStage
 	Different
 )
 
-// Judge compares got to want.
+// Judge compares an outcome with an expected one.
 func Judge(want, got Outcome) Verdict {
 	switch {
 	case want.Class != got.Class:
@@ -133,7 +134,8 @@ func Judge(want, got Outcome) Verdict {
 	}
 }
 
-// normalise makes values alike that mean the same: numbers become integers or floats in one form.
+// normalise returns the same result for values with the same meaning. It converts numbers to one form for integers and
+// one form for floats.
 func normalise(value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -172,7 +174,7 @@ func normaliseNumber(text string) string {
 	return "float " + strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// String describes o on one line.
+// String returns a description of the outcome in one line.
 func (o Outcome) String() string {
 	switch {
 	case o.Class != "" && o.Message != "":
@@ -180,7 +182,7 @@ func (o Outcome) String() string {
 	case o.Class != "":
 		return fmt.Sprintf("error %s at %s", o.Class, o.Stage)
 	case o.YAML:
-		value, _ := encode(o.Value) // of plain data
+		value, _ := encode(o.Value) // plain data can always be encoded
 		return fmt.Sprintf("%q, as YAML %s", o.Text, value)
 	default:
 		return strconv.Quote(o.Text)

@@ -10,18 +10,18 @@ import (
 	"iter"
 )
 
-// Case is one line of the data.
+// Case is a case of the acceptance data. Each case is one line.
 type Case struct {
 	ID       string
 	Category string
 	Template string
-	// Context is plain data, in which mappings keep their order.
+	// Context is plain data. Its mappings keep their order.
 	Context any
-	// Expected are the outcomes of which any is right; there may be none.
+	// Expected are the acceptable outcomes. It may be empty.
 	Expected []Outcome
 }
 
-// maxLine is how long a line may be, in bytes.
+// maxLine is the maximum length of a line, in bytes.
 const maxLine = 64 << 20
 
 // Reader reads cases, one at a time.
@@ -31,8 +31,7 @@ type Reader struct {
 	shared map[string]any
 }
 
-// NewReader returns a Reader of lines that end with "\n" and nothing else: a template may hold other
-// separators of lines.
+// NewReader returns a Reader. Lines end only with "\n", because a template may contain other line separators.
 func NewReader(in io.Reader) *Reader {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
@@ -60,7 +59,7 @@ type line struct {
 	Expect303  *Outcome        `json:"expect_303"`
 }
 
-// Next returns the next case, or io.EOF.
+// Next returns the next case, or io.EOF after the last one.
 func (r *Reader) Next() (Case, error) {
 	for r.lines.Scan() {
 		r.number++
@@ -130,8 +129,8 @@ func (r *Reader) context(raw json.RawMessage) (any, error) {
 	return context, nil
 }
 
-// withoutNonFinite replaces the numbers that Python writes and JSON does not know with what the data
-// has for other values that JSON does not know.
+// withoutNonFinite replaces NaN and infinities, which Python writes as numbers but JSON does not allow. It writes them
+// in the same form as other values that JSON does not have.
 func withoutNonFinite(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte("NaN")) && !bytes.Contains(raw, []byte("Infinity")) {
 		return raw
@@ -162,7 +161,7 @@ next:
 	return out.Bytes()
 }
 
-// All yields what Next returns, up to the end or the first error.
+// All yields all remaining cases, up to the end or to the first error.
 func (r *Reader) All() iter.Seq2[Case, error] {
 	return func(yield func(Case, error) bool) {
 		for {
@@ -174,10 +173,10 @@ func (r *Reader) All() iter.Seq2[Case, error] {
 	}
 }
 
-// Passes reports whether got is one of the outcomes that are expected.
+// Passes reports whether got is one of the expected outcomes.
 func (c Case) Passes(got Outcome) bool { return c.Verdict(got) == Same }
 
-// Verdict is the best of those on the outcomes that are expected.
+// Verdict returns the best verdict on got, over all expected outcomes.
 func (c Case) Verdict(got Outcome) Verdict {
 	best := Different
 	for _, want := range c.Expected {

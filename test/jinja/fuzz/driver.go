@@ -24,10 +24,10 @@ const (
 	progressEvery = 5 * time.Second
 )
 
-// fuzzer is one run.
+// fuzzer is the state of one run.
 type fuzzer struct {
 	options
-	// next is the number of the next case that nobody has taken.
+	// next is the number of the next case that no worker has taken yet.
 	next atomic.Uint64
 
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ func fuzz(ctx context.Context, o options) (*report, error) {
 	return f.report, context.Cause(ctx)
 }
 
-// work takes batches until there are none.
+// work handles batches until none is left.
 func (f *fuzzer) work(ctx context.Context) error {
 	var jinja oracle.Oracle
 	defer jinja.Close()
@@ -100,7 +100,7 @@ func (f *fuzzer) batch(ctx context.Context, jinja *oracle.Oracle, start, end uin
 	return nil
 }
 
-// note counts a case, and says whether it is a difference that is to be made small.
+// note counts a case, and reports whether it is a difference that should be reduced.
 func (f *fuzzer) note(number uint64, question oracle.Question, want, got cases.Outcome) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *fuzzer) show(number uint64, question oracle.Question, want, got cases.O
 	f.logf("%d: %q\n  in   %s\n  want %s\n  got  %s\n", number, question.Template, question.Context, want, got)
 }
 
-// showProgress prints a line now and then, until what it returns is called.
+// showProgress prints a line from time to time. The returned function stops it.
 func (f *fuzzer) showProgress(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	began := time.Now()
@@ -147,13 +147,13 @@ func evaluate(ctx context.Context, question oracle.Question) cases.Outcome {
 	return cases.Evaluate(ctx, question.Template, variables)
 }
 
-// differs reports whether got is not what real Jinja2 gives, and there is no explanation.
+// differs reports whether got differs from the outcome of real Jinja2 without an explanation.
 func differs(question oracle.Question, want, got cases.Outcome) bool {
 	return isComparable(want) && cases.Judge(want, got) != cases.Same && explain(question, want, got) == ""
 }
 
-// isComparable reports whether an answer of real Jinja2 means anything: not if Python gave up, and not if it
-// shows where in memory an object was.
+// isComparable reports whether an outcome of real Jinja2 can be compared. It cannot if Python gave up, or if the text
+// contains the memory address of an object.
 func isComparable(want cases.Outcome) bool {
 	return want.Class != cases.ClassLimit && !strings.Contains(want.Text, " at 0x")
 }

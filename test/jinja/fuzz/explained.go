@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/test/jinja/oracle"
 )
 
-// explanations are the differences from real Jinja2 that are meant to be.
+// explanations are the intended differences from real Jinja2.
 var explanations = []struct {
 	reason  string
 	applies func(question oracle.Question, want, got cases.Outcome) bool
@@ -85,17 +85,17 @@ var explanations = []struct {
 	},
 }
 
-// usesType finds an attribute or item of dict, the type.
+// usesType matches an attribute or an item of the type dict.
 var usesType = regexp.MustCompile(`\bdict\s*[.\[]`)
 
-// meetsLimit reports whether a message is that of one of the engine's limits.
+// meetsLimit reports whether a message is about one of the engine's limits.
 func meetsLimit(message string) bool {
 	return slices.ContainsFunc([]string{"it makes", "it uses more than", "it takes more than", "it nests deeper than"}, func(limit string) bool {
 		return strings.Contains(message, limit)
 	})
 }
 
-// assignsTwice reports whether a statement of the template assigns twice to one name.
+// assignsTwice reports whether a statement of the template assigns to the same name twice.
 func assignsTwice(source string) bool {
 	template, err := syntax.Parse(source)
 	if err != nil {
@@ -126,7 +126,7 @@ func stored(node syntax.Node) []string {
 	return names
 }
 
-// explain returns why got may be other than want, or nothing.
+// explain returns the reason for which got may differ from want, or an empty string.
 func explain(question oracle.Question, want, got cases.Outcome) string {
 	for _, e := range explanations {
 		if e.applies(question, want, got) {

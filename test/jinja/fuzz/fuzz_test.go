@@ -8,7 +8,7 @@ import (
 	"github.com/albertofaria/pav/test/jinja/oracle"
 )
 
-// A few of the cases of 'make fuzz-jinja', the same ones each time.
+// This test runs a few of the cases of 'make fuzz-jinja', the same ones each time.
 func TestFuzz(t *testing.T) {
 	if err := oracle.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestFuzz(t *testing.T) {
 	}
 }
 
-// The fuzzer notices what it is there to notice, and makes it small.
+// The fuzzer finds a difference and reduces it.
 func TestReduce(t *testing.T) {
 	if err := oracle.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestReduce(t *testing.T) {
 		Template: "{% if true %}some text{% for a in nums %}{{ (1 + (2 * (get_pvc is defined)|string|length)) }}{% endfor %}{% endif %}",
 		Context:  []byte(`{"nums": [1, 2], "s": "x", "get_pvc": 1}`),
 	}
-	// Stands for an engine that does not know one of the variables.
+	// broken represents an engine that does not know one of the variables.
 	broken := func(q oracle.Question) cases.Outcome {
 		q.Context = bytes.ReplaceAll(q.Context, []byte("get_pvc"), []byte("nope"))
 		answers, err := jinja.Ask(t.Context(), []oracle.Question{q})

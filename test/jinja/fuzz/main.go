@@ -1,5 +1,5 @@
-// Command fuzz compares PaV's template engine with the real Jinja2 on templates made at random. It prints
-// every difference, made small, and its exit status is 1 if there is one that is not explained.
+// Command fuzz compares PaV's template engine with the real Jinja2 on random templates. It prints every difference in a
+// reduced form. Its exit status is 1 if a difference has no explanation.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // Here contexts begin.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // The root context is created here.
 	failed, err := run(ctx, os.Args[1:])
 	stop()
 	switch {
@@ -34,7 +34,8 @@ func run(ctx context.Context, arguments []string) (failed bool, err error) {
 	flags.Uint64Var(&o.seed, "seed", 0, "what the cases are made from; 0 takes one at random")
 	flags.Uint64Var(&o.from, "from", 0, "the number of the first case")
 	flags.Uint64Var(&o.cases, "cases", 500_000, "how many cases there are")
-	// One more than there are processors, as the engine takes its turns between the oracles' answers.
+	// This is one more than the number of processors, because the engine also needs time between the answers of the
+	// oracles.
 	flags.IntVar(&o.oracles, "oracles", runtime.NumCPU()+1, "how many processes of Python answer at once")
 	flags.IntVar(&o.reductions, "reductions", 200, "how many differences are made small; others are only counted")
 	flags.BoolVar(&o.verbose, "verbose", false, "print each case and its outcomes")
@@ -51,6 +52,6 @@ func run(ctx context.Context, arguments []string) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = fmt.Print(r) //nolint:forbidigo // This is what the command is for.
+	_, err = fmt.Print(r) //nolint:forbidigo // Printing is the purpose of the command.
 	return r.differences > 0, err
 }

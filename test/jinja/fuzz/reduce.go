@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// askAtOnce is how many candidates are tried before the best of them is taken.
+	// askAtOnce is the number of candidates that are evaluated in one batch.
 	askAtOnce = 64
-	// reduceFor is how long one difference is made smaller.
+	// reduceFor is the time limit for the reduction of one difference.
 	reduceFor = 10 * time.Second
 )
 
-// engine is what is compared with real Jinja2.
+// engine is the engine that is compared with real Jinja2.
 type engine func(question oracle.Question) cases.Outcome
 
-// reduce returns a smaller template and context that differ in the same kind of way.
+// reduce returns a smaller template and context with the same kind of difference.
 func reduce(ctx context.Context, jinja *oracle.Oracle, evaluate engine, d difference) difference {
 	r := &reducer{jinja: jinja, evaluate: evaluate, best: d, until: time.Now().Add(reduceFor)}
 	for r.improve(ctx, templates(r.best.question)) || r.improve(ctx, contexts(r.best.question)) {
@@ -42,7 +42,8 @@ type reducer struct {
 	until    time.Time
 }
 
-// improve takes the smallest candidate that differs as the best does, and says whether there is one.
+// improve replaces the best difference by the first candidate that has the same kind of difference. It reports whether
+// it found one.
 func (r *reducer) improve(ctx context.Context, candidates []oracle.Question) bool {
 	for chunk := range slices.Chunk(candidates, askAtOnce) {
 		if time.Now().After(r.until) {
@@ -63,7 +64,7 @@ func (r *reducer) improve(ctx context.Context, candidates []oracle.Question) boo
 	return false
 }
 
-// templates returns smaller templates, the smallest first.
+// templates returns questions with simpler templates, the shortest template first.
 func templates(question oracle.Question) []oracle.Question {
 	tokens := generate.Tokens(question.Template)
 	seen := map[string]bool{question.Template: true}
@@ -105,7 +106,7 @@ func withContext(texts []string, context json.RawMessage) []oracle.Question {
 	return questions
 }
 
-// span is a bracket, or a tag from its opening to its closing delimiter, in tokens.
+// span is the range of tokens of a bracket, or of a tag from its opening to its closing delimiter.
 type span struct {
 	from, to int
 	opens    string
@@ -116,7 +117,7 @@ var (
 	tagName  = regexp.MustCompile(`^\w+$`)
 )
 
-// pairs returns what opens and closes brackets and blocks.
+// pairs returns the matching pairs of brackets, and the matching pairs of tags that open and close a block.
 func pairs(tokens []string) [][2]span {
 	var open []span
 	var found [][2]span
@@ -148,7 +149,7 @@ func pairs(tokens []string) [][2]span {
 	return found
 }
 
-// name returns the name of the tag that begins at i.
+// name returns the name of the tag that begins at token i.
 func name(tokens []string, i int) string {
 	for _, token := range tokens[i+1:] {
 		if tagName.MatchString(token) {
@@ -161,7 +162,8 @@ func name(tokens []string, i int) string {
 	return ""
 }
 
-// printed returns where the expression that i is in begins to be printed.
+// printed returns the token that opens the print statement around token i. It returns false if token i is not in a
+// print statement.
 func printed(tokens []string, i int) (int, bool) {
 	for ; i >= 0; i-- {
 		switch {
@@ -174,7 +176,7 @@ func printed(tokens []string, i int) (int, bool) {
 	return 0, false
 }
 
-// closing returns where what i is in is closed.
+// closing returns the token that closes the tag or print statement around token i.
 func closing(tokens []string, i int) int {
 	for ; i < len(tokens); i++ {
 		if strings.HasSuffix(tokens[i], "}}") || strings.HasSuffix(tokens[i], "%}") {
@@ -184,7 +186,7 @@ func closing(tokens []string, i int) int {
 	return len(tokens)
 }
 
-// simplifications returns a simpler literal for each token that is one.
+// simplifications returns a simpler literal for each token that is a literal, and an empty string for each other token.
 func simplifications(tokens []string) []string {
 	simpler := make([]string, len(tokens))
 	for i, token := range tokens {
@@ -198,7 +200,8 @@ func simplifications(tokens []string) []string {
 	return simpler
 }
 
-// contexts returns contexts with one variable less, or the first without all that the template does not name.
+// contexts returns questions with smaller contexts. The first one omits all variables that the template does not name.
+// Each other one omits one variable.
 func contexts(question oracle.Question) []oracle.Question {
 	var variables map[string]json.RawMessage
 	if err := json.Unmarshal(question.Context, &variables); err != nil {
@@ -227,7 +230,7 @@ func without(question oracle.Question, variables map[string]json.RawMessage, gon
 			kept[name] = value
 		}
 	}
-	// The order of a context's variables is seen by no template.
+	// The order of the variables is lost here, but no template can see it.
 	context, err := json.Marshal(kept)
 	if err != nil {
 		context = question.Context

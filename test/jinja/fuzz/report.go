@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/test/jinja/oracle"
 )
 
-// report is what a run has found.
+// report has the results of a run.
 type report struct {
 	seed        uint64
 	compared    int
@@ -23,19 +23,19 @@ type report struct {
 	explained   map[string]int
 	differences int
 	groups      map[string]*group
-	// unreduced are the numbers of some differences that have not been made small.
+	// unreduced are the numbers of the first differences that have not been reduced.
 	unreduced []uint64
-	// symptoms counts differences by what they look like before they are made small.
+	// symptoms counts differences by their symptom, before they are reduced.
 	symptoms map[string]int
 }
 
-// group is differences that are alike.
+// group is a group of similar differences.
 type group struct {
 	numbers  []uint64
 	smallest difference
 }
 
-// difference is a template on which the engines do not agree.
+// difference is a template for which the engines have different outcomes.
 type difference struct {
 	question  oracle.Question
 	want, got cases.Outcome
@@ -45,10 +45,11 @@ func newReport(seed uint64) *report {
 	return &report{seed: seed, classes: map[string]int{}, explained: map[string]int{}, groups: map[string]*group{}, symptoms: map[string]int{}}
 }
 
-// sameSymptom is how many differences that look the same are made small, to see whether they are.
+// sameSymptom is the number of differences with the same symptom that are reduced. The reduced forms show whether they
+// really are the same.
 const sameSymptom = 4
 
-// count takes a case into account, and says whether it is a difference to be made small.
+// count counts a case, and reports whether it is a difference that should be reduced.
 func (r *report) count(number uint64, question oracle.Question, want, got cases.Outcome) bool {
 	if !isComparable(want) {
 		r.unclear++
@@ -76,7 +77,7 @@ func (r *report) count(number uint64, question oracle.Question, want, got cases.
 	return r.symptoms[look] <= sameSymptom
 }
 
-// symptom is what a difference looks like: its errors, or where the texts begin to differ.
+// symptom returns a short description of a difference: its errors, or the place where the texts begin to differ.
 func symptom(want, got cases.Outcome) string {
 	parts := []string{kind(want), shape(want.Message), kind(got), shape(got.Message)}
 	if want.Class == "" && got.Class == "" {
@@ -91,7 +92,7 @@ func symptom(want, got cases.Outcome) string {
 
 func excerpt(text string) string { return text[:min(len(text), 8)] }
 
-// group adds a difference that has been made small to those that are alike.
+// group adds a reduced difference to its group of similar differences.
 func (r *report) group(number uint64, d difference) {
 	r.unreduced = slices.DeleteFunc(r.unreduced, func(n uint64) bool { return n == number })
 	key := kind(d.want) + "/" + kind(d.got) + " " + shape(d.question.Template)
@@ -106,7 +107,7 @@ func (r *report) group(number uint64, d difference) {
 	}
 }
 
-// kind is what differences must have in common to be alike.
+// kind returns the part of an outcome that must be the same in similar differences.
 func kind(o cases.Outcome) string {
 	if o.Class == "" {
 		return "ok"
@@ -121,7 +122,7 @@ var (
 	padding   = regexp.MustCompile(`\s+`)
 )
 
-// shape is a template without its literals and the names of its variables.
+// shape returns a template without its literals and without the names of its variables.
 func shape(template string) string {
 	template = literals.ReplaceAllString(template, "''")
 	template = variables.ReplaceAllString(template, "x")
@@ -137,7 +138,7 @@ func (r *report) progress(of uint64, elapsed time.Duration) string {
 
 func percent(part, whole int) int { return 100 * part / max(whole, 1) }
 
-// String has the differences, and what there was to compare.
+// String returns the differences and the statistics of the run.
 func (r *report) String() string {
 	var out strings.Builder
 	groups := slices.SortedFunc(maps.Values(r.groups), func(a, b *group) int {

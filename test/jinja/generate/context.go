@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// context makes the JSON of the variables that the grammar's names refer to. A name keeps its type, most
-// of the time; the values, and what a mapping's order is, change from case to case.
+// context returns the JSON of the variables that the grammar uses. Most of the time, a variable has the same type in
+// all cases. Its value, and the order of its mappings, differ from case to case.
 func (g *generator) context() []byte {
 	var members []string
 	for _, variable := range variables {
 		if g.random.IntN(60) == 0 {
-			continue // so that any name may be undefined
+			continue // so that any name may be undefined in some cases
 		}
 		value := variable.value(g)
 		if g.random.IntN(100) == 0 {

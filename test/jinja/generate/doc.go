@@ -1,5 +1,5 @@
-// Package generate makes templates and contexts at random from a grammar of the template language: every
-// statement, operator, filter, test, global and method, with arguments of right and wrong types, odd
-// spacing and odd literals; and, of some, mutations that are most often syntax errors. The same seed and
-// number always give the same case. It knows nothing of any engine.
+// Package generate creates random templates and contexts from a grammar of the template language. The templates use
+// every statement, operator, filter, test, global and method, with arguments of right and wrong types, and with unusual
+// spacing and literals. Some templates are mutated, mostly into syntax errors. The same seed and number always give the
+// same case. The package does not depend on any engine.
 package generate

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Case is a template and the context, in JSON, that it is to be evaluated in.
+// Case is a template and its context, in JSON.
 type Case struct {
 	Template string
 	Context  []byte
 }
 
-// New returns the case of a number below a seed.
+// New returns the case with a number. The case depends only on the seed and the number.
 func New(seed, number uint64) Case {
 	g := &generator{random: rand.New(rand.NewPCG(seed, number))}
 	g.wild = g.random.IntN(3) == 0
@@ -21,19 +21,19 @@ func New(seed, number uint64) Case {
 }
 
 const (
-	// maxExpansions is when a template begins to come to an end.
+	// maxExpansions is the number of expansions after which only the shallowest alternatives are chosen.
 	maxExpansions = 90
-	// The shallow templates are many: each operation with arguments that are variables and literals.
+	// Many templates are shallow, so that each operation is tested with variables and literals as its arguments.
 	minDepth, maxDepth = 4, 9
 )
 
 type generator struct {
 	random *rand.Rand
 	out    strings.Builder
-	// wild templates have what are most often mistakes, odd ones unusual spacing.
+	// A wild template contains constructs that are mostly mistakes. An odd template has unusual spacing.
 	wild, odd  bool
 	expansions int
-	// blocks is how many blocks there are, whose names must differ.
+	// blocks is the number of blocks so far. It makes the names of blocks unique.
 	blocks int
 }
 
@@ -74,7 +74,8 @@ func (g *generator) emit(parts []part, depth int) {
 	}
 }
 
-// choose returns an alternative that does not go deeper than depth, or one of the shallowest.
+// choose returns an alternative that is not deeper than depth. If there is none, it returns one of the shallowest
+// alternatives.
 func (g *generator) choose(r *rule, depth int) alternative {
 	limit := max(depth, r.depth-1)
 	total := 0
@@ -95,7 +96,7 @@ func (g *generator) choose(r *rule, depth int) alternative {
 	panic("unreachable: the weights have been added up")
 }
 
-// literal writes what a rule has between its names; in odd templates with other spacing.
+// literal writes a literal part of a rule. In odd templates, it changes the spacing.
 func (g *generator) literal(text string) {
 	if !g.odd {
 		g.out.WriteString(text)
@@ -124,7 +125,7 @@ func (g *generator) literal(text string) {
 	}
 }
 
-// sign returns one of signs, now and then.
+// sign sometimes returns one of the signs, and otherwise an empty string.
 func (g *generator) sign(signs string) string {
 	if g.random.IntN(10) != 0 {
 		return ""

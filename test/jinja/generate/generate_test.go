@@ -27,7 +27,7 @@ func TestNew_ContextsAreJSON(t *testing.T) {
 	}
 }
 
-// Every alternative of every rule is there to be used.
+// Every rule can be reached from the rule "template" or from a terminal.
 func TestLanguage_EveryRuleIsReached(t *testing.T) {
 	reached := map[string]bool{}
 	var reach func(name string)
@@ -45,7 +45,7 @@ func TestLanguage_EveryRuleIsReached(t *testing.T) {
 	}
 	reach("template")
 	for _, name := range []string{"prim", "iprim", "nprim", "sprim"} {
-		reach(name) // from terminals
+		reach(name) // used by terminals
 	}
 	for name := range language {
 		if !reached[name] {

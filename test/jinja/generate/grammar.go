@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// A grammar file has rules "name:", each followed by indented alternatives. An alternative may begin with
-// its weight ("3| …"), and with "!" where it is most often a mistake, which only wild cases make. In an
-// alternative $name is a rule, $NAME a terminal that is made in Go, $$ a dollar sign and \n a newline.
+// A grammar file consists of rules "name:", each with indented alternatives below it. An alternative may begin with its
+// weight ("3| …") and with "!", which marks alternatives that are mostly mistakes and appear only in wild templates. In
+// an alternative, $name is a rule, $NAME is a terminal that is implemented in Go, $$ is a dollar sign, and \n is a
+// newline.
 //
 //go:embed *.grammar
 var grammarFiles embed.FS
@@ -21,7 +22,7 @@ type grammar map[string]*rule
 
 type rule struct {
 	alternatives []alternative
-	// depth is how deep the shallowest expansion of this rule is.
+	// depth is the depth of the shallowest expansion of this rule.
 	depth int
 }
 
@@ -32,13 +33,13 @@ type alternative struct {
 	depth  int
 }
 
-// part is a literal, or the name of a rule or terminal.
+// part is a literal, or the name of a rule or of a terminal.
 type part struct {
 	literal string
 	name    string
 }
 
-// language is the grammar of the embedded files, which are valid or the tests of this package fail.
+// language is the grammar in the embedded files. The tests of this package check that the files are valid.
 var language = mustReadGrammar(grammarFiles)
 
 func mustReadGrammar(files fs.FS) grammar {
@@ -121,7 +122,7 @@ func parsePattern(text string) []part {
 	}
 }
 
-// measure finds the depths of rules, and rules that are missing or that never end.
+// measure computes the depths of the rules. It returns an error if a rule is missing or never ends.
 func (g grammar) measure() error {
 	for _, r := range g {
 		r.depth = math.MaxInt32

@@ -1,6 +1,6 @@
 package generate
 
-// What terminals choose from.
+// The texts from which terminals choose.
 var (
 	spaces = []string{"  ", "\n", "\t", "\r\n", "\n  ", "\f", "\v", "\u00a0", "\u2003", "\x1c", "\u0085", "\u2028"}
 
@@ -13,7 +13,7 @@ var (
 
 	rawTexts = []string{"{{ x }}", "{% if %}", "{# c #}", "x", "\n", "  ", "\n  ", "{{", "%}", "{%", "{% end", "🚀", " raw ", "{% raw %}", "#}"}
 
-	// yamlTexts are parts of documents, most of which are YAML.
+	// yamlTexts are parts of documents. Most of them are valid YAML.
 	yamlTexts = []string{
 		"a: $YAMLVALUE\n", "b: $YAMLVALUE\n", "c:\n  - $YAMLVALUE\n  - $YAMLVALUE\n", "d:\n  x: $YAMLVALUE\n  y: $YAMLVALUE\n",
 		"? k\n: v\n", "# comment\n", "e: |\n  one\n   two\n\n", "f: >\n  one\n  two\n\n  three\n", "g: |-\n  x\n\n", "h: >+\n  x\n\n",
@@ -58,7 +58,7 @@ var (
 		"a", "the ", "quick ", "brown", " ", " ", "  ", "\\n", "\\n", "\\n\\n", "\\t", "\\r\\n", "\\r", "-", "well-known ", "a-b-c", "--", "averyverylongword", "it's ", "é", "日本", "🚀 ", "\\u2028", "\\x0b", "\\x0c", "\\x1c", "\\x85", "\\xa0", "1", "2nd ", "Hello, World! ", ".", ",", "...", "(x)", "word\\n  indented",
 	}
 
-	// yamlTokens make documents most of which are no YAML.
+	// yamlTokens are tokens of documents. Most of the documents are not valid YAML.
 	yamlTokens = []string{
 		"a", "b: ", "c: 1", ": ", ":", "- ", "-", "? ", "?", "\n", "\n", "\n", "\n  ", "\n  ", "\n    ", " ", "  ", "\t", "[", "]", "{", "}", ", ", ",", "'", "\"", "'q'", "\"d\"", "|", "|\n  x\n", ">\n  y\n  z\n", "|-", "|2", ">+", "#", " # c",
 		"&a ", "*a", "&b", "*b", "!!str ", "!!int ", "! ", "!x ", "!<tag:yaml.org,2002:str> ", "---", "---\n", "...\n", "...", "%YAML 1.1\n", "%", "@", "`", "~", "null", "true", "1", "1.5", "0x1", "1:30", "2001-01-01", "<<", "<<: *a", "=", "é", "\\", "\"\\n\"", "\"\\x\"", "\u0085", "\u2028", "\ufeff", "\x07", "\r\n", "!!set {a}", "!!omap [a: 1]", "!!binary aGk=", "text with words",

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// token is what mutations and reductions take for one unit of a template's text.
+// token matches one token of a template's text. Mutations and reductions work on tokens.
 var token = regexp.MustCompile(`\{\{[-+]?|[-+]?\}\}|\{%[-+]?|[-+]?%\}|\{#[-+]?|[-+]?#\}|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\w+|\s+|\*\*|//|[=!<>]=|(?s:.)`)
 
-// Tokens splits a template's text into units that can be taken away.
+// Tokens splits a template's text into tokens. Joined together, the tokens give the same text.
 func Tokens(text string) []string { return token.FindAllString(text, -1) }
 
-// mutate deletes, doubles, exchanges or replaces a token or two.
+// mutate deletes, duplicates, swaps or replaces one or two tokens.
 func (g *generator) mutate(text string) string {
 	tokens := Tokens(text)
 	for range 1 + g.random.IntN(2) {

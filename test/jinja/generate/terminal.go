@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// terminals make what a grammar is clumsy at. Each returns a pattern, in which names are expanded in turn.
+// terminals generate parts for which a grammar is unsuitable. Each returns a pattern. The names in the pattern are
+// expanded in turn.
 var terminals = map[string]func(*generator) string{
 	"EMPTY":     func(*generator) string { return "" },
 	"STR":       (*generator).stringLiteral,
@@ -33,7 +34,7 @@ var terminals = map[string]func(*generator) string{
 	"UNICODE":   (*generator).unicodeLiteral,
 }
 
-// escape makes text a pattern that stands for itself.
+// escape returns a pattern that expands to the text itself.
 func escape(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func (g *generator) pieces(items []string, most int) string {
@@ -66,7 +67,7 @@ func (g *generator) stringLiteral() string {
 	return escape(literal)
 }
 
-// unicodeLiteral is a string of characters whose case, width, class or place in an order is peculiar.
+// unicodeLiteral returns a string literal of characters with an unusual case, width, class or sort order.
 func (g *generator) unicodeLiteral() string {
 	var text strings.Builder
 	for range 1 + g.random.IntN(4) {
@@ -83,7 +84,7 @@ func (g *generator) urlText() string {
 	return escape("'" + strings.ReplaceAll(g.pieces(urlTexts, 5), "'", "") + "'")
 }
 
-// quoted is a string literal of at most so many items.
+// quoted returns a string literal of at most the given number of items.
 func (g *generator) quoted(items []string, most int) string {
 	return escape("'" + strings.ReplaceAll(g.pieces(items, most), "'", `\'`) + "'")
 }
@@ -95,7 +96,7 @@ func (g *generator) longText() string {
 	return g.quoted(longParts, 14)
 }
 
-// formatSpecs are replacement fields that all take the first argument.
+// formatSpecs returns replacement fields that all refer to the first argument.
 func (g *generator) formatSpecs() string {
 	var format strings.Builder
 	for range 1 + g.random.IntN(2) {
@@ -139,7 +140,7 @@ func (g *generator) floatLiteral() string {
 	return fmt.Sprintf("%d.%d", g.random.IntN(1000), g.random.IntN(1000))
 }
 
-// percentFormat is a format of the % operator and what it is applied to.
+// percentFormat returns a format string of the % operator, together with its arguments.
 func (g *generator) percentFormat() string {
 	named := g.random.IntN(5) == 0
 	var format strings.Builder
@@ -192,7 +193,7 @@ func (g *generator) percentSpec(key string) (spec, arg string) {
 	}
 }
 
-// formatCall is a string with replacement fields, and the call of its method format.
+// formatCall returns a string with replacement fields, and a call of its method format.
 func (g *generator) formatCall() string {
 	var format strings.Builder
 	automatic := g.random.IntN(2) == 0

@@ -1,4 +1,4 @@
-// Package oracle asks the real Jinja2, in a process of Python, what templates give.
+// Package oracle evaluates templates with the real Jinja2, in a Python process.
 package oracle
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// python is the interpreter of the system, for which the installer has what it needs.
+// python is the system's interpreter. The installer installs its packages.
 const python = "/usr/bin/python3"
 
 //go:embed oracle.py
@@ -24,7 +24,7 @@ var program string
 //go:embed install
 var installer string
 
-// Install makes sure that there is a Python with Jinja2 and PyYAML.
+// Install makes sure that Python, Jinja2 and PyYAML are installed.
 func Install(ctx context.Context) error {
 	command := exec.CommandContext(ctx, "bash", "-c", installer)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
@@ -40,15 +40,15 @@ type Question struct {
 	Context  json.RawMessage `json:"ctx"`
 }
 
-// Oracle is a process of Python, which is started again should it die. It is not for concurrent use.
+// Oracle is a Python process. It is started again if it dies. It is not safe for concurrent use.
 type Oracle struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-// Ask returns the outcomes of questions, in their order. The class of those on which Python gave up is
-// cases.ClassLimit.
+// Ask returns the outcomes of the questions, in the same order. If Python died of a question, the class of its outcome
+// is cases.ClassLimit.
 func (o *Oracle) Ask(ctx context.Context, questions []Question) ([]cases.Outcome, error) {
 	outcomes := make([]cases.Outcome, 0, len(questions))
 	for len(outcomes) < len(questions) {
@@ -63,7 +63,7 @@ func (o *Oracle) Ask(ctx context.Context, questions []Question) ([]cases.Outcome
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			// It died of the question that it did not answer.
+			// The process died of the first question without an answer.
 			o.Close()
 			outcomes = append(outcomes, cases.Outcome{Class: cases.ClassLimit, Message: err.Error()})
 		}
@@ -74,7 +74,7 @@ func (o *Oracle) Ask(ctx context.Context, questions []Question) ([]cases.Outcome
 func (o *Oracle) start(ctx context.Context) error {
 	o.command = exec.CommandContext(ctx, python, "-c", program)
 	o.command.Stderr = os.Stderr
-	// The order of sets, which some templates can see, is that of hashes.
+	// The order of a set depends on hashes, and some templates can see it.
 	o.command.Env = []string{"PYTHONHASHSEED=0", "PYTHONIOENCODING=utf-8", "LC_ALL=C.UTF-8"}
 	in, err := o.command.StdinPipe()
 	if err != nil {
@@ -100,7 +100,7 @@ func (o *Oracle) ask(questions []Question) ([]cases.Outcome, error) {
 	for range questions {
 		line, err := o.out.ReadBytes('\n')
 		if err != nil {
-			// Ends the writer, too, which may wait for a process that does not read.
+			// Closing the input also ends the writer, which may wait for a process that does not read.
 			return outcomes, errors.Join(err, in.Close(), <-written)
 		}
 		var outcome cases.Outcome
@@ -124,12 +124,12 @@ func write(in io.Writer, questions []Question) error {
 	return buffered.Flush()
 }
 
-// Close ends the process.
+// Close kills the process, if it runs.
 func (o *Oracle) Close() {
 	if o.command == nil {
 		return
 	}
-	// Its exit status tells nothing: it is told to end.
+	// The exit status has no meaning, because the process is killed.
 	_ = o.in.Close()
 	_ = o.command.Process.Kill()
 	_ = o.command.Wait()

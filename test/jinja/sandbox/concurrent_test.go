@@ -14,12 +14,12 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// mutators try to change what they are given.
+// mutators is a template that tries to change its variables.
 const mutators = "{% if nums is defined %}{{ nums.pop() }}{% endif %}{% if d is defined %}{% set d = dict(d, z=1) %}{{ d|length }}{% endif %}" +
 	"{% if pods is defined %}{% set ns = namespace(pods[0]) %}{% set ns.name = 'changed' %}{{ ns.name }}{{ pods.clear() }}{% endif %}{{ s|default('') }}"
 
-// A thousand renders at once of the same templates with the same data: each yields what it yields alone,
-// and the data stays what it is. It is for the race detector, too.
+// A thousand concurrent renders use the same templates and the same data. Each render gives the same result as it does
+// alone, and the data does not change. The race detector can find further errors in this test.
 func TestRender_Concurrently(t *testing.T) {
 	file, err := os.Open("../testdata/corpus.jsonl")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestRender_Concurrently(t *testing.T) {
 	}
 }
 
-// render returns the text of a template, or its error's.
+// render returns the text of a template, or the message of its error.
 func render(t *testing.T, compiled *jinja.Template, data any) string {
 	t.Helper()
 	variables, err := cases.Variables(data)

@@ -1,3 +1,3 @@
-// Package sandbox shows that no template can harm the process that evaluates it, or other templates: not
-// by what it asks for, not by how long it is, not by being evaluated a thousand times at once.
+// Package sandbox tests that no template can harm the process that evaluates it, or other templates. It tests hostile
+// content, large sources, and thousands of concurrent evaluations.
 package sandbox

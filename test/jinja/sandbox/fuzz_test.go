@@ -10,10 +10,10 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// maxFuzzTime is how long one source may take, also on a machine that is busy.
+// maxFuzzTime is the time limit for one source, even on a busy machine.
 const maxFuzzTime = 10 * time.Second
 
-// FuzzCompile compiles any source at all.
+// FuzzCompile compiles arbitrary sources.
 func FuzzCompile(f *testing.F) {
 	environment := template.NewEnvironment(template.DefaultLimits())
 	seed(f)
@@ -26,7 +26,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// FuzzSurvey looks at any source at all.
+// FuzzSurvey surveys arbitrary sources.
 func FuzzSurvey(f *testing.F) {
 	environment, q := template.NewEnvironment(template.DefaultLimits()), asked(variables(f))
 	seed(f)
@@ -35,7 +35,7 @@ func FuzzSurvey(f *testing.F) {
 	})
 }
 
-// FuzzRender renders any source at all, twice, with the same result.
+// FuzzRender evaluates arbitrary sources twice, and compares the results.
 func FuzzRender(f *testing.F) {
 	context := variables(f)
 	seed(f)
@@ -48,8 +48,8 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// bounded fails the test if what it calls takes too long or uses too much. The processes in which the
-// fuzzer tries sources do nothing else meanwhile.
+// bounded fails the test if a call takes too long or uses too much memory. The measurement of memory is valid because
+// the fuzzer's worker processes do nothing else at the same time.
 func bounded(t *testing.T, call func()) {
 	t.Helper()
 	var took time.Duration
@@ -68,7 +68,7 @@ func bounded(t *testing.T, call func()) {
 	}
 }
 
-// seed adds what the fuzzer begins with.
+// seed adds the seed corpus.
 func seed(f *testing.F) {
 	f.Helper()
 	for i, c := range corpus(f) {

@@ -13,20 +13,22 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// What one template may take. It is stopped after 1.5 s, and on a machine that has nothing else to do it is
-// over within 2 s; a busy one, which runs other tests beside, takes a while to give it the processor back.
+// Limits for one template. The engine stops a template after 1.5 s. On an idle machine, the evaluation ends within 2 s.
+// On a busy machine, which runs other tests at the same time, it can take a while until the evaluation gets a processor
+// again.
 const (
 	maxTime   = 6 * time.Second
 	maxMemory = 64 << 20
 )
 
 const (
-	// secret is in the context, and sourceText in the source; errors have neither.
+	// secret is in the context, and sourceText is in the source. Errors must contain neither.
 	secret     = "hunter2-in-the-context"
 	sourceText = "hunter2-in-the-source"
 )
 
-// hostile is a template that asks for too much. It yields an error, or, where result says so, an honest result.
+// hostile is a template that asks for too much. It must give an error. If result is true, it may also give a correct
+// result.
 type hostile struct {
 	template string
 	result   bool
@@ -43,7 +45,7 @@ func variables(tb testing.TB) any {
 	return decoded
 }
 
-// A hostile template ends in time and in bounds, and its error tells nothing, while others are evaluated.
+// While other templates are evaluated, a hostile template ends in time, and its error contains no secrets.
 func TestHostile(t *testing.T) {
 	stop := renderHonestOnes(t)
 	defer stop()
@@ -69,7 +71,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A hostile template uses no more memory than it may.
+// A hostile template does not exceed the memory limit.
 func TestHostile_Memory(t *testing.T) {
 	context := variables(t)
 	for _, name := range slices.Sorted(maps.Keys(hostiles)) {
@@ -82,7 +84,7 @@ func TestHostile_Memory(t *testing.T) {
 	}
 }
 
-// evaluate evaluates a template; it says so if it does not come to an end.
+// evaluate evaluates a template. ended is false if the evaluation does not end.
 func evaluate(t *testing.T, source string, context any) (got cases.Outcome, ended bool) {
 	t.Helper()
 	done := make(chan cases.Outcome, 1)
@@ -95,8 +97,8 @@ func evaluate(t *testing.T, source string, context any) (got cases.Outcome, ende
 	}
 }
 
-// renderHonestOnes evaluates cases of the corpus, again and again, until what it returns is called. It
-// fails the test if one of them yields anything but what is expected.
+// renderHonestOnes evaluates cases of the corpus repeatedly. The returned function stops it. It fails the test if the
+// outcome of a case is not an expected one.
 func renderHonestOnes(t *testing.T) (stop func()) {
 	t.Helper()
 	honest := corpus(t)
@@ -125,7 +127,7 @@ func renderHonestOnes(t *testing.T) (stop func()) {
 	}
 }
 
-// corpus returns cases that pass on their own.
+// corpus returns the cases that pass when they are evaluated alone.
 func corpus(tb testing.TB) []cases.Case {
 	tb.Helper()
 	file, err := os.Open("../testdata/corpus.jsonl")

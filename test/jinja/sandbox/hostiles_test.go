@@ -7,8 +7,9 @@ import (
 
 func times(n int, text string) string { return strings.Repeat(text, n) }
 
-// hostiles ask for other templates and for what is not plain data, for more time, memory or stack than
-// there is, and for what is known to have hung or ended another engine.
+// hostiles are templates that try to harm the process. They ask for other templates and for objects other than plain
+// data. They ask for more time, memory or stack than is available. Some are known to have hung or crashed other
+// engines.
 var hostiles = map[string]hostile{
 	// Other templates, files and objects.
 	"include of a file":           {template: "{% include '/etc/passwd' %}"},
@@ -174,7 +175,7 @@ var hostiles = map[string]hostile{
 	"NUL and invalid text":            {template: "{{ '\x00\xff\xfe' }}\x00\xff", result: true},
 	"an escape that is no code point": {template: `{{ '\U00110000' }}`},
 
-	// What is done before a render, or once for each of many.
+	// Work that is done before a render, or once for each of many items.
 	"a mapping as arguments":            {template: "{% set d = dict.fromkeys(range(90000)|map('string')) %}{{ 1|default(**d) }}"},
 	"a mapping as parameters":           {template: "{% macro m(" + times(8000, "a,") + "b) %}{{ kwargs }}{% endmacro %}{{ m(**dict.fromkeys(range(9000)|map('string'))) }}"},
 	"a mapping of a mapping":            {template: "{% set d = dict.fromkeys(range(90000)|map('string')) %}{{ namespace(**d).x }}"},

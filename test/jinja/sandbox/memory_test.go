@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// uses returns how many bytes a call uses: all that it allocates, or, if that is more than it may use at
-// once, the most that is in use at any time. Nothing else may go on meanwhile.
+// uses returns the number of bytes that a call uses: the sum of all its allocations. If that sum exceeds maxMemory,
+// uses makes the call again and returns the maximum that is in use at the same time. The process must not do anything
+// else meanwhile.
 func uses(tb testing.TB, call func()) uint64 {
 	tb.Helper()
 	before := allocated()
@@ -21,16 +22,17 @@ func uses(tb testing.TB, call func()) uint64 {
 	return mostInUse(call)
 }
 
-// allocated returns how many bytes have ever been allocated.
+// allocated returns the number of bytes that have been allocated since the process's start.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.TotalAlloc
 }
 
-// mostInUse calls, and returns the most bytes that were in use meanwhile, besides those in use before.
+// mostInUse makes the call and returns the maximum number of bytes in use during the call, minus the bytes in use
+// before it.
 func mostInUse(call func()) uint64 {
-	// What is not in use any more counts until it is collected.
+	// Unused memory counts until it is collected, so it is collected often.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	runtime.GC()
 	before := inUse()

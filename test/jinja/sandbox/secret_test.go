@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// Errors name types, attributes and arguments, but no value and no text of the source.
+// Errors name types, attributes and arguments. They never contain a value or a text of the source.
 func TestErrors_ContainNoSecrets(t *testing.T) {
 	context := variables(t)
 	for _, expression := range leaks {
@@ -27,7 +27,8 @@ func TestErrors_ContainNoSecrets(t *testing.T) {
 	}
 }
 
-// leaks are mistakes of whose values, or of values next to them, Python's messages tell.
+// leaks are expressions with a mistake. Python's error messages for them contain the values in the expression or values
+// next to them.
 var leaks = []string{
 	"secret + 1", "1 + secret", "-secret", "secret / 2", "secret < 1", "secret()", "secret.nope.nope", "secret['nope'].nope", "secret[secret].nope",
 	"d[secret]", "d[secret].nope", "d[secret] + 1", "nope[secret]", "nums[secret]", "nums[secret].nope", "{}[secret].nope", "(d|attr(secret)).nope", "self[secret]()", "loop[secret].nope",

@@ -14,10 +14,10 @@ import (
 	"github.com/albertofaria/pav/test/jinja/cases"
 )
 
-// maxSurveyTime is how long looking at a template may take, whatever it is.
+// maxSurveyTime is the time limit for the survey of any template.
 const maxSurveyTime = maxTime
 
-// asked returns a question about templates with that context: all of it is of interest.
+// asked returns a question about all variables of the given context.
 func asked(context any) jinja.Question {
 	q := jinja.Question{Names: map[string]bool{"get_pvc": true}, Functions: map[string]bool{"get_pvc": true}, Words: map[string]bool{"tobash": true}}
 	if members, ok := context.(py.Object); ok {
@@ -29,7 +29,7 @@ func asked(context any) jinja.Question {
 	return q
 }
 
-// No template, however hostile, is too much for a survey.
+// A survey of a hostile template stays within the limits of time and memory.
 func TestSurvey_Hostile(t *testing.T) {
 	environment, q := template.NewEnvironment(template.DefaultLimits()), asked(variables(t))
 	for _, name := range slices.Sorted(maps.Keys(hostiles)) {
@@ -50,14 +50,14 @@ func TestSurvey_Hostile(t *testing.T) {
 	}
 }
 
-// meantMissing are the names that the corpus means not to be there, and unmet the cases that render although they have
-// a mistake: the render does not meet it.
+// meantMissing are names that are intentionally undefined in the corpus. unmet are the cases that render although they
+// have a mistake, because the render does not reach the mistake.
 var (
 	meantMissing = map[string]bool{"nope": true, "nope2": true, "undefined_thing": true, "raise_error": true}
 	unmet        = map[string]bool{"errors_runtime-096": true, "errors_runtime-097": true, "set_ns-042": true}
 )
 
-// Of a template that renders, a survey reports nothing else.
+// For a template that renders, a survey reports nothing but intentionally undefined names.
 func TestSurvey_Corpus(t *testing.T) {
 	environment := template.NewEnvironment(template.DefaultLimits())
 	surveyed := 0
@@ -81,7 +81,7 @@ func TestSurvey_Corpus(t *testing.T) {
 	}
 }
 
-// Whatever of a variable is in the output, a survey has told of.
+// If a part of a variable is in the output, the survey has reported a flow from that variable.
 func TestSurvey_MissesNoFlow(t *testing.T) {
 	environment := template.NewEnvironment(template.DefaultLimits())
 	found := 0
@@ -118,7 +118,7 @@ func TestSurvey_MissesNoFlow(t *testing.T) {
 
 func marker(i int) string { return fmt.Sprintf("zq%dqz", i) }
 
-// mark returns data with all strings in it replaced, but for keys.
+// mark returns a copy of data in which each string, except for keys, is replaced.
 func mark(data any, text string) any {
 	switch v := data.(type) {
 	case string:

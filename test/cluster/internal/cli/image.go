@@ -27,7 +27,7 @@ func newImage() *cobra.Command {
 	command.Flags().StringVar(&entrypoint, "entrypoint", "/pav", "where the program lies in the image")
 	for _, flag := range []string{"ref", "binary"} {
 		if err := command.MarkFlagRequired(flag); err != nil {
-			panic(fmt.Sprintf("flag %q does not exist", flag)) // a mistake in this function
+			panic(fmt.Sprintf("flag %q does not exist", flag)) // this would be a programming error in this function
 		}
 	}
 	command.AddCommand(newShellImage(), newExamplesImage(), newSuiteImages())

@@ -71,7 +71,7 @@ func interruptible(called *cobra.Command) (context.Context, context.CancelFunc) 
 	return signal.NotifyContext(called.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
-// open returns the cluster that the options name.
+// open returns the cluster in the state directory of the options.
 func (g *global) open() (cluster.Cluster, error) {
 	state, err := paths.FindState(g.state)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestRecordedNodesAreKnown(t *testing.T) {
 	if _, err := identity(node); !errors.Is(err, ErrNodeDown) {
 		t.Errorf("got %v, want ErrNodeDown", err)
 	}
-	// A record that says running does not make a cluster complete.
+	// A cluster without processes is not complete, even if its record says that it is running.
 	if cluster.complete(record{Phase: running, Nodes: 2}) {
 		t.Error("a cluster without processes is complete")
 	}

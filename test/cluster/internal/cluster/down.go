@@ -146,7 +146,7 @@ func (c Cluster) StartNode(ctx context.Context, name string) error {
 		return nil
 	}
 	return c.step("start "+node.Name(), func() error {
-		// A node that ended on its own may have left something behind.
+		// A node that ended on its own may have left processes or loop devices.
 		if err := c.halt(ctx, node.Name()); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ func ip(ctx context.Context, where process.Identity, arguments ...string) error 
 	return nil
 }
 
-// connectable reports whether something listens on a unix socket within a node.
+// connectable reports whether a process listens on a unix socket of a node.
 func connectable(ctx context.Context, pid int, socket string) bool {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", pid, socket))
 	if err != nil {

@@ -119,7 +119,7 @@ func suspicious(ctx context.Context, first process.Identity, node config.Node) [
 	return []string{config.Containerd, config.Kubelet}
 }
 
-// tail returns the last lines of a file, or nothing if it cannot be read.
+// tail returns the last lines of a file, or an empty string if the file cannot be read.
 func tail(path string, count int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -21,7 +21,7 @@ type Options struct {
 	Nodes int
 	// Bin is the directory of programs.
 	Bin string
-	// Images are loaded into all nodes before anything else is started on them.
+	// Images are loaded into each node before its kubelet is started.
 	Images []string
 }
 

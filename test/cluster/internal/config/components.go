@@ -80,7 +80,7 @@ func (n Node) apiServer() []string {
 		"--kubelet-client-certificate=" + n.secret(pki.APIServerClient+".crt"),
 		"--kubelet-client-key=" + n.secret(pki.APIServerClient+".key"),
 		"--kubelet-certificate-authority=" + n.secret(pki.AuthorityFile),
-		// Webhooks and aggregated APIs are reached at their pods' addresses, without kube-proxy.
+		// The API server connects to the pods of webhooks and aggregated APIs directly, without kube-proxy.
 		"--enable-aggregator-routing=true",
 	}
 }

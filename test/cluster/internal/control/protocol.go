@@ -27,7 +27,7 @@ const (
 	Stop Operation = "stop"
 	// Kill ends a component with SIGKILL. The component is started again, as after any other crash.
 	Kill Operation = "kill"
-	// Restart is Stop and Start.
+	// Restart stops a component and then starts it.
 	Restart Operation = "restart"
 	// Status changes nothing. Every answer has the state of all components.
 	Status Operation = "status"

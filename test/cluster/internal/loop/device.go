@@ -29,7 +29,7 @@ type Device struct {
 	// Filesystem and Inode identify the backing file.
 	Filesystem uint64
 	Inode      uint64
-	// Backing is the backing file's own device number, if it is itself a device.
+	// Backing is the device number of the backing file, if the backing file is itself a device.
 	Backing uint64
 }
 
