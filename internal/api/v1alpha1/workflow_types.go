@@ -33,34 +33,34 @@ type PodReference struct {
 type FailureReason string
 
 const (
-	// FailurePodFailed: a container of the pod failed, or the pod was deleted or evicted before it succeeded.
+	// FailurePodFailed means that a container of the pod failed, or the pod was deleted or evicted before it succeeded.
 	FailurePodFailed FailureReason = "PodFailed"
 
-	// FailurePodRemoved: the pod was removed by force before its outcome was known.
+	// FailurePodRemoved means that the pod was removed by force before its outcome was known.
 	FailurePodRemoved FailureReason = "PodRemoved"
 
-	// FailureOutputInvalid: what the pod left in /pav is missing or invalid.
+	// FailureOutputInvalid means that what the pod left in /pav is missing or invalid.
 	FailureOutputInvalid FailureReason = "OutputInvalid"
 
-	// FailureHandleInUse: another object uses the storage with the volume's handle.
+	// FailureHandleInUse means that another object uses the storage with the volume's handle.
 	FailureHandleInUse FailureReason = "HandleInUse"
 
-	// FailureHandleUnknown: it is not known which storage the creation pod made, because the pod is gone.
+	// FailureHandleUnknown means that it is not known which storage the creation pod made, because the pod is gone.
 	FailureHandleUnknown FailureReason = "HandleUnknown"
 
-	// FailureRefused: the request cannot be served, because of the definition or of another object; no pod was created.
+	// FailureRefused means that the request cannot be served, because of the definition or of another object; no pod was created.
 	FailureRefused FailureReason = "Refused"
 
-	// FailureNamespaceNotOpen: the pod's namespace is not open to workflow pods.
+	// FailureNamespaceNotOpen means that the pod's namespace is not open to workflow pods.
 	FailureNamespaceNotOpen FailureReason = "NamespaceNotOpen"
 
-	// FailureQuotaExceeded: a ResourceQuota of the pod's namespace has no room for the pod.
+	// FailureQuotaExceeded means that a ResourceQuota of the pod's namespace has no room for the pod.
 	FailureQuotaExceeded FailureReason = "QuotaExceeded"
 
-	// FailurePodSecurity: the pod violates the Pod Security Standard that its namespace enforces.
+	// FailurePodSecurity means that the pod violates the Pod Security Standard that its namespace enforces.
 	FailurePodSecurity FailureReason = "PodSecurity"
 
-	// FailurePodRefused: the pod cannot be created for another reason, such as an admission webhook that denies it.
+	// FailurePodRefused means that the pod cannot be created for another reason, such as an admission webhook that denies it.
 	FailurePodRefused FailureReason = "PodRefused"
 )
 
