@@ -183,7 +183,7 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these
 # are left to the other cluster, where they run before the rest, so that both take the same time.
-ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Rebooted|Restarted)|Uninstall|VolumeInUse)
+ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Pressure|Rebooted|Restarted)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)

@@ -48,10 +48,7 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 	l := newStorage(t, "drained", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteOnce)
 	l.run(t, l.writingPod("writer", "node2"))
-	eventually(t, "it writes", func(ctx context.Context) error {
-		_, err := inPod(ctx, l.namespace, "writer", "test -s /data/file")
-		return err
-	})
+	l.awaitWrites(t)
 	drain(t, "node2")
 	if got, err := readFile(l.directory, "report"); err != nil || got != "ended well\n" {
 		t.Errorf("the writer reports %q (%v)", got, err)
