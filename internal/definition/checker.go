@@ -29,10 +29,10 @@ const (
 	// maxFindings is the maximum number of errors that are reported for one definition, and of warnings.
 	maxFindings = 100
 
-	// A check may take patience times as long as the evaluation of a field, but at most longest: an API server waits
+	// A check may take timeoutFactor times as long as the evaluation of a field, but at most longest: an API server waits
 	// 10 s for admission, which does more than this check.
-	patience = 4
-	longest  = 6 * time.Second
+	timeoutFactor = 4
+	longest       = 6 * time.Second
 )
 
 // Check returns everything that can be found out about a PavProvisioner without a cluster and without evaluating its
@@ -42,7 +42,7 @@ const (
 // position. If there was not enough time to check everything, one of them says so: see [Late].
 func (c *Checker) Check(object map[string]any) []Finding {
 	k := &check{
-		checker: c, deadline: time.Now().Add(min(patience*c.limits.Timeout, longest)),
+		checker: c, deadline: time.Now().Add(min(timeoutFactor*c.limits.Timeout, longest)),
 		analyses: map[string]*template.Analysis{}, said: map[Severity]int{},
 	}
 	if c.enter(k.deadline) {

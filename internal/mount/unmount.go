@@ -40,7 +40,7 @@ func Unmount(ctx context.Context, path string) error {
 	return unmountWithin(ctx, path, unmountPatience)
 }
 
-func unmountWithin(ctx context.Context, path string, patience time.Duration) error {
+func unmountWithin(ctx context.Context, path string, timeout time.Duration) error {
 	namespace, err := Open(ownNamespace)
 	if err != nil {
 		return fmt.Errorf("unmounting %q: %w", path, procError(err))
@@ -48,7 +48,7 @@ func unmountWithin(ctx context.Context, path string, patience time.Duration) err
 	defer release(namespace.file)
 	var failures []error
 	for _, way := range []func(context.Context, string) error{unmountOneByOne, detach} {
-		err := namespace.within(ctx, patience, func(ctx context.Context) error { return way(ctx, path) })
+		err := namespace.within(ctx, timeout, func(ctx context.Context) error { return way(ctx, path) })
 		if err == nil {
 			return nil
 		}

@@ -53,7 +53,7 @@ func TestAttack_FloodOfInlineVolumes(t *testing.T) {
 			if err := tenant.Create(t.Context(), pod); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 			defer cancel()
 			return poll(ctx, func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, pod.Name, "FailedMount", "only for pods that PaV makes")

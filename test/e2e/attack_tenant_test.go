@@ -87,7 +87,7 @@ func TestAttack_FloodOfTheWebhook(t *testing.T) {
 		size    int
 		chunked bool
 	}{{"of 6.6 MB", 6_600_000, false}, {"of 6.6 MB that do not say so", 6_600_000, true}, {"of as much as is taken", 3_600_000, false}} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 		taken, done := before.flood(ctx, flood.Review(wave.size), wave.chunked)
 		judged := 0
 		for flooded := true; flooded; judged++ {
@@ -158,7 +158,7 @@ func TestAttack_ClaimChangedWhileItIsValidated(t *testing.T) {
 	l.runningPod(t, pavv1.WorkflowValidation, claim)
 	paint(claim, "red")
 	l.unhook(t, "validate")
-	told(t, claim, "ProvisioningFailed", l.name, "the colour is not allowed")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "the colour is not allowed")
 	must(t, l.wantEffects(claim))
 
 	paint(claim, "green")

@@ -71,7 +71,7 @@ func TestClaimDeletedWhileThePodFitsNoNode(t *testing.T) {
 	claim := l.claim(t, "data")
 	awaitStep(t, claim, pavv1.StepCreating)
 	l.awaitCause(t, pavv1.WorkflowCreation, claim)
-	toldSoon(t, claim, time.Now(), "", "not scheduled")
+	wantClaimEventSoon(t, claim, time.Now(), "", "not scheduled")
 	removeClaim(t, claim)
 	must(t, l.wantEffects(claim)) // Nothing of it ever ran, so that there is nothing to revert.
 }

@@ -53,7 +53,7 @@ func TestSecrets_AreNotExposed(t *testing.T) {
 	must(t, err)
 	made := &corev1.PersistentVolumeClaim{}
 	must(t, kube.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "data"}, made))
-	told(t, made, "ProvisioningFailed", l.name, "exit code 3")
+	wantClaimEvent(t, made, "ProvisioningFailed", l.name, "exit code 3")
 	kept.expect(inEvents, `"`+l.name+`"`)
 	awaitVolume(t, made, "its record has the pod's last words", func(v *pavv1.PavVolume) bool {
 		return v.Status.Failure != nil && strings.Contains(fmt.Sprint(*v.Status.Failure), canary)
@@ -67,12 +67,12 @@ func TestSecrets_AreNotExposed(t *testing.T) {
 	static := provisioner("confidential-static", "mkdir /pav/volume; password={{ params.password | tobash }}", "")
 	apply(t, l.namespace, documents(static, strings.ReplaceAll(staticVolume("confidential-static", "confidential-static", l.namespace, "password: "+canary+"-context"), "name: data", "name: static")))
 	apply(t, l.namespace, claim("fails", "confidential-fails", "ReadWriteMany"))
-	eventually(t, "the claim is told that its template fails", func(ctx context.Context) error {
+	eventually(t, "the claim has an event that its template fails", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "fails", "ProvisioningFailed", "confidential-fails")
 	})
 
 	apply(t, l.namespace, documents(clientPod("client", "data", "node1"), clientPod("of-static", "static", "node1")))
-	eventually(t, "the client is told that its volume is not staged", func(ctx context.Context) error {
+	eventually(t, "the client has an event that its volume is not staged", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "client", "FailedMount", "exit code 4")
 	})
 	kept.expect(inMetrics, `provisioner="`+l.name+`"`)

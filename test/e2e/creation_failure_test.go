@@ -20,7 +20,7 @@ func TestValidationPodFails(t *testing.T) {
 	l := newLedger(t, "invalid")
 	l.hook(t, "validate", "echo 'no such colour' > /pav/error; exit 1")
 	claim := l.claim(t, "data")
-	told(t, claim, "ProvisioningFailed", l.name, "no such colour", "exit code 1", "kubectl logs -n pav-pods validate-")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "no such colour", "exit code 1", "kubectl logs -n pav-pods validate-")
 	awaitVolume(t, claim, "has failed twice", func(v *pavv1.PavVolume) bool {
 		return v.Status.Attempt >= 2 && failedAs(v.Status.Failure, pavv1.WorkflowValidation, 1, "no such colour")
 	})
@@ -42,7 +42,7 @@ func TestCreationPodFails_IsRevertedAndTriedAgain(t *testing.T) {
 	l := newLedger(t, "failing")
 	l.hook(t, "create", "echo 'looking for room'; echo 'there is no room' > /pav/error; exit 3")
 	claim := l.claim(t, "data")
-	told(t, claim, "ProvisioningFailed", l.name, "there is no room", "exit code 3", "kubectl logs -n pav-pods create-")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "there is no room", "exit code 3", "kubectl logs -n pav-pods create-")
 	awaitVolume(t, claim, "has failed", func(v *pavv1.PavVolume) bool {
 		return failedAs(v.Status.Failure, pavv1.WorkflowCreation, 3, "there is no room")
 	})
@@ -78,17 +78,17 @@ func wantLog(ctx context.Context, namespace, pod, want string) error {
 func wantToldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	var late time.Duration
-	eventually(t, "the last failure is told", func(ctx context.Context) (err error) {
-		late, err = toldAfter(ctx, claim)
+	eventually(t, "the last failure is reported", func(ctx context.Context) (err error) {
+		late, err = eventDelay(ctx, claim)
 		return err
 	})
-	if late > toldWithin {
-		t.Errorf("the failure was told after %s", late)
+	if late > reportedWithin {
+		t.Errorf("the failure was reported after %s", late)
 	}
 }
 
-// toldAfter returns how long after its end the failure of a claim's creation pod was reported.
-func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.Duration, error) {
+// eventDelay returns how long after its end the failure of a claim's creation pod was reported.
+func eventDelay(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.Duration, error) {
 	volume, err := volumeOf(ctx, claim)
 	if err != nil || volume.Status.Failure == nil {
 		return 0, err
@@ -106,7 +106,7 @@ func toldAfter(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.D
 		return 0, err
 	}
 	ended := terminated.FinishedAt
-	for _, fields := range pod.ManagedFields { // Kubelet may have told of the end late.
+	for _, fields := range pod.ManagedFields { // Kubelet may have reported the end late.
 		if fields.Manager == "kubelet" && fields.Subresource == "status" && ended.Before(fields.Time) && !event.FirstTimestamp.Before(fields.Time) {
 			ended = *fields.Time
 		}
@@ -123,7 +123,7 @@ func failsOnce(t *testing.T, l *ledger, disturb func(pod *corev1.Pod), words ...
 	pod := l.runningPod(t, pavv1.WorkflowCreation, claim)
 	l.awaitEffects(t, claim, "create")
 	disturb(pod)
-	told(t, claim, "ProvisioningFailed", append([]string{l.name, pod.Name}, words...)...)
+	wantClaimEvent(t, claim, "ProvisioningFailed", append([]string{l.name, pod.Name}, words...)...)
 	l.unhook(t, "create")
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create", "delete", "create"))
@@ -151,7 +151,7 @@ func TestCreationPodOutOfMemory(t *testing.T) {
 	l := newLedger(t, "greedy", with("create container", "resources: {limits: {memory: 32Mi}}"))
 	l.hook(t, "create", `hoard=x; while true; do hoard=$hoard$hoard; done`)
 	claim := l.claim(t, "data")
-	told(t, claim, "ProvisioningFailed", l.name, "OOMKilled", "exit code 137")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "OOMKilled", "exit code 137")
 	l.unhook(t, "create")
 	awaitBound(t, claim)
 	removeClaim(t, claim)
@@ -168,8 +168,8 @@ func TestRevertingFails_NothingElseRunsBeforeItSucceeds(t *testing.T) {
 		return v.Status.Step == pavv1.StepReverting && v.Status.DeletionAttempt >= 2 &&
 			failedAs(v.Status.DeletionFailure, pavv1.WorkflowDeletion, 4, "cannot undo it", "kubectl logs -n pav-pods delete-")
 	})
-	told(t, claim, "ProvisioningFailed", l.name, "half of it")
-	told(t, claim, "VolumeFailedDelete", l.name, "cannot undo it")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "half of it")
+	wantClaimEvent(t, claim, "VolumeFailedDelete", l.name, "cannot undo it")
 	if volume.Status.Attempt != 1 {
 		t.Errorf("attempt %d began before the first was reverted", volume.Status.Attempt)
 	}

@@ -36,7 +36,7 @@ func TestNodeLostDuringCreation_IsRevertedAndMadeElsewhere(t *testing.T) {
 	must(t, kube.Delete(t.Context(), &corev1.Node{ObjectMeta: objectMeta("", "node2")}))
 
 	// Kubernetes deletes the pods of a node that does not exist only after a minute.
-	told(t, claim, "ProvisioningFailed", l.name, pod.Name)
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, pod.Name)
 	awaitBound(t, claim)
 	effects, err := l.effects(true)
 	must(t, err)

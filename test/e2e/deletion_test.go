@@ -39,7 +39,7 @@ func TestDeletionPodFails_IsTriedUntilItSucceeds(t *testing.T) {
 	})
 	wantReleasedPV(t, pv)
 	for kind, object := range map[string]client.Object{"PersistentVolume": pv, "PavVolume": volume} {
-		toldCluster(t, object, kind, "VolumeFailedDelete", "still needed", "exit code 4", "kubectl logs -n pav-pods delete-")
+		wantClusterEvent(t, object, kind, "VolumeFailedDelete", "still needed", "exit code 4", "kubectl logs -n pav-pods delete-")
 	}
 	must(t, l.wantEffects(claim, "create"))
 	l.unhook(t, "delete")
@@ -74,7 +74,7 @@ func TestDeletion_WaitsForTheLastStage(t *testing.T) {
 	waitRunning(t, l.namespace, "client")
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "client")})
 	remove(t, claim)
-	toldCluster(t, pv, "PersistentVolume", "VolumeDeletionWaiting", "node2")
+	wantClusterEvent(t, pv, "PersistentVolume", "VolumeDeletionWaiting", "node2")
 	awaitVolume(t, claim, "waits", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeDeleted)
 		return v.Status.Phase == pavv1.VolumeDeleting && status == "False" && hasAll(message, []string{"node2"})

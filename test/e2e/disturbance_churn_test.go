@@ -111,7 +111,7 @@ func (c *churner) do(what string) {
 
 // round lets one pod, and its claim if it has its own, come and go.
 func (c *churner) round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	name := fmt.Sprintf("%s-%d", c.name, c.rounds.Load()+1)
 	claimName := c.shared

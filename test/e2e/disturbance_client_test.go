@@ -151,7 +151,7 @@ func restarts(pod *corev1.Pod) int32 {
 // checkProgress fails the test unless every client does more rounds. It asks neither kubelet nor the API server.
 func (u *usage) checkProgress(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	for node := range u.clients {
 		pod := u.clients[node]

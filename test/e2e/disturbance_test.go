@@ -75,7 +75,7 @@ const leastChurn = 2
 func awaitChurn(t *testing.T, churners []*churner) {
 	t.Helper()
 	for _, c := range churners {
-		within(t, leastChurn*patience, c.name+" lets pods come and go", func(context.Context) error {
+		within(t, leastChurn*stepTimeout, c.name+" lets pods come and go", func(context.Context) error {
 			if c.failed.Load() {
 				t.FailNow()
 			}
@@ -94,7 +94,7 @@ func awaitMoment(t *testing.T, random *rand.Rand, begins <-chan activity) activi
 	within := map[string]time.Duration{makingClaim: 200 * time.Millisecond, startingPod: 2 * time.Second, deletingPod: 2 * time.Second, deletingClaim: 200 * time.Millisecond}
 	wanted := []string{makingClaim, startingPod, startingPod, deletingPod, deletingPod, deletingClaim}[random.IntN(6)]
 	after := time.Duration(random.Int64N(int64(within[wanted])))
-	timeout := time.NewTimer(patience) // Every round has all of these.
+	timeout := time.NewTimer(stepTimeout) // Every round has all of these.
 	defer timeout.Stop()
 	for {
 		select {
@@ -104,7 +104,7 @@ func awaitMoment(t *testing.T, random *rand.Rand, begins <-chan activity) activi
 				return begun
 			}
 		case <-timeout.C:
-			t.Fatalf("no churner has begun %s within %s", wanted, patience)
+			t.Fatalf("no churner has begun %s within %s", wanted, stepTimeout)
 		case <-t.Context().Done():
 			t.FailNow()
 		}

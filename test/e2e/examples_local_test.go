@@ -67,7 +67,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 		return edited(claim(name, e.name, "ReadWriteOnce"), replacing("metadata:\n", "metadata:\n  annotations: {encrypted-files/backing-claim: ciphertext}\n"))
 	}
 	e.create(t, duplicate("duplicate"))
-	told(t, e.claim(t, "duplicate"), "ProvisioningFailed", e.namespace+"/ciphertext")
+	wantClaimEvent(t, e.claim(t, "duplicate"), "ProvisioningFailed", e.namespace+"/ciphertext")
 	remove(t, e.claim(t, "duplicate"))
 
 	// A wrong password fails, says so, and damages nothing.
@@ -77,7 +77,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	e.awaitNoStage(t)
 	setSecret(t, e.namespace, e.name, "password", "wrong")
 	e.create(t, clientPod("reader", "plaintext", node))
-	told(t, e.claim(t, "plaintext"), "FailedMount", "Password incorrect")
+	wantClaimEvent(t, e.claim(t, "plaintext"), "FailedMount", "Password incorrect")
 	setSecret(t, e.namespace, e.name, "password", strings.TrimSpace(password))
 	(&ledger{namespace: e.namespace}).awaitRunning(t, "reader")
 	if got := e.sh(t, "reader", "cat /data/orders.txt"); got != "attack at dawn\n" {

@@ -17,7 +17,7 @@ func TestExample_ObjectStore(t *testing.T) {
 	e := newExample(t, "2-object-store", exampleNamespace(t, "object-store"), "example-tools.tar", "versitygw.tar")
 	e.follow(t, "Start the server")
 	prints(t, e.follow(t, "Make a volume and use it"), "Hello, bucket!")
-	told(t, e.claim(t, "object-store"), "ProvisioningSucceeded")
+	wantClaimEvent(t, e.claim(t, "object-store"), "ProvisioningSucceeded")
 	prints(t, e.follow(t, "If the credentials are wrong"), "ProvisioningSucceeded")
 	bucket := e.claim(t, "object-store").Spec.VolumeName
 	e.run(t, s3Client(e.server(t)), clientPod("first", "object-store", "node1"), clientPod("second", "object-store", "node2"))
@@ -32,7 +32,7 @@ func TestExample_ObjectStore(t *testing.T) {
 	setSecret(t, "pav-pods", "object-store", "AWS_SECRET_ACCESS_KEY", "wrong")
 	e.create(t, claim("refused", "object-store", "ReadWriteMany"))
 	refused := e.claim(t, "refused")
-	told(t, refused, "ProvisioningFailed", "object-store", "SignatureDoesNotMatch")
+	wantClaimEvent(t, refused, "ProvisioningFailed", "object-store", "SignatureDoesNotMatch")
 	setSecret(t, "pav-pods", "object-store", "AWS_SECRET_ACCESS_KEY", "open-sesame")
 	awaitBound(t, refused)
 	remove(t, refused)

@@ -17,7 +17,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// wantEvent objects unless an event of the object has the reason, if one is wanted, and all the words.
+// wantEvent returns an error unless an event of the object has the reason, if one is wanted, and all the words.
 func wantEvent(ctx context.Context, namespace, object, reason string, words ...string) error {
 	_, err := findEvent(ctx, namespace, object, reason, words...)
 	return err

@@ -122,19 +122,19 @@ func gone(ctx context.Context, object client.Object) error {
 // cleanupContext returns a context for work after a test, when the test's own context has ended.
 func cleanupContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 }
 
 // eventually waits until the condition returns no error, and fails the test with the last one. It can also be used after a
 // test, when the test's own context has ended.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	within(t, patience, what, condition)
+	within(t, stepTimeout, what, condition)
 }
 
-// patience is how long something may take: if several tests run on a slow machine, each pod may take a minute to start, and
+// stepTimeout is the timeout of each step: if several tests run on a slow machine, each pod may take a minute to start, and
 // kubelet may wait for two minutes before it tries again.
-const patience = 15 * time.Minute
+const stepTimeout = 15 * time.Minute
 
 // within is eventually with another limit.
 func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) error) {

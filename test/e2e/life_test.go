@@ -33,8 +33,8 @@ func TestDynamicVolume_AllFivePodsRun(t *testing.T) {
 		t.Errorf("the PavVolume's status is %+v", s)
 	}
 	wantColumns(t, volume, l.name, l.namespace, "data", "Ready", volume.Status.Handle, "3Mi")
-	told(t, claim, "Provisioning", l.name)
-	toldSoon(t, claim, pv.CreationTimestamp.Time, "ProvisioningSucceeded", pv.Name)
+	wantClaimEvent(t, claim, "Provisioning", l.name)
+	wantClaimEventSoon(t, claim, pv.CreationTimestamp.Time, "ProvisioningSucceeded", pv.Name)
 
 	apply(t, l.namespace, documents(clientPod("writer", "data", "node1"), clientPod("reader", "data", "node2")))
 	waitRunning(t, l.namespace, "writer", "reader")

@@ -73,7 +73,7 @@ func run(m *testing.M) (int, error) {
 	code := m.Run()
 
 	// Tests that run at the same time can check only their own leftovers.
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	left := poll(ctx, wantNothingLeft)
 	if left != nil {
@@ -87,7 +87,7 @@ func run(m *testing.M) (int, error) {
 
 // install installs PaV as the README says, unless it is installed.
 func install(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := kube.Get(ctx, client.ObjectKey{Name: "pav"}, namespace); client.IgnoreNotFound(err) != nil {

@@ -66,7 +66,7 @@ func TestBlockVolume_StagedForReading_DeviceMustBeReadOnly(t *testing.T) {
 	_, err := kubectl(t.Context(), blockPod("client", ""), "create", "-n", l.namespace, "-f", "-")
 	must(t, err)
 	for object, reason := range map[string]string{"data": "", "client": "FailedMapVolume"} {
-		eventually(t, object+" is told why", func(ctx context.Context) error {
+		eventually(t, object+" has an event with the cause", func(ctx context.Context) error {
 			return wantEvent(ctx, l.namespace, object, reason, l.name, "/pav/volume", "writable")
 		})
 	}
@@ -114,7 +114,7 @@ func TestBlockVolume_WrongVolumeIsRefused_AndRecovers(t *testing.T) {
 			}
 			_, err := kubectl(t.Context(), pod, "create", "-n", l.namespace, "-f", "-")
 			must(t, err)
-			told(t, claim, "", append(test.words, l.name)...)
+			wantClaimEvent(t, claim, "", append(test.words, l.name)...)
 			must(t, kube.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
 			l.hook(t, "stage", "rm -f /storage/data/$volume.img")
 			l.awaitRunning(t, "client")

@@ -15,7 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// writingScript writes to its volume forever, and for a while after it was told to end. It says in
+// writingScript writes to its volume forever, and for a while after it gets the signal to end. It says in
 // the storage's directory, which is no volume, how that went.
 const writingScript = `
 fail() { echo "failed: $1" >> /storage/report; exit 1; }

@@ -261,7 +261,7 @@ func (l *ledger) checkOptions(t *testing.T, pod string, want ...string) {
 	t.Errorf("there is no mount of pod %s in:\n%s", pod, mounts)
 }
 
-// The templates of staging are told the file system type and the mount options.
+// The templates of staging get the file system type and the mount options.
 func TestStagingContext_HasFileSystemTypeAndMountOptions(t *testing.T) {
 	t.Parallel()
 	l := newStorage(t, "context", directories,
@@ -270,6 +270,6 @@ func TestStagingContext_HasFileSystemTypeAndMountOptions(t *testing.T) {
 	l.volume(t, "data", directories, corev1.ReadWriteOnce)
 	l.run(t, clientPod("client", "data", ""))
 	if got, err := readFile(l.directory, "told"); err != nil || got != "xfs noatime,special=1\n" {
-		t.Errorf("the template was told %q (%v)", got, err)
+		t.Errorf("the template had %q (%v)", got, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestKubeletForgetsAStage_AgentUnstagesIt(t *testing.T) {
 			eventually(t, "node2 is ready again", nodeReady)
 			l.awaitEffects(t, claim, "stage", "unstage")
 			l.awaitNoStage(t)
-			told(t, claim, "", l.name)
+			wantClaimEvent(t, claim, "", l.name)
 
 			// It can be used again.
 			pod = clientPod("again", "data", "node1")

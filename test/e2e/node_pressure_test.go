@@ -26,9 +26,9 @@ func TestNodePressure_StagingPodOutlivesItsClient(t *testing.T) {
 	staging := runningStagingPod(t, l.name)
 
 	pressNode(t, "node2")
-	eventually(t, "the client is evicted", func(ctx context.Context) error { return wantEvicted(ctx, l.namespace, "writer") })
+	eventually(t, "the client is evicted", func(ctx context.Context) error { return wantEvent(ctx, l.namespace, "writer", "Evicted") })
 	l.awaitReport(t, "ended well\n")
-	if _, err := findEvent(t.Context(), staging.Namespace, staging.Name, "Evicted", ""); err == nil {
+	if wantEvent(t.Context(), staging.Namespace, staging.Name, "Evicted") == nil {
 		t.Error("the staging pod was evicted")
 	}
 	l.end(t, "writer")
@@ -50,7 +50,7 @@ func TestNodePressure_StagingPodOfLowerPriorityIsEvictedFirst(t *testing.T) {
 	staging := runningStagingPod(t, l.name)
 
 	pressNode(t, "node2")
-	eventually(t, "the staging pod is evicted", func(ctx context.Context) error { return wantEvicted(ctx, staging.Namespace, staging.Name) })
+	eventually(t, "the staging pod is evicted", func(ctx context.Context) error { return wantEvent(ctx, staging.Namespace, staging.Name, "Evicted") })
 	l.awaitReport(t, "failed: round")
 	l.end(t, "writer")
 	l.awaitNoStage(t)
@@ -75,11 +75,6 @@ func (l *ledger) awaitReport(t *testing.T, want string) {
 		}
 		return err
 	})
-}
-
-func wantEvicted(ctx context.Context, namespace, name string) error {
-	_, err := findEvent(ctx, namespace, name, "Evicted", "")
-	return err
 }
 
 // pressNode makes a kubelet evict pods, as if the node had too little memory, until the test ends. Pods end within their grace

@@ -93,12 +93,12 @@ func TestFUSEDaemonKilled_ClientsRecover(t *testing.T) {
 
 	l.hold(t, "stage") // The outage lasts until this is over.
 	ended := l.killDaemon(t)
-	toldSoon(t, claim, ended, "", l.name, "staging pod")
+	wantClaimEventSoon(t, claim, ended, "", l.name, "staging pod")
 	for _, pod := range []string{"following", "staying"} {
-		eventually(t, "the pod "+pod+" is told", func(ctx context.Context) error {
+		eventually(t, "the pod "+pod+" has an event", func(ctx context.Context) error {
 			event, err := findEvent(ctx, l.namespace, pod, "", "staging pod")
 			if err == nil {
-				wantSoon(t, "the pod "+pod+" is told", ended, event.FirstTimestamp.Time)
+				wantSoon(t, "the pod "+pod+" has an event", ended, event.FirstTimestamp.Time)
 			}
 			return err
 		})
@@ -172,7 +172,7 @@ func TestFUSEDaemonKilled_WithoutRecovery(t *testing.T) {
 	l.run(t, edited(clientPod("client", "data", "node1"), following))
 	l.sh(t, "client", "echo hello > /data/file")
 	l.killDaemon(t)
-	told(t, claim, "", l.name, "staging pod")
+	wantClaimEvent(t, claim, "", l.name, "staging pod")
 	l.awaitCondition(t, pavv1.StageDegraded, true)
 	l.fails(t, "client", "cat /data/file", disconnected)
 	must(t, l.wantEffects(claim, "stage"))

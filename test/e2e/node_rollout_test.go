@@ -25,7 +25,7 @@ func often(few, many int) int {
 	return few
 }
 
-// fioScript writes to a volume at random and verifies what it wrote, over and over, until it is told
+// fioScript writes to a volume at random and verifies what it wrote, repeatedly, until it is told
 // to stop. It ends with an error at the first that fails, or that is not as it was written.
 const fioScript = `
 rounds=0

@@ -32,7 +32,7 @@ func TestScopePod_EachClientHasItsStagingPod(t *testing.T) {
 			}
 			l.fails(t, "reader", "touch /data/other", "Read-only file system")
 			if got, err := readFile(l.directory, "told"); err != nil || !strings.Contains(got, "told: \n") || !strings.Contains(got, "told: --read-only\n") {
-				t.Errorf("the staging pods were told %q (%v), want that one client but reads", got, err)
+				t.Errorf("the staging pods had %q (%v), want that one client but reads", got, err)
 			}
 			l.wantClients(t, "writer", "reader")
 

@@ -42,10 +42,10 @@ func (l *ledger) pending(t *testing.T, pod string) {
 // bothTold waits until events of the claim and the pod say why the pod does not start.
 func (l *ledger) bothTold(t *testing.T, claim, pod string, words ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("claim %s is told %q", claim, words), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("claim %s has an event with %q", claim, words), func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, claim, "", words...)
 	})
-	eventually(t, fmt.Sprintf("pod %s is told %q", pod, words), func(ctx context.Context) error {
+	eventually(t, fmt.Sprintf("pod %s has an event with %q", pod, words), func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, pod, "", words...)
 	})
 }
@@ -164,7 +164,7 @@ func TestStaticVolume_TwoWithOneHandle_AreRefused(t *testing.T) {
 	l.static(t, "second", directories, same)
 	l.pending(t, clientPod("two", "second", "node1"))
 	for _, claim := range []string{"first", "second"} {
-		eventually(t, "claim "+claim+" is told of both volumes", func(ctx context.Context) error {
+		eventually(t, "claim "+claim+" has an event about both volumes", func(ctx context.Context) error {
 			return wantEvent(ctx, l.namespace, claim, "", "duplicates-first", "duplicates-second")
 		})
 	}

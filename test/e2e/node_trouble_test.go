@@ -59,11 +59,11 @@ func TestStagingPodCannotStart_IsReported_AndRecovers(t *testing.T) {
 			must(t, err)
 			made := time.Now()
 			words := slices.Concat(test.words, []string{l.name, before.Name})
-			told(t, claim, "", words...)
-			eventually(t, "the client's pod is told", func(ctx context.Context) error {
+			wantClaimEvent(t, claim, "", words...)
+			eventually(t, "the client pod has an event", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "client", "", words...)
 			})
-			t.Logf("both were told after %.1f s", time.Since(made).Seconds())
+			t.Logf("both had an event after %.1f s", time.Since(made).Seconds())
 
 			// It is still the same pod that is waited for.
 			after, err := onlyStagingPod(t.Context(), l.name)
@@ -111,8 +111,8 @@ func TestExclusiveVolume_OldNodesUnstagingFails_NeverTwoStages(t *testing.T) {
 			l.sh(t, "first", "echo hello > /data/file")
 			l.end(t, "first")
 			l.pending(t, clientPod("second", "data", "node2"))
-			told(t, claim, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
-			eventually(t, "the second pod is told who has the volume", func(ctx context.Context) error {
+			wantClaimEvent(t, claim, "", "cannot let go", "exit code 7", "kubectl logs -n pav-pods unstage-")
+			eventually(t, "the second pod has an event that names the user of the volume", func(ctx context.Context) error {
 				return wantEvent(ctx, l.namespace, "second", "", "node1")
 			})
 			eventually(t, "unstaging is tried again", func(ctx context.Context) error {
@@ -179,7 +179,7 @@ func TestExclusiveVolume_OldNodeIsCutOff_NeverTwoStages(t *testing.T) {
 	first := &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "first")}
 	must(t, kube.Delete(t.Context(), first, client.GracePeriodSeconds(0)))
 	l.pending(t, clientPod("second", "data", "node1"))
-	eventually(t, "the second pod is told who has the volume", func(ctx context.Context) error {
+	eventually(t, "the second pod has an event that names the user of the volume", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "second", "", "node2")
 	})
 	must(t, l.wantEffects(claim, "stage"))

@@ -192,7 +192,7 @@ func TestTopologyOutsideTheAllowed_IsReverted(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "outside", allowing("node2"), with("creation", "accessibleTopology: [{"+hostname+": node1}]"))
 	claim := l.claim(t, "data")
-	told(t, claim, "ProvisioningFailed", l.name, "spec.volumeCreation.accessibleTopology", "node1")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "spec.volumeCreation.accessibleTopology", "node1")
 	awaitVolume(t, claim, "is tried again", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 2 })
 	if wantBound(t.Context(), claim) == nil {
 		t.Error("it is bound")

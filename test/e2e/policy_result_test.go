@@ -63,7 +63,7 @@ func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
 	own := controllersPod(t, namespace, pavv1.WorkflowCreation, "node1", map[string]string{pavv1.AttemptAnnotation: "1"})
 	bare := controllersPod(t, namespace, pavv1.WorkflowValidation, "node1", nil)
 	deletion := controllersPod(t, namespace, pavv1.WorkflowDeletion, "node1", nil)
-	told := controllersPod(t, namespace, pavv1.WorkflowDeletion, "node2", map[string]string{pavv1.AttemptAnnotation: "1"})
+	reported := controllersPod(t, namespace, pavv1.WorkflowDeletion, "node2", map[string]string{pavv1.AttemptAnnotation: "1"})
 	other := controllersPod(t, namespace, pavv1.WorkflowCreation, "node2", nil)
 
 	annotations := func(text string) string { return `{"metadata": {"annotations": ` + text + `}}` }
@@ -73,7 +73,7 @@ func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
 	}
 	ofUID := func(uid string) string { return besides(fmt.Sprintf(`"uid": %q`, uid)) }
 	node1, node2 := withToken(t, "node-agent", agentOn(t, "node1")), withToken(t, "node-agent", agentOn(t, "node2"))
-	must(t, patching(told, result)(t.Context(), node2))
+	must(t, patching(reported, result)(t.Context(), node2))
 
 	attempts := []attempt{
 		{"of a creation pod", patching(own, result), ""},
@@ -100,12 +100,12 @@ func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
 			t.Errorf("it is not refused: got error %v", err)
 		}
 	})
-	t.Run("what is told stays", func(t *testing.T) {
+	t.Run("what is reported stays", func(t *testing.T) {
 		try(t, node2, []attempt{
-			{"with another value", patching(told, annotations(`{"`+pavv1.ResultAnnotation+`": "{\"handle\": \"forged\"}"}`)), onlyTheResult},
-			{"with the same value and an annotation", patching(told, annotations(`{"`+pavv1.ResultAnnotation+`": "{}", "a": "b"}`)), onlyTheResult},
-			{"without it", patching(told, annotations(`{"`+pavv1.ResultAnnotation+`": null}`)), onlyTheResult},
-			{"without any annotation", patching(told, annotations("null")), onlyTheResult},
+			{"with another value", patching(reported, annotations(`{"`+pavv1.ResultAnnotation+`": "{\"handle\": \"forged\"}"}`)), onlyTheResult},
+			{"with the same value and an annotation", patching(reported, annotations(`{"`+pavv1.ResultAnnotation+`": "{}", "a": "b"}`)), onlyTheResult},
+			{"without it", patching(reported, annotations(`{"`+pavv1.ResultAnnotation+`": null}`)), onlyTheResult},
+			{"without any annotation", patching(reported, annotations("null")), onlyTheResult},
 		})
 	})
 	t.Run("no pod of that kind is created", func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
 		})
 		try(t, node1, []attempt{{"a creation pod", creating(forged), ownPods}})
 	})
-	t.Run("without a node in the token, nothing is told", func(t *testing.T) {
+	t.Run("without a node in the token, nothing is reported", func(t *testing.T) {
 		try(t, withToken(t, "node-agent", nil), []attempt{{"of a creation pod", patching(own, result), ownPods}})
 	})
 	t.Run("nobody else tells anything", func(t *testing.T) {

@@ -117,7 +117,7 @@ func TestProvisionerDeletedWhileItHasVolumes(t *testing.T) {
 	l.wantReverted(t, making)
 	late := l.claim(t, "late")
 	for _, claim := range []*corev1.PersistentVolumeClaim{making, late} {
-		told(t, claim, "ProvisioningFailed", l.name, "being deleted")
+		wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "being deleted")
 		must(t, kube.Delete(t.Context(), claim))
 	}
 

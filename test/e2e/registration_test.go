@@ -137,7 +137,7 @@ func (s *sightings) add(what string, at time.Time) {
 // last waits until all that is wanted has been seen, and returns the moment of the last sighting.
 func (s *sightings) last(t *testing.T, wanted []string) time.Time {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(stepTimeout)
 	for {
 		s.mu.Lock()
 		again, missing := s.again, ""

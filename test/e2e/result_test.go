@@ -40,7 +40,7 @@ func TestUnusableResults(t *testing.T) {
 			l := newLedger(t, name, with("creation", test.field))
 			l.hook(t, "create", test.hook)
 			claim := l.claim(t, "data")
-			told(t, claim, "ProvisioningFailed", append(test.words, l.name)...)
+			wantClaimEvent(t, claim, "ProvisioningFailed", append(test.words, l.name)...)
 			l.unhook(t, "create")
 			if test.field != "" {
 				l.reapply(t, replacing(test.field, ""))
@@ -72,7 +72,7 @@ func TestHandleOfARetainedVolume_LosesNothing(t *testing.T) {
 	retained := awaitRetained(t, first)
 
 	greedy := l.claim(t, "data")
-	told(t, greedy, "ProvisioningFailed", l.name, `"ledger:data"`, pv.Name, "nothing is created or reverted")
+	wantClaimEvent(t, greedy, "ProvisioningFailed", l.name, `"ledger:data"`, pv.Name, "nothing is created or reverted")
 	removeClaim(t, greedy)
 
 	// The claim is deleted while its creation pod runs, which has written the handle.

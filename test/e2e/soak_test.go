@@ -217,7 +217,7 @@ func (s *soak) measure(t *testing.T) map[string]float64 {
 	for range 10 {
 		pause(t.Context(), 3*time.Second)
 		most := map[string]float64{}
-		within(t, patience, "the agents' metrics are read", func(ctx context.Context) error {
+		within(t, stepTimeout, "the agents' metrics are read", func(ctx context.Context) error {
 			all, err := agents(ctx)
 			if err != nil {
 				return err

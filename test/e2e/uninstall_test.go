@@ -21,7 +21,7 @@ import (
 )
 
 // uninstallWithin is the limit of each of the contract's two commands.
-const uninstallWithin = patience
+const uninstallWithin = stepTimeout
 
 // startUninstall is start for a test that uninstalls PaV. However the test ends, PaV is installed again
 // for the others.
@@ -167,7 +167,7 @@ func wantWorksAgain(t *testing.T, namespace string) {
 // notice that a driver has gone, and PaV's directory goes when the agents have ended, so a short while is allowed.
 func wantUninstalled(t *testing.T) {
 	t.Helper()
-	within(t, patience, "nothing of PaV is left", func(ctx context.Context) error {
+	within(t, stepTimeout, "nothing of PaV is left", func(ctx context.Context) error {
 		var errs []error
 		for _, node := range nodes {
 			errs = append(errs, pavOnNode(ctx, node))

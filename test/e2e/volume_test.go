@@ -16,7 +16,7 @@ func TestExample_HelloWorld(t *testing.T) {
 	t.Parallel()
 	e := newExample(t, "1-hello-world", exampleNamespace(t, "hello-world"))
 	prints(t, e.follow(t, "Try it"), "Hello, world, from hello-world!")
-	told(t, e.claim(t, "hello-world"), "ProvisioningSucceeded")
+	wantClaimEvent(t, e.claim(t, "hello-world"), "ProvisioningSucceeded")
 	prints(t, e.follow(t, "What PaV did on the way"), "ProvisioningSucceeded")
 	e.follow(t, "Clean up")
 }

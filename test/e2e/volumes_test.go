@@ -16,9 +16,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// toldWithin is how soon an event must say why a claim waits: ten times the 10 s that are promised, as the machine may be
+// reportedWithin is how soon an event must say why a claim waits: ten times the 10 s that are promised, as the machine may be
 // busy. A wait for a retry takes minutes.
-const toldWithin = 100 * time.Second
+const reportedWithin = 100 * time.Second
 
 // notWorkflow selects the pods that are not PaV's.
 var notWorkflow = func() labels.Selector {
@@ -110,35 +110,35 @@ func removeClaim(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	awaitNoVolume(t, claim)
 }
 
-// told waits for an event on a claim, and returns when it was made, which may be long before it was written.
-func told(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, words ...string) time.Time {
+// wantClaimEvent waits for an event on a claim, and returns when it was made, which may be long before it was written.
+func wantClaimEvent(t *testing.T, claim *corev1.PersistentVolumeClaim, reason string, words ...string) time.Time {
 	t.Helper()
 	var event *corev1.Event
-	eventually(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), func(ctx context.Context) (err error) {
+	eventually(t, fmt.Sprintf("claim %s has an event with %q", claim.Name, words), func(ctx context.Context) (err error) {
 		event, err = findEvent(ctx, claim.Namespace, claim.Name, reason, words...)
 		return err
 	})
 	return event.FirstTimestamp.Time
 }
 
-// toldSoon is like told, for an event that must come soon after its cause.
-func toldSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
+// wantClaimEventSoon is like wantClaimEvent, for an event that must come soon after its cause.
+func wantClaimEventSoon(t *testing.T, claim *corev1.PersistentVolumeClaim, happened time.Time, reason string, words ...string) {
 	t.Helper()
-	wantSoon(t, fmt.Sprintf("claim %s is told %q", claim.Name, words), happened, told(t, claim, reason, words...))
+	wantSoon(t, fmt.Sprintf("claim %s has an event with %q", claim.Name, words), happened, wantClaimEvent(t, claim, reason, words...))
 }
 
 // wantSoon fails the test if an event came later after its cause than is promised.
-func wantSoon(t *testing.T, what string, happened, told time.Time) {
+func wantSoon(t *testing.T, what string, happened, reported time.Time) {
 	t.Helper()
-	late := told.Sub(happened)
+	late := reported.Sub(happened)
 	t.Logf("%s after %s", what, late)
-	if late > toldWithin {
-		t.Errorf("that is more than %s", toldWithin)
+	if late > reportedWithin {
+		t.Errorf("that is more than %s", reportedWithin)
 	}
 }
 
-// toldCluster waits for an event on an object of the cluster, whose events are in namespace default.
-func toldCluster(t *testing.T, object client.Object, kind, reason string, words ...string) {
+// wantClusterEvent waits for an event on an object of the cluster, whose events are in namespace default.
+func wantClusterEvent(t *testing.T, object client.Object, kind, reason string, words ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s %s has an event %s", kind, object.GetName(), reason), func(ctx context.Context) error {
 		events := &corev1.EventList{}

@@ -21,7 +21,7 @@ func waits(t *testing.T, l *ledger, fix func(), words ...string) {
 	claim := l.claim(t, "data")
 	first := awaitStep(t, claim, pavv1.StepCreating).Status.Pod
 	l.awaitCause(t, pavv1.WorkflowCreation, claim)
-	toldSoon(t, claim, time.Now(), "", words...)
+	wantClaimEventSoon(t, claim, time.Now(), "", words...)
 	volume := awaitStep(t, claim, pavv1.StepCreating)
 	if s := volume.Status; s.Attempt != 1 || s.Pod == nil || s.Pod.Name != first.Name {
 		t.Fatalf("it does not go on waiting for %+v: %+v", first, s)
@@ -42,7 +42,7 @@ func isRefused(t *testing.T, l *ledger, reason pavv1.FailureReason, fix func(), 
 	awaitVolume(t, claim, "is being created", func(v *pavv1.PavVolume) bool {
 		return v.Status.Step == pavv1.StepCreating || v.Status.Failure != nil
 	})
-	toldSoon(t, claim, time.Now(), "", words...)
+	wantClaimEventSoon(t, claim, time.Now(), "", words...)
 	// While the next attempt runs, the condition reports that one.
 	awaitVolume(t, claim, "its condition says why", func(v *pavv1.PavVolume) bool {
 		status, message := conditionOf(v, pavv1.VolumeProvisioned)
@@ -139,7 +139,7 @@ func TestDeletionPodFitsNoNode_EventOnVolume_AndRecovery(t *testing.T) {
 	claim := l.claim(t, "data")
 	pv := awaitBound(t, claim)
 	remove(t, claim)
-	toldCluster(t, pv, "PersistentVolume", "VolumeFailedDelete", "delete-", "not scheduled", "didn't match")
+	wantClusterEvent(t, pv, "PersistentVolume", "VolumeFailedDelete", "delete-", "not scheduled", "didn't match")
 	label(t, "node", "node1", "e2e-no-node-to-delete", "yes")
 	awaitNoVolume(t, claim)
 	must(t, l.wantEffects(claim, "create", "delete"))
@@ -150,7 +150,7 @@ func TestCreationTemplateThatDoesNotRender_EventOnClaim_AndRecovery(t *testing.T
 	t.Parallel()
 	l := newLedger(t, "no-pod", with("create spec", `nodeName: "{{ params.no_such_parameter.at_all }}"`))
 	claim := l.claim(t, "data")
-	told(t, claim, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "spec.volumeCreation.podTemplate.spec.nodeName", "no_such_parameter")
 	l.reapply(t, replacing(`nodeName: "{{ params.no_such_parameter.at_all }}"`, ""))
 	awaitBound(t, claim)
 	must(t, l.wantEffects(claim, "create"))

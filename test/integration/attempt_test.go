@@ -107,7 +107,7 @@ func TestClaimChangedWhileItIsValidated_IsValidatedAgain(t *testing.T) {
 		}
 		return v.Status.Attempt == 2 && v.Status.Pod != nil && v.Status.Pod.UID != ""
 	})
-	told(t, c, claim, "Warning", "ProvisioningFailed", "the claim's metadata.annotations changed after it was validated; it is validated again")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "the claim's metadata.annotations changed after it was validated; it is validated again")
 	second, _ := podOf(t, c, claim, pavv1.WorkflowValidation)
 	if got := second.Annotations["sees"]; got != "theirs" || second.Name == first.Name {
 		t.Errorf("the second validation pod, %s, sees %q", second.Name, got)
@@ -194,7 +194,7 @@ func TestRefusedClaim_KeepsItsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	const message = "dynamic provisioning cannot honour a selector"
-	told(t, c, claim, "Warning", "ProvisioningFailed", message)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", message)
 	errorsBefore := reconcileErrors(t, "claim")
 	for i := range 100 {
 		annotate(t, as, claim, "round", fmt.Sprint(i))
@@ -202,7 +202,7 @@ func TestRefusedClaim_KeepsItsEvents(t *testing.T) {
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) {
 		p.Spec.ProvisioningModes, p.Spec.VolumeCreation = []pavv1.ProvisioningMode{pavv1.ProvisioningModeStatic}, nil
 	})
-	told(t, c, claim, "Warning", "ProvisioningFailed", "does not provision dynamically")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "does not provision dynamically")
 	if n, what := timesReported(t, c, claim); n > 2 {
 		t.Errorf("after 100 changes of a refused claim, %d events were reported:\n%s", n, what)
 	}
@@ -234,7 +234,7 @@ func TestRefusedAttempts_KeepTheEventsOfTheClaim(t *testing.T) {
 	}
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.VolumeCreation.Handle = nil })
 	bound(t, c, claim)
-	told(t, c, claim, "Normal", "ProvisioningSucceeded", volume.Name)
+	wantEvent(t, c, claim, "Normal", "ProvisioningSucceeded", volume.Name)
 }
 
 // A tenant can neither make PaV's record of a volume large, nor make PaV write it often.
@@ -250,7 +250,7 @@ func TestCopiesOfClaims_AreSmallAndRare(t *testing.T) {
 	if err := as.Create(t.Context(), refused); err != nil {
 		t.Fatal(err)
 	}
-	told(t, c, refused, "Warning", "ProvisioningFailed", "and may have 32768 for PaV to keep a copy of it")
+	wantEvent(t, c, refused, "Warning", "ProvisioningFailed", "and may have 32768 for PaV to keep a copy of it")
 	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(volumeOf(refused)), &pavv1.PavVolume{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("a claim that is too large has a PavVolume (%v)", err)
 	}
@@ -281,7 +281,7 @@ func TestCopiesOfClaims_AreSmallAndRare(t *testing.T) {
 	}
 
 	annotate(t, as, claim, "large", large)
-	told(t, c, claim, "Warning", "Provisioning", "the volume will be deleted by what the claim was before")
+	wantEvent(t, c, claim, "Warning", "Provisioning", "the volume will be deleted by what the claim was before")
 	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(volume), volume); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func looksUp(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 }
 
 // A tenant cannot make a definition read another tenant's claim, unless the definition allows it; and the
-// administrator is told of both.
+// administrator gets an event about both.
 func TestLookupInTheNamespaceOfAnotherTenant(t *testing.T) {
 	c := start(t)
 	run(t, c)
@@ -41,17 +41,17 @@ func TestLookupInTheNamespaceOfAnotherTenant(t *testing.T) {
 	if err := as.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	told(t, c, claim, "Warning", "ProvisioningFailed", `get_pvc(): "theirs" in namespace "default": spec.allowedClaimNamespaces does not allow`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `get_pvc(): "theirs" in namespace "default": spec.allowedClaimNamespaces does not allow`)
 	volume := volumeOf(claim)
 	exists(t, c, volume, "is there", func(*pavv1.PavVolume) bool { return true })
-	told(t, c, volume, "Warning", "ForeignClaim", `for a claim of namespace "`+namespace.Name+`"`)
+	wantEvent(t, c, volume, "Warning", "ForeignClaim", `for a claim of namespace "`+namespace.Name+`"`)
 
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.AllowedClaimNamespaces = []string{"other", "default"} })
 	pv, _ := bound(t, c, claim)
 	if capacity := pv.Spec.Capacity[corev1.ResourceStorage]; capacity.String() != "1Gi" {
 		t.Errorf("the volume has a capacity of %s", capacity.String())
 	}
-	told(t, c, volume, "Normal", "ForeignClaim", `get_pvc() read claim "theirs" in namespace "default"`)
+	wantEvent(t, c, volume, "Normal", "ForeignClaim", `get_pvc() read claim "theirs" in namespace "default"`)
 }
 
 // A claim names a volume that is bound to another claim: a volume is staged only if claim and volume are bound to each

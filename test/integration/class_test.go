@@ -28,7 +28,7 @@ func TestStorageClassReplaced_WhileItsClaimFails_IsThatOfTheNextAttempt(t *testi
 	run(t, c)
 	driver(t, c, "reclassed", needsPool)
 	claim := mustCreate(t, c, claimOf("reclassed", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.handle: ")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.handle: ")
 	replaced(t, c, "reclassed", func(s *storagev1.StorageClass) {
 		s.Parameters = map[string]string{"pool": "gold"}
 		s.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
@@ -53,7 +53,7 @@ func TestStorageClassReplaced_ByOneOfAnotherProvisioner(t *testing.T) {
 	driver(t, c, "hired")
 	driver(t, c, "fired", needsPool)
 	claim := mustCreate(t, c, claimOf("fired", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "fired": spec.volumeCreation.handle: `)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "fired": spec.volumeCreation.handle: `)
 	replaced(t, c, "fired", func(s *storagev1.StorageClass) { s.Provisioner = "hired" })
 	if pv, volume := bound(t, c, claim); pv.Spec.CSI.Driver != "hired" || volume.Spec.Provisioner != "hired" {
 		t.Errorf("the volume is of %q, its record of %q", pv.Spec.CSI.Driver, volume.Spec.Provisioner)
@@ -70,7 +70,7 @@ func TestStorageClassDeleted_WhileItsClaimFails_IsRemembered(t *testing.T) {
 		s.Parameters = map[string]string{"pool": "gold"}
 	})
 	claim := mustCreate(t, c, claimOf("declassed", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.handle: ")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.handle: ")
 	mustDelete(t, c, classOf("declassed"))
 	failed := volumeOf(claim)
 	exists(t, c, failed, "fails on", func(v *pavv1.PavVolume) bool { return v.Status.Attempt >= 3 && v.Status.Failure != nil })
@@ -86,7 +86,7 @@ func TestClassThatAllowsExpansion_EventSaysThatVolumesCannotBeExpanded(t *testin
 	driver(t, c, "growing", func(_ *pavv1.PavProvisioner, s *storagev1.StorageClass) { s.AllowVolumeExpansion = new(true) })
 	claim := mustCreate(t, c, claimOf("growing", "data"))
 	bound(t, c, claim)
-	told(t, c, claim, "Warning", "VolumeExpansionUnsupported",
+	wantEvent(t, c, claim, "Warning", "VolumeExpansionUnsupported",
 		`allowVolumeExpansion of StorageClass "growing" is true, but volumes of PavProvisioner "growing" cannot grow: request what is needed now`)
 }
 

@@ -24,7 +24,7 @@ import (
 const rightful = `{
 	"metadata": {"annotations": {"of": "{{ pvc.metadata.name }}"}},
 	"spec": {
-		"nodeName": "` + handNode + `", "hostNetwork": true, "hostPID": true, "hostIPC": true,
+		"nodeName": "` + fakeNode + `", "hostNetwork": true, "hostPID": true, "hostIPC": true,
 		"tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
 		"volumes": [{"name": "host", "hostPath": {"path": "/srv/{{ pvc.metadata.namespace }}"}}],
 		"initContainers": [{"name": "tunes", "image": "none", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}],
@@ -183,7 +183,7 @@ func endBound(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result)
 	if err := c.admin.Status().Patch(t.Context(), ended, client.MergeFrom(pod)); err != nil {
 		t.Fatal(err)
 	}
-	if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, result); err != nil {
+	if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), pod, result); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -209,13 +209,13 @@ func TestControllerPods_WaitForTheWebhook(t *testing.T) {
 	t.Cleanup(func() { checkNothingLeft(t, c) })
 	w := serveWebhook(t, c)
 	w.launch(t, admission.DefaultLifetimes())
-	driver(t, c, "waits", inAllPods(strings.Replace(rightful, `"nodeName": "`+handNode+`", `, "", 1)))
+	driver(t, c, "waits", inAllPods(strings.Replace(rightful, `"nodeName": "`+fakeNode+`", `, "", 1)))
 	driver(t, c, "goes-on", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)}
 	})
 	detour(t, c, portOf(t, freeAddress(t)), false)
 	waits := mustCreate(t, c, claimOf("waits", "waits"))
-	told(t, c, waits, "Warning", "Provisioning", "waits until PaV's webhook")
+	wantEvent(t, c, waits, "Warning", "Provisioning", "waits until PaV's webhook")
 	claim := mustCreate(t, c, claimOf("goes-on", "goes-on"))
 	bound(t, c, claim)
 	mustDelete(t, c, claim)

@@ -19,8 +19,8 @@ import (
 	"github.com/albertofaria/pav/test/seed"
 )
 
-// hands act as scheduler, kubelet and node agent for all workflow pods: they end each pod as soon as it exists.
-type hands struct {
+// fakeKubelets act as scheduler, kubelet and node agent for all workflow pods: they end each pod as soon as it exists.
+type fakeKubelets struct {
 	stop func()
 	done chan struct{}
 
@@ -28,15 +28,15 @@ type hands struct {
 	ended map[string]int // pods by workflow
 }
 
-// lendHands ends pods with the exit code that code returns for the how many-th pod of a workflow, from 1.
-func lendHands(t *testing.T, c *cluster, code func(workflow string, number int) int32) *hands {
+// runFakeKubelets ends pods with the exit code that code returns for the how many-th pod of a workflow, from 1.
+func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number int) int32) *fakeKubelets {
 	t.Helper()
-	ctx, node := lasting(t), nodeAgent(t, c, handNode)
+	ctx, node := lasting(t), nodeAgent(t, c, fakeNode)
 	pods, err := c.admin.Watch(ctx, &corev1.PodList{}, client.HasLabels{pavv1.WorkflowLabel})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hands{stop: pods.Stop, done: make(chan struct{}), ended: map[string]int{}}
+	h := &fakeKubelets{stop: pods.Stop, done: make(chan struct{}), ended: map[string]int{}}
 	go func() {
 		defer close(h.done)
 		for event := range pods.ResultChan() {
@@ -58,8 +58,8 @@ func lendHands(t *testing.T, c *cluster, code func(workflow string, number int) 
 	return h
 }
 
-// rest ends the work of the hands and returns how many pods of each workflow they have ended.
-func (h *hands) rest() map[string]int {
+// rest stops the fake kubelets and returns how many pods of each workflow they have ended.
+func (h *fakeKubelets) rest() map[string]int {
 	h.stop()
 	<-h.done
 	h.mu.Lock()
@@ -134,7 +134,7 @@ func TestAgentStoppedAfterEachWrite_WithPods(t *testing.T) {
 						cuts.Add(t, s, k)
 					}
 				})
-				h := lendHands(t, c, test.code)
+				h := runFakeKubelets(t, c, test.code)
 				seen := liveWithPods(t, c)
 				if diff := cmp.Diff(test.want, h.rest()); diff != "" {
 					t.Errorf("pods (-want +got):\n%s", diff)

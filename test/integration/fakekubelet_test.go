@@ -13,18 +13,18 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// handNode is the node on which the tests themselves play scheduler, kubelet and node agent.
-const handNode = "by-hand"
+// fakeNode is the node on which the tests themselves play scheduler, kubelet and node agent.
+const fakeNode = "by-hand"
 
 // end takes a pod to its end: it is bound to a node, leaves a result in /pav, and ends with an exit code.
 func end(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result, exitCode int32) {
 	t.Helper()
-	if err := endPod(t.Context(), c.admin, nodeAgent(t, c, handNode), pod, result, exitCode); err != nil {
+	if err := endPod(t.Context(), c.admin, nodeAgent(t, c, fakeNode), pod, result, exitCode); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// endPod is end for goroutines. NodeAgent has the rights of the agent of handNode.
+// endPod is end for goroutines. NodeAgent has the rights of the agent of fakeNode.
 func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod, result workflow.Result, exitCode int32) error {
 	if err := endContainers(ctx, admin, pod, exitCode); err != nil {
 		return err
@@ -34,7 +34,7 @@ func endPod(ctx context.Context, admin, nodeAgent client.Client, pod *corev1.Pod
 
 // endContainers is what kubelet tells of the end of a pod.
 func endContainers(ctx context.Context, admin client.Client, pod *corev1.Pod, exitCode int32) error {
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: fakeNode}}
 	if err := admin.SubResource("binding").Create(ctx, pod.DeepCopy(), binding); err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func tellResult(ctx context.Context, nodeAgent client.Client, pod *corev1.Pod, r
 	if err != nil {
 		return err
 	}
-	told := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
-	patch, err := client.MergeFrom(pod).Data(told)
+	reported := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&reported.ObjectMeta, pavv1.ResultAnnotation, text)
+	patch, err := client.MergeFrom(pod).Data(reported)
 	if err != nil {
 		return err
 	}
 	// The result of a validation or deletion pod that succeeded is not awaited.
-	return client.IgnoreNotFound(nodeAgent.Patch(ctx, told, client.RawPatch(types.MergePatchType, patch)))
+	return client.IgnoreNotFound(nodeAgent.Patch(ctx, reported, client.RawPatch(types.MergePatchType, patch)))
 }

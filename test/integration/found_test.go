@@ -19,7 +19,7 @@ var sameStorage = workflow.Result{Handle: "shared"}
 func givesWay(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, first *corev1.Pod) {
 	t.Helper()
 	end(t, c, first, sameStorage, 0)
-	told(t, c, claim, "Warning", "ProvisioningFailed", `wrote "shared" to /pav/handle, which is the storage of PavVolume "`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `wrote "shared" to /pav/handle, which is the storage of PavVolume "`)
 	exists(t, c, volumeOf(claim), "has another creation pod", func(v *pavv1.PavVolume) bool {
 		return v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil && v.Status.Pod.UID != "" && v.Status.Pod.Name != first.Name
 	})

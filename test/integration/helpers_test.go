@@ -210,8 +210,8 @@ func bound(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim) (*core
 	return pv, volume
 }
 
-// told waits for an event on an object.
-func told(t *testing.T, c *cluster, object client.Object, eventType, reason, message string) {
+// wantEvent waits for an event on an object.
+func wantEvent(t *testing.T, c *cluster, object client.Object, eventType, reason, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("there is an event %s %s: %s", eventType, reason, message), func(ctx context.Context) (bool, string) {
 		var seen []string

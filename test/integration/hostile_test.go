@@ -43,7 +43,7 @@ func TestHostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
 	}
 	for name, claim := range claims {
 		t.Run(name, func(t *testing.T) {
-			told(t, c, claim, "Warning", "ProvisioningFailed", "hostile-"+name)
+			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "hostile-"+name)
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
 	}
 	t.Logf("%d claims were bound after %s, beside %d that fail", healthy, time.Since(began).Round(time.Millisecond), poisoned)
 	for _, claim := range failing {
-		told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
+		wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
 	}
 	for _, claim := range served {
 		mustDelete(t, c, claim)
@@ -113,7 +113,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	end(t, c, pod, workflow.Result{Handle: "made"}, 0)
 	bound(t, c, claim)
 	failing := mustCreate(t, c, claimOf(name+"-fails", name+"-fails"))
-	told(t, c, failing, "Warning", "ProvisioningFailed", name+"-fails")
+	wantEvent(t, c, failing, "Warning", "ProvisioningFailed", name+"-fails")
 	mustDelete(t, c, claim)
 	deletion, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
 	end(t, c, deletion, workflow.Result{Error: "it is not empty"}, 4)

@@ -24,7 +24,7 @@ func comeAndGo(t *testing.T, c *cluster, name string, many int) {
 		withAllPods(p)
 		p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
 	})
-	h := lendHands(t, c, func(string, int) int32 { return 0 })
+	h := runFakeKubelets(t, c, func(string, int) int32 { return 0 })
 	claims := make([]*corev1.PersistentVolumeClaim, many)
 	for i := range claims {
 		claims[i] = mustCreate(t, c, claimOf(name, fmt.Sprintf("%s-%d", name, i)))
@@ -81,13 +81,13 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	c := start(t)
 	a, line := launchLate(t, c, "pavstages")
 	driver(t, c, name, withDeletionPod, inPool)
-	nodeIn(t, c, handNode, "none")
+	nodeIn(t, c, fakeNode, "none")
 	claim := mustCreate(t, c, ownedClaim(name, "me"))
 	pv, volume := bound(t, c, claim)
 
 	release := line.Hold("pavstages")
 	t.Cleanup(release)
-	stage := mustCreate(t, c, stageOf(pv, "stage-"+name, handNode))
+	stage := mustCreate(t, c, stageOf(pv, "stage-"+name, fakeNode))
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	exists(t, c, volume, "is to be deleted", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeDeleting })
@@ -124,7 +124,7 @@ func TestCacheBehind_NoVolumeOfAProvisionerThatIsBeingDeleted(t *testing.T) {
 	t.Cleanup(release)
 	mustDelete(t, c, provisioner)
 	second := mustCreate(t, c, claimOf(name, "second"))
-	told(t, c, second, "Warning", "ProvisioningFailed", fmt.Sprintf("PavProvisioner %q is being deleted", name))
+	wantEvent(t, c, second, "Warning", "ProvisioningFailed", fmt.Sprintf("PavProvisioner %q is being deleted", name))
 	noVolume(t, c, second)
 
 	mustDelete(t, c, second)

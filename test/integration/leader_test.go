@@ -95,7 +95,7 @@ func TestLeaderStalls_AndContinuesWhileTheOtherActs(t *testing.T) {
 				})
 				first.Line.Resume()
 			}()
-			h := lendHands(t, c, func(string, int) int32 { return 0 })
+			h := runFakeKubelets(t, c, func(string, int) int32 { return 0 })
 			if seen := liveWithPods(t, c); seen != "made by hand 2Gi" {
 				t.Errorf("the volume was %s", seen)
 			}
@@ -126,7 +126,7 @@ func TestAPIServerDown_ForLongerThanTheLease(t *testing.T) {
 		withAllPods(p)
 		p.Spec.VolumeCreation.Handle = field(`"{{ defaultHandle }}"`)
 	})
-	h := lendHands(t, c, func(string, int) int32 { return 0 })
+	h := runFakeKubelets(t, c, func(string, int) int32 { return 0 })
 	ending := mustCreate(t, c, claimOf(name, "ending"))
 	pv, volume := bound(t, c, ending)
 

@@ -67,7 +67,7 @@ func TestPersistentVolume_IsDeletedOnlyAfterItsDeletionPodHasSucceeded(t *testin
 	isKept(t, c, pv)
 	end(t, c, pod, workflow.Result{Error: "still needed"}, 4)
 	for _, object := range []client.Object{pv, volume} {
-		told(t, c, object, "Warning", "VolumeFailedDelete", "still needed; see kubectl logs -n pav-pods "+pod.Name)
+		wantEvent(t, c, object, "Warning", "VolumeFailedDelete", "still needed; see kubectl logs -n pav-pods "+pod.Name)
 	}
 	isKept(t, c, pv)
 
@@ -86,7 +86,7 @@ func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	driver(t, c, "slow", withPods)
-	nodeIn(t, c, handNode, "none") // which is slow, and not gone
+	nodeIn(t, c, fakeNode, "none") // which is slow, and not gone
 	claim := mustCreate(t, c, ownedClaim("slow", "me"))
 	fail := func(kind string) *corev1.Pod {
 		pod, volume := podOf(t, c, claim, kind)
@@ -99,7 +99,7 @@ func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 		return pod
 	}
 	tell := func(pod *corev1.Pod, words string) {
-		if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, workflow.Result{Error: words}); err != nil {
+		if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), pod, workflow.Result{Error: words}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,8 +127,8 @@ func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 	exists(t, c, volume, "has the words of the deletion pod", func(v *pavv1.PavVolume) bool {
 		return wants(v.Status.DeletionFailure, "cannot undo it") && wants(v.Status.Failure, "half of it")
 	})
-	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "slow": creation: pod pav-pods/`+creation.Name+` failed: container "main" ended with exit code 4: half of it`)
-	told(t, c, claim, "Warning", "VolumeFailedDelete", `PavProvisioner "slow": deletion: pod pav-pods/`+deletion.Name+` failed: container "main" ended with exit code 4: cannot undo it`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "slow": creation: pod pav-pods/`+creation.Name+` failed: container "main" ended with exit code 4: half of it`)
+	wantEvent(t, c, claim, "Warning", "VolumeFailedDelete", `PavProvisioner "slow": deletion: pod pav-pods/`+deletion.Name+` failed: container "main" ended with exit code 4: cannot undo it`)
 
 	if asked := mustRetry(t, c, status.Ref{Kind: status.Claim, Namespace: claim.Namespace, Name: claim.Name}); asked != 1 {
 		t.Errorf("%d volumes are retried, want 1", asked)
@@ -146,8 +146,8 @@ func TestClaimReplaced_BetweenProvisioningAndDeletion(t *testing.T) {
 	driver(t, c, "successor", withDeletionPod, inPool)
 	first := mustCreate(t, c, ownedClaim("successor", "first"))
 	pv, volume := bound(t, c, first)
-	nodeIn(t, c, handNode, "none") // or else its stages are let go
-	stage := mustCreate(t, c, stageOf(pv, "stage-successor", handNode))
+	nodeIn(t, c, fakeNode, "none") // or else its stages are let go
+	stage := mustCreate(t, c, stageOf(pv, "stage-successor", fakeNode))
 	mustDelete(t, c, first)
 	gone(t, c, first)
 	second := mustCreate(t, c, ownedClaim("successor", "second"))
@@ -258,7 +258,7 @@ func TestPersistentVolumeThatCannotBeWritten(t *testing.T) {
 			pod, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
 			end(t, c, pod, workflow.Result{Handle: "made"}, 0)
 			volume := volumeOf(claim)
-			told(t, c, claim, "Warning", "ProvisioningFailed", `writing PersistentVolume "`+volume.Name+`": there is no room`)
+			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `writing PersistentVolume "`+volume.Name+`": there is no room`)
 			exists(t, c, volume, "remembers what was made", func(v *pavv1.PavVolume) bool { return v.Status.Handle == "made" })
 			goOn(t, c, house, claim)
 			pod, _ = podOf(t, c, claim, pavv1.WorkflowDeletion)
@@ -286,7 +286,7 @@ func TestPersistentVolumeOfTheName_IsInTheWay(t *testing.T) {
 	mustCreate(t, c, pv)
 	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pv) })
 	selectNode(t, c, claim, "obstructed-node")
-	told(t, c, claim, "Warning", "ProvisioningFailed", `PersistentVolume "`+pv.Name+`" exists and is not this claim's; delete it`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PersistentVolume "`+pv.Name+`" exists and is not this claim's; delete it`)
 	isKept(t, c, pv)
 	mustDelete(t, c, pv)
 	bound(t, c, claim)
@@ -313,5 +313,5 @@ func TestAttempts_ContinueAfterARestart(t *testing.T) {
 	if delay := failed(4).Sub(third); delay < 4*time.Second {
 		t.Errorf("after a restart, the fourth attempt follows the third after %s", delay)
 	}
-	told(t, c, claim, "Warning", "ProvisioningFailed", "; attempt 5 follows in 8s")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "; attempt 5 follows in 8s")
 }

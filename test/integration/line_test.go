@@ -40,7 +40,7 @@ func wantStruck(t *testing.T, faults agent.Faults, strikes agent.Strikes) {
 var unreliable = map[string]agent.Faults{
 	"a fifth of the requests fail, half of them after they took effect": {Failing: 5},
 	"a fifth of the requests are refused for now":                       {Refusing: 5},
-	"events are told twice, overtake each other, and are lost":          {Shaken: true},
+	"events arrive twice, overtake each other, and are lost":            {Shaken: true},
 }
 
 // The connection of the controller agent is unreliable during the whole lives of volumes: every pod still runs exactly once.

@@ -66,7 +66,7 @@ func TestCreationPodIsNotScheduled_AndNotWantedAnyMore(t *testing.T) {
 			t.Helper()
 			mustDelete(t, c, provisioner)
 			gone(t, c, provisioner)
-			told(t, c, claim, "Warning", "ProvisioningFailed", "is being deleted and provisions no more volumes")
+			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "is being deleted and provisions no more volumes")
 		},
 		"bound elsewhere": func(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, claim *corev1.PersistentVolumeClaim) {
 			t.Helper()
@@ -154,7 +154,7 @@ func TestNamespaceThatIsNotOpen_IsRefusedUntilItIs(t *testing.T) {
 	a := run(t, c)
 	driver(t, c, "elsewhere", inDefault)
 	claim := mustCreate(t, c, claimOf("elsewhere", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed",
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed",
 		`its namespace "default" is not open to workflow pods; to open it, run: kubectl label namespace default `+pavv1.AllowPodsLabel+"=true")
 	if n := podsMade(a); n != 0 {
 		t.Errorf("%d pods were created", n)
@@ -195,7 +195,7 @@ func TestForgedPods_AreNeitherBelievedNorTouched(t *testing.T) {
 
 	openDefault(t, c)
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { withPods(p, nil); inDefault(p, nil) }) // so that the next attempt begins at once
-	told(t, c, claim, "Warning", "ProvisioningFailed", "a pod of that name exists that PaV did not make")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "a pod of that name exists that PaV did not make")
 	own, _ := podOf(t, c, claim, pavv1.WorkflowCreation) // In an attempt whose name nobody has guessed.
 	exists(t, c, volume, "is still in the making", func(v *pavv1.PavVolume) bool { return v.Status.Handle == "" })
 	mustDelete(t, c, claim)
@@ -296,7 +296,7 @@ func TestPodMessageThatArrivesLate_CostsNoTurn(t *testing.T) {
 		return v.Status.Step == pavv1.StepReverting && v.Status.Pod != nil
 	})
 	third := inLine("third")
-	if err := tellResult(t.Context(), nodeAgent(t, c, handNode), failing, workflow.Result{Error: "half of it"}); err != nil {
+	if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), failing, workflow.Result{Error: "half of it"}); err != nil {
 		t.Fatal(err)
 	}
 	exists(t, c, volume, "has the words", func(v *pavv1.PavVolume) bool { return strings.Contains(v.Status.Failure.Message, "half of it") })
@@ -371,7 +371,7 @@ func TestPodsThatAreNotSchedulable_AreNotCountedOverall(t *testing.T) {
 		}}
 	})
 	podOf(t, c, lively, pavv1.WorkflowCreation)
-	told(t, c, stuck, "Warning", "Provisioning", "is not scheduled: 0/0 nodes are available")
+	wantEvent(t, c, stuck, "Warning", "Provisioning", "is not scheduled: 0/0 nodes are available")
 	if running := creationPods(t.Context(), t, c, "stuck"); !slices.Equal(running, []string{volumeOf(stuck).Name}) {
 		t.Errorf("the pod that waits for a node is not waited for: %q", running)
 	}

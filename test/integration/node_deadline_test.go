@@ -32,15 +32,15 @@ func TestNode_StagingPodIsNotReady(t *testing.T) {
 	a := n.run(t)
 	v := n.volume(t, "served")
 	n.succeed(t, "the staging pod", func(ctx context.Context) error {
-		patience, end := context.WithTimeout(ctx, 2*time.Second)
+		short, end := context.WithTimeout(ctx, 2*time.Second)
 		defer end()
-		if err := n.Stage(patience, v); len(n.Journal.Of(v.Handle)) == 0 {
+		if err := n.Stage(short, v); len(n.Journal.Of(v.Handle)) == 0 {
 			return err
 		}
 		return nil
 	})
-	call := func(patience time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	call := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		err := n.Stage(ctx, v)
 		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Aborted {

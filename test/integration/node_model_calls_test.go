@@ -106,7 +106,7 @@ func (n *node) makeRound(ctx context.Context, round []*call, fail func(format st
 	return good
 }
 
-// makeCall makes a call, and makes it again where that is not its end: where its caller lost patience,
+// makeCall makes a call, and makes it again where that is not its end: if its caller gave up,
 // where another call is in the way, if there can be one, and where the agent's cache does not know of the
 // volume yet.
 func (n *node) makeCall(ctx context.Context, c *call, others bool) error {
@@ -115,13 +115,13 @@ func (n *node) makeCall(ctx context.Context, c *call, others bool) error {
 	hurry := c.hurry
 	var err error
 	n.Until(ctx, func(ctx context.Context) error {
-		patience := ctx
+		limited := ctx
 		if hurry > 0 {
 			var end context.CancelFunc
-			patience, end = context.WithTimeout(ctx, hurry)
+			limited, end = context.WithTimeout(ctx, hurry)
 			defer end()
 		}
-		err = n.oneCall(patience, c)
+		err = n.oneCall(limited, c)
 		again := false
 		switch status.Code(err) {
 		case codes.DeadlineExceeded, codes.Canceled:

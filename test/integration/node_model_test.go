@@ -43,7 +43,7 @@ type call struct {
 	name   string
 	volume *modelVolume
 	client kubelet.Client
-	hurry  time.Duration // when the caller loses patience, and calls again; 0 for never
+	hurry  time.Duration // when the caller gives up, and calls again; 0 for never
 	want   codes.Code
 }
 

@@ -22,7 +22,7 @@ type relay struct {
 	server   string
 
 	mu     sync.Mutex
-	open   *sync.Cond // told of changes of the two below
+	open   *sync.Cond // signals changes of the two below
 	cut    bool
 	silent bool
 	conns  map[net.Conn]bool

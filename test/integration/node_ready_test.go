@@ -102,7 +102,7 @@ func TestNode_MountThatIsReplacedAfterReady_IsGivenToNoMoreClients(t *testing.T)
 	if err := n.c.admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
 		t.Fatal(err)
 	}
-	n.toldOnce(t, claim, "VolumeDetached", "/pav/ready was created too early")
+	n.wantOneEvent(t, claim, "VolumeDetached", "/pav/ready was created too early")
 
 	if err := n.Publish(lasting(t), v, second); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), first.UID) {
 		t.Errorf("another client asks: %v", err)

@@ -76,7 +76,7 @@ func TestNode_FullNode_GetsNoStagingPod(t *testing.T) {
 	if err := n.c.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
 		t.Fatal(err)
 	}
-	n.toldOnce(t, claim, "FailedMount", "is full")
+	n.wantOneEvent(t, claim, "FailedMount", "is full")
 	staged := make(chan error, 1)
 	go func() { staged <- n.Stage(ctx, v) }()
 	exists(t, n.c, &n.stages(t)[0], "says that the node is full", func(s *pavv1.PavStage) bool {
@@ -88,7 +88,7 @@ func TestNode_FullNode_GetsNoStagingPod(t *testing.T) {
 		t.Errorf("the call that waited for a slot: %v", err)
 	}
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging))
-	n.toldOnce(t, claim, "FailedMount", "is full")
+	n.wantOneEvent(t, claim, "FailedMount", "is full")
 
 	n.occupy(t, "third", corev1.PodRunning)
 	n.unstage(t, v)
@@ -96,8 +96,8 @@ func TestNode_FullNode_GetsNoStagingPod(t *testing.T) {
 	n.checkLeft(t)
 }
 
-// toldOnce waits for an event of the node's agent on an object, and checks that it was not repeated.
-func (n *node) toldOnce(t *testing.T, object client.Object, reason, message string) {
+// wantOneEvent waits for an event of the node's agent on an object, and checks that it was not repeated.
+func (n *node) wantOneEvent(t *testing.T, object client.Object, reason, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("there is one event %s: %s", reason, message), func(ctx context.Context) (bool, string) {
 		list := &corev1.EventList{}
@@ -111,7 +111,7 @@ func (n *node) toldOnce(t *testing.T, object client.Object, reason, message stri
 			}
 		}
 		if found > 1 {
-			t.Errorf("it was told %d times", found)
+			t.Errorf("it has %d such events", found)
 		}
 		return found > 0, fmt.Sprintf("%+v", list.Items)
 	})

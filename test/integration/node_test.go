@@ -137,7 +137,7 @@ func (n *node) volume(t *testing.T, handle string, changes ...func(*corev1.Persi
 	return v
 }
 
-// problem is where failures are told.
+// problem receives failures.
 type problem interface {
 	Errorf(format string, args ...any)
 }

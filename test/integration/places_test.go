@@ -80,7 +80,7 @@ func TestPodsThatNeverStart_KeepNoOtherProvisionersClaimsWaiting(t *testing.T) {
 		t.Errorf("%d pods, want the one of the place that is kept", len(running))
 	}
 	podOf(t, c, second, pavv1.WorkflowCreation)
-	told(t, c, claims[0], "Warning", "Provisioning", "has not started after 30s")
+	wantEvent(t, c, claims[0], "Warning", "Provisioning", "has not started after 30s")
 
 	next, _ := podOf(t, c, mustCreate(t, c, claimIn(other, "broken-a", "next")), pavv1.WorkflowCreation)
 	want := []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{

@@ -104,7 +104,7 @@ func TestProvisionerDeletionWaitsForItsVolumes(t *testing.T) {
 		return c != nil && c.Message == `waiting for 1 PavVolume(s), for example "`+volume.Name+`": delete the claims and pods that use them`
 	})
 	late := mustCreate(t, c, claimOf("leaving", "late"))
-	told(t, c, late, "Warning", "ProvisioningFailed", `PavProvisioner "leaving" is being deleted`)
+	wantEvent(t, c, late, "Warning", "ProvisioningFailed", `PavProvisioner "leaving" is being deleted`)
 	mustDelete(t, c, late)
 	mustDelete(t, c, claim)
 	gone(t, c, pv)
@@ -151,7 +151,7 @@ func TestForeignCSIDriverIsNotTouched(t *testing.T) {
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == "ForeignCSIDriver"
 	})
 	claim := mustCreate(t, c, claimOf("foreign", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "foreign" cannot be used: CSIDriver "foreign" exists and is not PaV's`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "foreign" cannot be used: CSIDriver "foreign" exists and is not PaV's`)
 	mustDelete(t, c, claim)
 	mustDelete(t, c, provisioner)
 	gone(t, c, provisioner)
@@ -164,7 +164,7 @@ func TestProvisionerDeletion_DeletesUnfinishedVolumes(t *testing.T) {
 	run(t, c)
 	provisioner := driver(t, c, "hopeless", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation = nil })
 	claim := mustCreate(t, c, claimOf("hopeless", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
 	mustDelete(t, c, provisioner)
 	gone(t, c, provisioner)
 	noVolume(t, c, claim)

@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 			if test.reason != "" {
 				eventType, reason = test.eventType, test.reason
 			}
-			told(t, c, claim, eventType, reason, test.message)
+			wantEvent(t, c, claim, eventType, reason, test.message)
 			err := c.admin.Get(t.Context(), client.ObjectKey{Name: "pvc-" + string(claim.UID)}, &corev1.PersistentVolume{})
 			if client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("a refused claim has a PersistentVolume (%v)", err)
@@ -159,7 +159,7 @@ func TestMissingStorageClass_IsReported_AndClaimRecovers(t *testing.T) {
 	// The PersistentVolume controller writes the annotation only once the class is there.
 	claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": provisioner.Name}
 	mustCreate(t, c, claim)
-	told(t, c, claim, "Warning", "ProvisioningFailed", `StorageClass "comes-later" does not exist`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `StorageClass "comes-later" does not exist`)
 	class := classOf(provisioner.Name)
 	class.Name = "comes-later"
 	mustCreate(t, c, class)

@@ -49,7 +49,7 @@ func TestRestoredBackup_DeletesNothing(t *testing.T) {
 	}{
 		"with its PersistentVolume": {withPV: true, goOn: func(t *testing.T, c *cluster, a *agent.Agent, claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) {
 			t.Helper()
-			told(t, c, volume, "Warning", "VolumeFailedDelete", "was restored from a backup")
+			wantEvent(t, c, volume, "Warning", "VolumeFailedDelete", "was restored from a backup")
 			isKept(t, c, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume.Name}})
 			if n := podsMade(a); n != 0 {
 				t.Errorf("%d pods were made", n)

@@ -63,7 +63,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	}
 	makeThirtieth(t, c, volume)
 	end(t, c, pod, workflow.Result{Error: "still needed"}, 4)
-	told(t, c, pv, "Warning", "VolumeFailedDelete", "the next follows in 5m0s")
+	wantEvent(t, c, pv, "Warning", "VolumeFailedDelete", "the next follows in 5m0s")
 
 	began := time.Now()
 	if asked := mustRetry(t, c, ref); asked != 1 {
@@ -77,7 +77,7 @@ func TestRetry_NextDeletionPodWithoutTheDelay(t *testing.T) {
 	}
 	next, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
 	end(t, c, next, workflow.Result{Error: "again"}, 4)
-	told(t, c, pv, "Warning", "VolumeFailedDelete", "deletion attempt 31 failed")
+	wantEvent(t, c, pv, "Warning", "VolumeFailedDelete", "deletion attempt 31 failed")
 	if volume.Annotations[pavv1.RetryAnnotation] == "" {
 		t.Error("the agent has removed the request")
 	}

@@ -94,7 +94,7 @@ func TestStagesOfGoneNodesAreReleased(t *testing.T) {
 			goes(t, c, nodes[0])
 			gone(t, c, stages[0])
 			exists(t, c, pods[0], "is let go", func(p *corev1.Pod) bool { return len(p.Finalizers) == 0 })
-			told(t, c, pv, "Normal", "VolumeDeletionWaiting", "unstaged on node "+nodes[1].Name)
+			wantEvent(t, c, pv, "Normal", "VolumeDeletionWaiting", "unstaged on node "+nodes[1].Name)
 			exists(t, c, stages[1], "is kept", func(s *pavv1.PavStage) bool { return s.DeletionTimestamp == nil })
 			exists(t, c, pods[1], "is kept", func(p *corev1.Pod) bool { return len(p.Finalizers) == 1 })
 

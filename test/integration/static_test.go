@@ -23,7 +23,7 @@ func TestStaticVolume_RunsNoCreationOrDeletionPod(t *testing.T) {
 				withAllPods(p)
 				p.Spec.ProvisioningModes = []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic}
 			})
-			h := lendHands(t, c, func(string, int) int32 { return 0 })
+			h := runFakeKubelets(t, c, func(string, int) int32 { return 0 })
 			claim := claimOf("", "static")
 			claim.Spec.VolumeName = "static-volume"
 			mustCreate(t, c, claim)

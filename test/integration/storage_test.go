@@ -27,10 +27,10 @@ func retainedAt(t *testing.T, c *cluster, class, handle string) (*corev1.Persist
 	return pv, volume
 }
 
-// begin makes a pod start on handNode.
+// begin makes a pod start on fakeNode.
 func begin(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: handNode}}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: fakeNode}}
 	if err := c.admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 					Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Now()},
 				}}}
 			})
-			if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, workflow.Result{Handle: "precious"}); err != nil {
+			if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), pod, workflow.Result{Handle: "precious"}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -75,12 +75,12 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 			pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
 			attack(t, c, claim, pod)
 
-			told(t, c, claim, "Warning", "ProvisioningFailed", `wrote "precious" to /pav/handle, which is the storage of PersistentVolume "`+pv.Name+`"`)
+			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `wrote "precious" to /pav/handle, which is the storage of PersistentVolume "`+pv.Name+`"`)
 			if err := c.admin.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
 			gone(t, c, volume)
-			told(t, c, provisioner, "Warning", "VolumeFailedDelete", `PavVolume "`+volume.Name+`" is deleted without a deletion pod`)
+			wantEvent(t, c, provisioner, "Warning", "VolumeFailedDelete", `PavVolume "`+volume.Name+`" is deleted without a deletion pod`)
 			if n := podsMade(a); n != 2 {
 				t.Errorf("%d pods were made, want two creation pods", n)
 			}
@@ -137,7 +137,7 @@ func TestOneHandleAtTheSameTime_IsOneVolumes(t *testing.T) {
 		pods = append(pods, pod)
 	}
 	for _, pod := range pods {
-		if err := tellResult(t.Context(), nodeAgent(t, c, handNode), pod, workflow.Result{Handle: "one"}); err != nil {
+		if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), pod, workflow.Result{Handle: "one"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,14 +208,14 @@ func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 			claim := mustCreate(t, c, ownedClaim("renamed", "me"))
 			pv, volume := bound(t, c, claim)
 			again := mustCreate(t, c, samePV("renamed-again", pv))
-			nodeIn(t, c, handNode, "none")
-			stage := mustCreate(t, c, stageOf(again, "stage-renamed", handNode))
+			nodeIn(t, c, fakeNode, "none")
+			stage := mustCreate(t, c, stageOf(again, "stage-renamed", fakeNode))
 			happens(t, c, pv.DeepCopy())
 			mustDelete(t, c, claim)
-			told(t, c, volume, "Warning", "VolumeFailedDelete", `PersistentVolume "renamed-again" uses the same storage, with the handle "`+pv.Spec.CSI.VolumeHandle+`"`)
+			wantEvent(t, c, volume, "Warning", "VolumeFailedDelete", `PersistentVolume "renamed-again" uses the same storage, with the handle "`+pv.Spec.CSI.VolumeHandle+`"`)
 			mustDelete(t, c, again)
 			gone(t, c, again)
-			told(t, c, volume, "Normal", "VolumeDeletionWaiting", "unstaged on node "+handNode)
+			wantEvent(t, c, volume, "Normal", "VolumeDeletionWaiting", "unstaged on node "+fakeNode)
 			if n := podsMade(a); n != 0 {
 				t.Errorf("%d pods were made", n)
 			}
@@ -238,7 +238,7 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	pod, volume := podOf(t, c, claim, pavv1.WorkflowCreation)
 	begin(t, c, pod)
 	removeByForce(t, c, pod)
-	told(t, c, provisioner, "Warning", "VolumeFailedDelete", "it is not known which handle the creation pod pav-pods/"+pod.Name+" chose")
+	wantEvent(t, c, provisioner, "Warning", "VolumeFailedDelete", "it is not known which handle the creation pod pav-pods/"+pod.Name+" chose")
 	exists(t, c, volume, "is tried again", func(v *pavv1.PavVolume) bool {
 		return v.Status.Attempt == 2 && v.Status.Failure != nil && v.Status.Failure.Reason == pavv1.FailureHandleUnknown
 	})

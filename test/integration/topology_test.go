@@ -28,7 +28,7 @@ func givenBack(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, no
 		_, selected := claim.Annotations[selectedNode]
 		return !selected
 	})
-	told(t, c, claim, "Normal", "Provisioning", "the volume cannot be provisioned for node "+node+": the scheduler can select another one")
+	wantEvent(t, c, claim, "Normal", "Provisioning", "the volume cannot be provisioned for node "+node+": the scheduler can select another one")
 }
 
 func nodeIn(t *testing.T, c *cluster, name, zone string) {
@@ -79,11 +79,11 @@ func TestSelectedNodeThatCannotBeUsed_IsReleased(t *testing.T) {
 	claim := mustCreate(t, c, claimOf("picky", "data"))
 
 	selectNode(t, c, claim, "picky-none")
-	told(t, c, claim, "Warning", "ProvisioningFailed", `node "picky-none", which the scheduler selected for the claim's first consumer, does not exist any more`)
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `node "picky-none", which the scheduler selected for the claim's first consumer, does not exist any more`)
 	givenBack(t, c, claim, "picky-none")
 
 	selectNode(t, c, claim, "picky-b")
-	told(t, c, claim, "Warning", "ProvisioningFailed",
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed",
 		`spec.volumeCreation.accessibleTopology: the volume can be used from nodes with zone=a, but the scheduler chose node "picky-b" for its first consumer`)
 	givenBack(t, c, claim, "picky-b")
 

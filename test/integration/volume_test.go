@@ -56,8 +56,8 @@ func TestDynamicClaimIsBound(t *testing.T) {
 	if volume.Status.Handle != "gold/data" || volume.Status.Capacity.String() != "2Gi" || !meta.IsStatusConditionTrue(volume.Status.Conditions, pavv1.VolumeProvisioned) {
 		t.Errorf("status of the PavVolume: %+v", volume.Status)
 	}
-	told(t, c, claim, "Normal", "Provisioning", `PavProvisioner "dynamic" is provisioning a volume for claim "default/data"`)
-	told(t, c, claim, "Normal", "ProvisioningSucceeded", "Successfully provisioned volume "+pv.Name)
+	wantEvent(t, c, claim, "Normal", "Provisioning", `PavProvisioner "dynamic" is provisioning a volume for claim "default/data"`)
+	wantEvent(t, c, claim, "Normal", "ProvisioningSucceeded", "Successfully provisioned volume "+pv.Name)
 
 	mustPatch(t, c, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Labels = map[string]string{"tier": "db"} })
 	exists(t, c, volume, "follows the claim", func(v *pavv1.PavVolume) bool {
@@ -191,10 +191,10 @@ func TestPersistentVolumeWithoutPavVolume_GoesWhenItIsDeleted(t *testing.T) {
 
 	mustDelete(t, c, pv)
 	mustDelete(t, c, claim)
-	told(t, c, pv, "Normal", "VolumeDeletionWaiting", "waiting for the volume to be unstaged on node forced-node")
+	wantEvent(t, c, pv, "Normal", "VolumeDeletionWaiting", "waiting for the volume to be unstaged on node forced-node")
 	mustPatch(t, c, stage, func(s *pavv1.PavStage) { s.Finalizers = nil })
 	mustDelete(t, c, stage)
-	told(t, c, pv, "Warning", "VolumeFailedDelete", fmt.Sprintf("PaV has not deleted the storage of handle %q", pv.Spec.CSI.VolumeHandle))
+	wantEvent(t, c, pv, "Warning", "VolumeFailedDelete", fmt.Sprintf("PaV has not deleted the storage of handle %q", pv.Spec.CSI.VolumeHandle))
 	gone(t, c, pv)
 }
 
@@ -207,12 +207,12 @@ func TestPersistentVolumeWithoutPavVolume_StorageOfOthersIsNotReportedAsLeft(t *
 	second := asBackedUp(pv)
 	second.Name, second.Spec.ClaimRef = "second", &corev1.ObjectReference{Namespace: "default", Name: "nobody", UID: "nobody"}
 	mustCreate(t, c, second)
-	told(t, c, second, "Warning", "VolumeFailedDelete", fmt.Sprintf("but not the storage of handle %q, which PersistentVolume %q has, too", pv.Spec.CSI.VolumeHandle, pv.Name))
+	wantEvent(t, c, second, "Warning", "VolumeFailedDelete", fmt.Sprintf("but not the storage of handle %q, which PersistentVolume %q has, too", pv.Spec.CSI.VolumeHandle, pv.Name))
 	mustDelete(t, c, second)
 	gone(t, c, second)
 	for _, e := range eventsOf(t.Context(), t, c, second) {
 		if strings.Contains(e.Message, "PaV has not deleted the storage") {
-			t.Errorf("it was told: %s", e.Message)
+			t.Errorf("it has the event: %s", e.Message)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestClaimDeletedBeforeItIsProvisioned(t *testing.T) {
 	run(t, c)
 	driver(t, c, "unfinished", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation = nil })
 	claim := mustCreate(t, c, claimOf("unfinished", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)}}
 	exists(t, c, volume, "says why it is not provisioned", func(v *pavv1.PavVolume) bool {
 		return meta.IsStatusConditionFalse(v.Status.Conditions, pavv1.VolumeProvisioned) && v.Status.Phase == pavv1.VolumePending
@@ -257,7 +257,7 @@ func TestEditedProvisioner_ClaimsRecover(t *testing.T) {
 	run(t, c)
 	provisioner := driver(t, c, "healing", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation = nil })
 	claim := mustCreate(t, c, claimOf("healing", "data"))
-	told(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
+	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", "spec.volumeCreation.capacity: is required")
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) {
 		p.Spec.VolumeCreation = &pavv1.VolumeCreation{Capacity: field(`"1Gi"`)}
 	})
@@ -286,7 +286,7 @@ func TestDeletionWaitsForTheLastStage(t *testing.T) {
 		c := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeDeleted)
 		return v.Status.Phase == pavv1.VolumeDeleting && c != nil && c.Reason == "StillStaged"
 	})
-	told(t, c, pv, "Normal", "VolumeDeletionWaiting", "waiting for the volume to be unstaged on node staged-node")
+	wantEvent(t, c, pv, "Normal", "VolumeDeletionWaiting", "waiting for the volume to be unstaged on node staged-node")
 	exists(t, c, pv, "is kept", func(pv *corev1.PersistentVolume) bool {
 		return pv.DeletionTimestamp == nil && pv.Status.Phase == corev1.VolumeReleased
 	})
@@ -305,7 +305,7 @@ func TestHandleInUse(t *testing.T) {
 	first := mustCreate(t, c, claimOf("duplicates", "first"))
 	pv, _ := bound(t, c, first)
 	second := mustCreate(t, c, claimOf("duplicates", "second"))
-	told(t, c, second, "Warning", "ProvisioningFailed",
+	wantEvent(t, c, second, "Warning", "ProvisioningFailed",
 		`PavProvisioner "duplicates": spec.volumeCreation.handle: the handle "the only one" is already in use by PersistentVolume "`+pv.Name+`"`)
 	exists(t, c, volumeOf(second), "has failed for that reason", func(v *pavv1.PavVolume) bool {
 		return v.Status.Failure != nil && v.Status.Failure.Reason == pavv1.FailureHandleInUse && v.Status.Failure.NextAttemptTime != nil
@@ -324,5 +324,5 @@ func TestHandleInUse_WhileItsPodRuns(t *testing.T) {
 	first := mustCreate(t, c, claimOf("slow-duplicates", "first"))
 	podOf(t, c, first, pavv1.WorkflowCreation)
 	second := mustCreate(t, c, claimOf("slow-duplicates", "second"))
-	told(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is already in use by PavVolume "`+volumeOf(first).Name+`"`)
+	wantEvent(t, c, second, "Warning", "ProvisioningFailed", `the handle "the only one" is already in use by PavVolume "`+volumeOf(first).Name+`"`)
 }

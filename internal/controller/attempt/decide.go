@@ -55,8 +55,8 @@ const (
 	Stop Action = "Stop"
 )
 
-// Verdict is what is to be done about a pod, and what to report.
-type Verdict struct {
+// Decision is what is to be done about a pod, and what to report.
+type Decision struct {
 	Action Action
 
 	// Reason and Message are those of the condition; the message is also the event's. Nothing is reported without one.
@@ -72,7 +72,7 @@ type Verdict struct {
 	After time.Duration
 }
 
-func again(after time.Duration) Verdict { return Verdict{Action: Wait, After: after} }
+func again(after time.Duration) Decision { return Decision{Action: Wait, After: after} }
 
 // Describe says what the pod does.
 func (a Attempt) Describe() string {
@@ -80,8 +80,8 @@ func (a Attempt) Describe() string {
 }
 
 // DecideQueued decides about a pod that is None or Intended: it is created as soon as it has a slot.
-func (a Attempt) DecideQueued() Verdict {
-	v := Verdict{Action: Run}
+func (a Attempt) DecideQueued() Decision {
+	v := Decision{Action: Run}
 	if a.Ref == nil || a.Ref.Due == nil {
 		return v
 	}
@@ -96,7 +96,7 @@ func (a Attempt) DecideQueued() Verdict {
 }
 
 // DecideRunning decides about a pod that is Running: it runs, or cannot start.
-func (a Attempt) DecideRunning() Verdict {
+func (a Attempt) DecideRunning() Decision {
 	pod := a.Pod()
 	cause := workflow.Waiting(pod)
 	if cause == "" && workflow.Started(pod) {
@@ -114,7 +114,7 @@ func (a Attempt) DecideRunning() Verdict {
 		return again(delay - age)
 	}
 	// That others wait for the slot is no event that would bring the next pass, and events expire after an hour.
-	v := Verdict{Action: Wait, Reason: ReasonNotStarted, Message: "waiting, as " + cause, Warning: true, After: startTimeout, Repeat: age >= startTimeout}
+	v := Decision{Action: Wait, Reason: ReasonNotStarted, Message: "waiting, as " + cause, Warning: true, After: startTimeout, Repeat: age >= startTimeout}
 	for _, next := range []time.Duration{startTimeout, startDelay, nodeTimeout} {
 		if age < next {
 			v.After = next - age
@@ -133,10 +133,10 @@ func notStarted(pod *corev1.Pod) string {
 }
 
 // decideStarted withdraws the report of a pod that could not start, and reports one that has run for long.
-func (a Attempt) decideStarted(pod *corev1.Pod) Verdict {
+func (a Attempt) decideStarted(pod *corev1.Pod) Decision {
 	left := LongDelay - a.Now.Sub(workflow.StartOf(pod))
 	if left <= 0 {
-		return Verdict{Action: Wait, Reason: a.Step, Warning: true, Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers",
+		return Decision{Action: Wait, Reason: a.Step, Warning: true, Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers",
 			a.Describe(), LongDelay, a.Ref.Namespace, a.Ref.Name)}
 	}
 	v := again(min(left, LongDelay))
@@ -147,8 +147,8 @@ func (a Attempt) decideStarted(pod *corev1.Pod) Verdict {
 }
 
 // decideGivenUp decides about a pod that cannot start and is not waited for any more.
-func (a Attempt) decideGivenUp(pod *corev1.Pod) Verdict {
-	v := Verdict{Action: Stop}
+func (a Attempt) decideGivenUp(pod *corev1.Pod) Decision {
+	v := Decision{Action: Stop}
 	if IsHung(a.Now, pod) {
 		v.Warning = true
 		v.Message = fmt.Sprintf("pod %s/%s has not started on node %q within %s and is given up; the next one prefers other nodes",
@@ -158,12 +158,12 @@ func (a Attempt) decideGivenUp(pod *corev1.Pod) Verdict {
 }
 
 // DecideStopping decides about a pod that is Stopping: nothing but its end matters.
-func (a Attempt) DecideStopping() Verdict {
+func (a Attempt) DecideStopping() Decision {
 	pod := a.Pod()
 	if left := stopTimeLeft(a.Now, pod); left > 0 {
 		return again(left)
 	}
-	return Verdict{Action: Wait, Reason: ReasonPodStopping, Warning: true,
+	return Decision{Action: Wait, Reason: ReasonPodStopping, Warning: true,
 		Message: fmt.Sprintf("waiting for kubelet on node %q to confirm that pod %s/%s has ended; if the node is lost permanently, delete the Node",
 			pod.Spec.NodeName, pod.Namespace, pod.Name)}
 }
@@ -179,11 +179,11 @@ func stopTimeLeft(now time.Time, pod *corev1.Pod) time.Duration {
 }
 
 // DecideReporting decides about a pod that is over, and whose files in /pav its node has yet to report.
-func DecideReporting(now time.Time, pod *corev1.Pod) Verdict {
+func DecideReporting(now time.Time, pod *corev1.Pod) Decision {
 	if HasEndedWithin(now, pod, 2*ResultDelay) {
 		return again(ResultDelay)
 	}
-	v := Verdict{Action: Wait, Reason: ReasonPodReporting, Warning: true,
+	v := Decision{Action: Wait, Reason: ReasonPodReporting, Warning: true,
 		Message: fmt.Sprintf("waiting for the agent on node %q to report what pod %s/%s left in /pav; if the node is lost permanently, delete the Node",
 			pod.Spec.NodeName, pod.Namespace, pod.Name)}
 	if _, collected := workflow.Collected(pod); collected {

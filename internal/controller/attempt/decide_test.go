@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// verdict is an expected Verdict: message is a part of its message, or empty if it has none.
-type verdict struct {
+// decision is an expected Decision: message is a part of its message, or empty if it has none.
+type decision struct {
 	action  Action
 	message string
 	after   time.Duration
 }
 
-func (want verdict) check(t *testing.T, got Verdict) {
+func (want decision) check(t *testing.T, got Decision) {
 	t.Helper()
 	if got.Action != want.action || got.After != want.after {
 		t.Errorf("got %s (%s) after %s, want %s after %s", got.Action, got.Message, got.After, want.action, want.after)
@@ -31,14 +31,14 @@ func TestDecideQueued(t *testing.T) {
 	}
 	tests := map[string]struct {
 		state *state
-		want  verdict
+		want  decision
 	}{
-		"no pod is recorded":       {state: &state{Attempt{Now: noon}}, want: verdict{action: Run}},
-		"the pod is recorded":      {state: intended(), want: verdict{action: Run}},
-		"it waits for a slot":      {state: intended().with(due(60)), want: verdict{action: Run, after: 9 * time.Minute}},
-		"the clock was set back":   {state: intended().with(due(-3600)), want: verdict{action: Run, after: 10 * time.Minute}},
-		"it has waited for long":   {state: intended().with(due(600)), want: verdict{action: Run, message: "pod pav-pods/pod has waited for more than 10m0s for a slot"}},
-		"it has waited for longer": {state: intended().with(due(6000)), want: verdict{action: Run, message: "--max-pods-per-provisioner"}},
+		"no pod is recorded":       {state: &state{Attempt{Now: noon}}, want: decision{action: Run}},
+		"the pod is recorded":      {state: intended(), want: decision{action: Run}},
+		"it waits for a slot":      {state: intended().with(due(60)), want: decision{action: Run, after: 9 * time.Minute}},
+		"the clock was set back":   {state: intended().with(due(-3600)), want: decision{action: Run, after: 10 * time.Minute}},
+		"it has waited for long":   {state: intended().with(due(600)), want: decision{action: Run, message: "pod pav-pods/pod has waited for more than 10m0s for a slot"}},
+		"it has waited for longer": {state: intended().with(due(6000)), want: decision{action: Run, message: "--max-pods-per-provisioner"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test.want.check(t, test.state.DecideQueued()) })
@@ -51,34 +51,34 @@ func TestDecideRunning(t *testing.T) {
 	}
 	tests := map[string]struct {
 		state *state
-		want  verdict
+		want  decision
 	}{
-		"it runs":                                        {state: intended().pod(60, running), want: verdict{action: Wait, after: 9 * time.Minute}},
-		"it has run for long":                            {state: intended().pod(600, running), want: verdict{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"}},
-		"it runs, and others wait for its slot":          {state: intended().with(contended).pod(500, running), want: verdict{action: Wait, after: 100 * time.Second}},
-		"it runs after it could not start":               {state: intended().with(reportedAs(ReasonNotStarted)).pod(60, running), want: verdict{action: Wait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute}},
-		"it starts":                                      {state: intended().pod(1), want: verdict{action: Wait, after: 29 * time.Second}},
-		"a cause may pass":                               {state: intended().pod(1, imageFails), want: verdict{action: Wait, after: 3 * time.Second}},
-		"its image cannot be pulled":                     {state: intended().pod(5, imageFails), want: verdict{action: Wait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second}},
-		"its image cannot be pulled for an hour":         {state: intended().pod(3600, imageFails), want: verdict{action: Wait, message: "ErrImagePull", after: 5 * time.Minute}},
-		"others have waited for its slot for some time":  {state: intended().with(contended).pod(100, imageFails), want: verdict{action: Wait, message: "ErrImagePull", after: 200 * time.Second}},
-		"others have waited for its slot for long":       {state: intended().with(contended).pod(300, imageFails), want: verdict{action: Stop}},
-		"it is not scheduled":                            {state: intended().pod(5, unscheduled), want: verdict{action: Wait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second}},
-		"it is not scheduled for some time":              {state: intended().pod(100, unscheduled), want: verdict{action: Wait, message: "not scheduled", after: 200 * time.Second}},
-		"it may not fit on the selected node":            {state: intended().with(selectedNode).pod(6, unscheduled), want: verdict{action: Wait, message: "not scheduled", after: 9 * time.Second}},
-		"it does not fit on the selected node":           {state: intended().with(selectedNode).pod(15, unscheduled), want: verdict{action: Stop}},
-		"no kubelet has seen it for some time":           {state: intended().pod(31), want: verdict{action: Wait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second}},
-		"no kubelet has seen it for long":                {state: intended().pod(300), want: verdict{action: Stop, message: "is given up"}},
-		"a mount fails for some time":                    {state: intended().pod(299, mountFails), want: verdict{action: Wait, message: "has not started", after: time.Second}},
-		"a mount fails for long":                         {state: intended().pod(300, mountFails), want: verdict{action: Stop, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`}},
-		"a mount fails, counted from the binding":        {state: intended().pod(9000, mountFails, bound(299)), want: verdict{action: Wait, message: "has not started", after: time.Second}},
-		"its image is being pulled":                      {state: intended().pod(9000, pulling), want: verdict{action: Wait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute}},
-		"its image is being pulled, and others wait":     {state: intended().with(contended).pod(1799, pulling), want: verdict{action: Wait, message: "its images are being pulled", after: 5 * time.Minute}},
-		"others have waited for the pull of its image":   {state: intended().with(contended).pod(1800, pulling), want: verdict{action: Stop}},
-		"kubelet gives no cause":                         {state: intended().pod(9000, seen), want: verdict{action: Wait, message: "has not started", after: 5 * time.Minute}},
-		"kubelet gives no cause, and others wait":        {state: intended().with(contended).pod(300, seen), want: verdict{action: Stop}},
-		"it crashes":                                     {state: intended().pod(60, crashes), want: verdict{action: Wait, message: "CrashLoopBackOff", after: 240 * time.Second}},
-		"it crashes, and may have done much, for others": {state: intended().with(contended).pod(600, crashes), want: verdict{action: Wait, message: "CrashLoopBackOff", after: 5 * time.Minute}},
+		"it runs":                                        {state: intended().pod(60, running), want: decision{action: Wait, after: 9 * time.Minute}},
+		"it has run for long":                            {state: intended().pod(600, running), want: decision{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"}},
+		"it runs, and others wait for its slot":          {state: intended().with(contended).pod(500, running), want: decision{action: Wait, after: 100 * time.Second}},
+		"it runs after it could not start":               {state: intended().with(reportedAs(ReasonNotStarted)).pod(60, running), want: decision{action: Wait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute}},
+		"it starts":                                      {state: intended().pod(1), want: decision{action: Wait, after: 29 * time.Second}},
+		"a cause may pass":                               {state: intended().pod(1, imageFails), want: decision{action: Wait, after: 3 * time.Second}},
+		"its image cannot be pulled":                     {state: intended().pod(5, imageFails), want: decision{action: Wait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second}},
+		"its image cannot be pulled for an hour":         {state: intended().pod(3600, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 5 * time.Minute}},
+		"others have waited for its slot for some time":  {state: intended().with(contended).pod(100, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 200 * time.Second}},
+		"others have waited for its slot for long":       {state: intended().with(contended).pod(300, imageFails), want: decision{action: Stop}},
+		"it is not scheduled":                            {state: intended().pod(5, unscheduled), want: decision{action: Wait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second}},
+		"it is not scheduled for some time":              {state: intended().pod(100, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 200 * time.Second}},
+		"it may not fit on the selected node":            {state: intended().with(selectedNode).pod(6, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 9 * time.Second}},
+		"it does not fit on the selected node":           {state: intended().with(selectedNode).pod(15, unscheduled), want: decision{action: Stop}},
+		"no kubelet has seen it for some time":           {state: intended().pod(31), want: decision{action: Wait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second}},
+		"no kubelet has seen it for long":                {state: intended().pod(300), want: decision{action: Stop, message: "is given up"}},
+		"a mount fails for some time":                    {state: intended().pod(299, mountFails), want: decision{action: Wait, message: "has not started", after: time.Second}},
+		"a mount fails for long":                         {state: intended().pod(300, mountFails), want: decision{action: Stop, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`}},
+		"a mount fails, counted from the binding":        {state: intended().pod(9000, mountFails, bound(299)), want: decision{action: Wait, message: "has not started", after: time.Second}},
+		"its image is being pulled":                      {state: intended().pod(9000, pulling), want: decision{action: Wait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute}},
+		"its image is being pulled, and others wait":     {state: intended().with(contended).pod(1799, pulling), want: decision{action: Wait, message: "its images are being pulled", after: 5 * time.Minute}},
+		"others have waited for the pull of its image":   {state: intended().with(contended).pod(1800, pulling), want: decision{action: Stop}},
+		"kubelet gives no cause":                         {state: intended().pod(9000, seen), want: decision{action: Wait, message: "has not started", after: 5 * time.Minute}},
+		"kubelet gives no cause, and others wait":        {state: intended().with(contended).pod(300, seen), want: decision{action: Stop}},
+		"it crashes":                                     {state: intended().pod(60, crashes), want: decision{action: Wait, message: "CrashLoopBackOff", after: 240 * time.Second}},
+		"it crashes, and may have done much, for others": {state: intended().with(contended).pod(600, crashes), want: decision{action: Wait, message: "CrashLoopBackOff", after: 5 * time.Minute}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test.want.check(t, test.state.DecideRunning()) })
@@ -88,12 +88,12 @@ func TestDecideRunning(t *testing.T) {
 func TestDecideStopping(t *testing.T) {
 	tests := map[string]struct {
 		state *state
-		want  verdict
+		want  decision
 	}{
-		"its grace period has just ended": {state: intended().pod(9, running, deleted(1, 0)), want: verdict{action: Wait, after: 9 * time.Second}},
-		"its grace period has not ended":  {state: intended().pod(9, running, deleted(-30, 30)), want: verdict{action: Wait, after: 40 * time.Second}},
-		"the clock is behind":             {state: intended().pod(9, running, deleted(-3600, 30)), want: verdict{action: Wait, after: 40 * time.Second}},
-		"kubelet does not confirm":        {state: intended().pod(99, running, deleted(20, 0)), want: verdict{action: Wait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`}},
+		"its grace period has just ended": {state: intended().pod(9, running, deleted(1, 0)), want: decision{action: Wait, after: 9 * time.Second}},
+		"its grace period has not ended":  {state: intended().pod(9, running, deleted(-30, 30)), want: decision{action: Wait, after: 40 * time.Second}},
+		"the clock is behind":             {state: intended().pod(9, running, deleted(-3600, 30)), want: decision{action: Wait, after: 40 * time.Second}},
+		"kubelet does not confirm":        {state: intended().pod(99, running, deleted(20, 0)), want: decision{action: Wait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test.want.check(t, test.state.DecideStopping()) })
@@ -110,13 +110,13 @@ func TestDecideReporting(t *testing.T) {
 	const waiting = `waiting for the agent on node "n1" to report what pod pav-pods/pod left in /pav`
 	tests := map[string]struct {
 		state *state
-		want  verdict
+		want  decision
 	}{
-		"it has just ended":               {state: intended().pod(9, ended(corev1.PodSucceeded, 1)), want: verdict{action: Wait, after: 5 * time.Second}},
-		"it ended some time ago":          {state: intended().pod(9999, ended(corev1.PodSucceeded, 999)), want: verdict{action: Wait, message: waiting}},
-		"the garbage collector ended it":  {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(60)), want: verdict{action: Wait, message: waiting, after: 9 * time.Minute}},
-		"the clock is behind":             {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(-500)), want: verdict{action: Wait, message: waiting, after: 10 * time.Minute}},
-		"the garbage collector, long ago": {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(999)), want: verdict{action: Wait, message: waiting, after: 5 * time.Second}},
+		"it has just ended":               {state: intended().pod(9, ended(corev1.PodSucceeded, 1)), want: decision{action: Wait, after: 5 * time.Second}},
+		"it ended some time ago":          {state: intended().pod(9999, ended(corev1.PodSucceeded, 999)), want: decision{action: Wait, message: waiting}},
+		"the garbage collector ended it":  {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(60)), want: decision{action: Wait, message: waiting, after: 9 * time.Minute}},
+		"the clock is behind":             {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(-500)), want: decision{action: Wait, message: waiting, after: 10 * time.Minute}},
+		"the garbage collector, long ago": {state: intended().pod(9999, ended(corev1.PodFailed, 999), collected(999)), want: decision{action: Wait, message: waiting, after: 5 * time.Second}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test.want.check(t, DecideReporting(noon, test.state.Pod())) })

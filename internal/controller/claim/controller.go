@@ -49,14 +49,14 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		For(&corev1.PersistentVolumeClaim{}).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(comesOrGoes)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(createdOrDeleted)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "claim", observability.Claim, nil)).
 		Complete(r)
 }
 
-// comesOrGoes passes the creation and deletion of PavVolumes: other changes do not matter to the claim.
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// createdOrDeleted passes the creation and deletion of PavVolumes: other changes do not matter to the claim.
+var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func claimOf(_ context.Context, object client.Object) []ctrl.Request {
 	volume, ok := object.(*pavv1.PavVolume)

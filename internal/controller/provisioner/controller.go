@@ -43,7 +43,7 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	r.judged, r.pace = judgments{known: map[string]judgment{}, turns: make(chan struct{}, judgedAtOnce)}, pace{due: map[string]time.Time{}}
+	r.judged, r.pace = judgments{known: map[string]judgment{}, running: make(chan struct{}, judgedAtOnce)}, pace{due: map[string]time.Time{}}
 	r.nodes = nodes{known: map[string]int32{}}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("provisioner").

@@ -74,8 +74,8 @@ type judgments struct {
 	mu    sync.Mutex
 	known map[string]judgment
 
-	// turns has an item for each check that runs.
-	turns chan struct{}
+	// running has an item for each check that runs.
+	running chan struct{}
 }
 
 // wait returns the time until a provisioner's definition is checked again; 0 means never.
@@ -123,8 +123,8 @@ func (r *Reconciler) judge(ctx context.Context, p *pavv1.PavProvisioner) (string
 		return "", reconcile.ErrStale
 	}
 	select {
-	case r.judged.turns <- struct{}{}:
-		defer func() { <-r.judged.turns }()
+	case r.judged.running <- struct{}{}:
+		defer func() { <-r.judged.running }()
 	case <-ctx.Done():
 		return "", fmt.Errorf("waiting to check the definition of PavProvisioner %q: %w", p.Name, ctx.Err())
 	}

@@ -84,7 +84,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	r.holders = &reconcile.LiveReads{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
 	r.slots = attempt.NewSlots(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
-	turns := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	captureQueue := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		requests = q // before the first pass, and so before the first slot
 		return nil
 	})
@@ -102,7 +102,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
-		WatchesRawSource(turns).
+		WatchesRawSource(captureQueue).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "volume", observability.Volume, r.keys)).
 		Complete(r)

@@ -83,7 +83,7 @@ func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 	}
 }
 
-func told(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"} }
+func reported(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"} }
 
 func runs(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
@@ -173,21 +173,21 @@ func TestDecideWithPods(t *testing.T) {
 		"reverted, PersistentVolume exists: delete it":                                       {state: at(reverting).with(pvIs(corev1.VolumeBound)).pod(1, ended(succeeded, 0)), want: stepDeletePV},
 		"validation pod succeeded: create the volume":                                        {state: at(validating).pod(9, ended(succeeded, 1)), want: stepCreate},
 		"validation pod succeeded, claim gone: drop it":                                      {state: at(validating).with(unclaimed).pod(9, ended(succeeded, 1)), want: stepDropPod},
-		"validation pod failed: record it":                                                   {state: at(validating).pod(9, ended(failed, 1), told), want: stepRecordFailure},
+		"validation pod failed: record it":                                                   {state: at(validating).pod(9, ended(failed, 1), reported), want: stepRecordFailure},
 		"validation pod failed and its text is not reported in time: record it":              {state: at(validating).pod(9, ended(failed, 5)), want: stepRecordFailure},
 		"validation pod failed, claim gone: drop it":                                         {state: at(validating).with(unclaimed).pod(9, ended(failed, 5)), want: stepDropPod},
 		"creation pod succeeded, not reported yet: wait":                                     {state: at(creating).pod(9, ended(succeeded, 1)), want: stepDone, after: 5 * time.Second},
 		"creation pod succeeded, not reported for long: report it":                           {state: at(creating).pod(9999, ended(succeeded, 999)), want: stepWait, message: `waiting for the agent on node "n1" to report what pod pav-pods/pod left in /pav`},
-		"creation pod succeeded: record the volume":                                          {state: at(creating).pod(9, ended(succeeded, 1), told), want: stepRecordCreated},
-		"creation pod succeeded, claim gone: revert":                                         {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), told), want: stepRevert},
-		"creation pod failed: record it":                                                     {state: at(creating).pod(9, ended(failed, 1), told), want: stepRecordFailure},
-		"creation pod failed, claim gone: revert":                                            {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), told), want: stepRevert},
-		"creation pod was deleted: record the failure":                                       {state: at(creating).pod(9, ended(succeeded, 1), told, deletedAgo(3)), want: stepRecordFailure},
+		"creation pod succeeded: record the volume":                                          {state: at(creating).pod(9, ended(succeeded, 1), reported), want: stepRecordCreated},
+		"creation pod succeeded, claim gone: revert":                                         {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), reported), want: stepRevert},
+		"creation pod failed: record it":                                                     {state: at(creating).pod(9, ended(failed, 1), reported), want: stepRecordFailure},
+		"creation pod failed, claim gone: revert":                                            {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), reported), want: stepRevert},
+		"creation pod was deleted: record the failure":                                       {state: at(creating).pod(9, ended(succeeded, 1), reported, deletedAgo(3)), want: stepRecordFailure},
 		"creation pod deleted before it was bound: record the failure":                       {state: at(creating).pod(9, unbound, deletedAgo(3)), want: stepRecordFailure},
 		"creation pod deleted before it was bound, claim gone: drop it":                      {state: at(creating).with(unclaimed).pod(9, unbound, deletedAgo(3)), want: stepDropPod},
 		"creation pod removed by force: record the failure":                                  {state: at(creating).with(vanishedPod), want: stepRecordFailure},
 		"creation pod removed by force, claim gone: abandon the storage":                     {state: at(creating).with(unclaimed).with(vanishedPod), want: stepAbandon},
-		"another pod has the recorded name: record the failure":                              {state: at(creating).pod(9, ended(succeeded, 1), told).with(func(o *snapshot) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
+		"another pod has the recorded name: record the failure":                              {state: at(creating).pod(9, ended(succeeded, 1), reported).with(func(o *snapshot) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
 		"reverting deletion pod succeeded: reverted":                                         {state: at(reverting).pod(9, ended(succeeded, 1)), want: stepReverted},
 		"reverting deletion pod failed: record it":                                           {state: at(reverting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"deletion pod succeeded: record it":                                                  {state: at(deleting).pod(9, ended(succeeded, 1)), want: stepMarkDeleted},

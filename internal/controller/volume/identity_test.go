@@ -55,10 +55,10 @@ func unidentified(o *snapshot) { o.volume.Status.Handle = "" }
 func TestIdentity(t *testing.T) {
 	const creating, succeeded, failed = pavv1.StepCreating, corev1.PodSucceeded, corev1.PodFailed
 	tests := map[string]struct {
-		state  *state
-		want   string
-		untold bool
-		never  bool
+		state      *state
+		want       string
+		unreported bool
+		never      bool
 	}{
 		"no attempt yet: the default":                                                 {state: fresh(), want: "pvc-u1"},
 		"handle recorded":                                                             {state: recorded(), want: "h"},
@@ -69,8 +69,8 @@ func TestIdentity(t *testing.T) {
 		"creation pod succeeded with a handle":                                        {state: at(creating).pod(9, ended(succeeded, 1), says(`{"handle":"x"}`)), want: "x"},
 		"creation pod failed with a handle":                                           {state: at(creating).pod(9, ended(failed, 1), says(`{"handle":"x"}`)), want: "x"},
 		"creation pod was deleted and wrote a handle":                                 {state: at(creating).pod(9, ended(failed, 1), deletedAgo(1), says(`{"handle":"x"}`)), want: "x"},
-		"creation pod wrote no handle: the default":                                   {state: at(creating).pod(9, ended(succeeded, 1), told), want: "pvc-u1"},
-		"creation pod ended, not reported yet":                                        {state: at(creating).pod(99, ended(failed, 60)), untold: true},
+		"creation pod wrote no handle: the default":                                   {state: at(creating).pod(9, ended(succeeded, 1), reported), want: "pvc-u1"},
+		"creation pod ended, not reported yet":                                        {state: at(creating).pod(99, ended(failed, 60)), unreported: true},
 		"creation pod not reported, node gone: unknown":                               {state: at(creating).pod(99, ended(failed, 60)).with(nodeGone), never: true},
 		"creation pod vanished: unknown":                                              {state: at(creating).with(vanishedPod), never: true},
 		"unreadable handle: unknown":                                                  {state: at(creating).pod(9, ended(succeeded, 1), says(`{"unreadable":{"handle":"is a link"}}`)), never: true},
@@ -79,7 +79,7 @@ func TestIdentity(t *testing.T) {
 		"no container of the creation pod ran: the default":                           {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
 		"/pav of the creation pod was never mounted: the default":                     {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
 		"/pav of the creation pod was never mounted, claim gone: the default":         {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
-		"creation pod ended by the garbage collector: not reported yet":               {state: at(creating).pod(99, collected(99)), untold: true},
+		"creation pod ended by the garbage collector: not reported yet":               {state: at(creating).pod(99, collected(99)), unreported: true},
 		"creation pod ended by the garbage collector, not reported for long: unknown": {state: at(creating).pod(999, collected(601)), never: true},
 		"no container status, node gone: unknown":                                     {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
 		"reverting: the handle of the pod that failed":                                {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
@@ -92,7 +92,7 @@ func TestIdentity(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := handleKnown
-			if test.untold {
+			if test.unreported {
 				want = handleUntold
 			} else if test.never {
 				want = handleUnknown
@@ -247,7 +247,7 @@ func TestOtherHolders(t *testing.T) {
 // An attacker with the token of a node agent can write PavStages with any handle. They are ignored if no node can have
 // staged the storage.
 func TestOtherHolders_PavStagesOfAPendingVolume(t *testing.T) {
-	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), told) }
+	making := func() *state { return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), reported) }
 	pv := reconcile.Holder{Kind: reconcile.KindPV, Name: "other"}
 	for name, test := range map[string]struct {
 		state  *state

@@ -81,8 +81,8 @@ func pod(states ...attempt.Progress) func(snapshot) bool {
 	return func(o snapshot) bool { return slices.Contains(states, o.progress()) }
 }
 
-// decided returns the decision that follows from a verdict on a pod; the condition reports it.
-func decided(v attempt.Verdict, condition string) decision {
+// decided returns the decision that follows from the decision about a pod; the condition reports it.
+func decided(v attempt.Decision, condition string) decision {
 	d := decision{step: stepDone, after: v.After}
 	switch {
 	case v.Action == attempt.Run:

@@ -21,7 +21,7 @@ func (r *run) leftVolumes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*askTimeout)
 	defer cancel()
 	selected := client.MatchingLabels{pavv1.ProvisionerLabel: r.name}
-	words := r.lastWords(ctx, selected)
+	words := r.podErrorMessages(ctx, selected)
 	stages, volumes, pvs := &pavv1.PavStageList{}, &pavv1.PavVolumeList{}, &corev1.PersistentVolumeList{}
 	errs := errors.Join(r.client.List(ctx, stages, selected), r.client.List(ctx, volumes, selected), r.client.List(ctx, pvs))
 	if errs != nil {
@@ -51,9 +51,9 @@ func (r *run) leftVolumes(ctx context.Context) {
 // podMessages maps namespace and name of failed pods to what they wrote to /pav/error.
 type podMessages map[client.ObjectKey]string
 
-// podMessages waits for some time until nodes have reported the messages of all failed pods: a slow node reports them
+// podErrorMessages waits for some time until nodes have reported the messages of all failed pods: a slow node reports them
 // after the failure.
-func (r *run) lastWords(ctx context.Context, selected client.MatchingLabels) podMessages {
+func (r *run) podErrorMessages(ctx context.Context, selected client.MatchingLabels) podMessages {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	words := podMessages{}

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -193,9 +194,9 @@ func notBegun(f *Facts) Finding {
 	if f.hides(hiddenVolumes) {
 		return Finding{Code: "Working", State: Working, Summary: "the volume is being provisioned, as far as you may see"}
 	}
-	const patience = 15
+	const silentAfter = 15 * time.Second
 	found := Finding{Code: "NotBegun", State: Working, Summary: "PaV is about to handle the claim"}
-	if f.Now.Sub(f.Claim.CreationTimestamp.Time).Seconds() > patience {
+	if f.Now.Sub(f.Claim.CreationTimestamp.Time) > silentAfter {
 		found.Code, found.State = "ControllerSilent", Failing
 		found.Summary = "PaV does not handle the claim: its controller agent may not be running"
 		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + agentNamespace + " get deployment controller-agent"},

@@ -184,7 +184,7 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 
 func TestWithMargin_EndsTheWorkBeforeTheCallersDeadline(t *testing.T) {
 	for name, test := range map[string]struct {
-		patience, want time.Duration
+		timeout, want time.Duration
 	}{
 		"two minutes, as kubelet's":        {2 * time.Minute, 2*time.Minute - 3*time.Second},
 		"a little more than four margins":  {15 * time.Second, 12 * time.Second},
@@ -192,7 +192,7 @@ func TestWithMargin_EndsTheWorkBeforeTheCallersDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			outer, stop := context.WithDeadline(t.Context(), began.Add(test.patience))
+			outer, stop := context.WithDeadline(t.Context(), began.Add(test.timeout))
 			defer stop()
 			ctx, cancel := withMargin(outer)
 			defer cancel()
@@ -213,15 +213,15 @@ func TestWithMargin_EndsTheWorkBeforeTheCallersDeadline(t *testing.T) {
 }
 
 func TestEveryCallThatReachesTheDomainHasAMargin(t *testing.T) {
-	patience := time.Now().Add(time.Minute)
-	ctx, cancel := context.WithDeadline(t.Context(), patience)
+	deadline := time.Now().Add(time.Minute)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
 	defer cancel()
 	for method, do := range calls("id", "/staging", "/target", capability(writer)) {
 		r := &recorder{}
 		if err := do(ctx, &node{driver: "driver", stager: r}); err != nil {
 			t.Fatal(err)
 		}
-		if left := patience.Sub(r.deadline); left != 3*time.Second {
+		if left := deadline.Sub(r.deadline); left != 3*time.Second {
 			t.Errorf("%s ends %s before the call", method, left)
 		}
 	}

@@ -202,13 +202,13 @@ func (r *Registry) Unregister(name string) error {
 }
 
 // drain stops a driver's server when its calls have ended, or after a timeout.
-func (d *driver) drain(patience time.Duration) {
+func (d *driver) drain(timeout time.Duration) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		d.server.GracefulStop()
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-ended:

@@ -25,8 +25,8 @@ const (
 type Events struct {
 	World *world.World
 
-	told    map[string][]string // warnings by object
-	dropped []string
+	warnings map[string][]string // warnings by object
+	dropped  []string
 }
 
 // recorder is the event recorder of one process. Each process has its own budgets, so a restart resets them.
@@ -49,7 +49,7 @@ type budget struct {
 
 // NewEvents returns Events without any event.
 func NewEvents(w *world.World) *Events {
-	return &Events{World: w, told: map[string][]string{}}
+	return &Events{World: w, warnings: map[string][]string{}}
 }
 
 // Event implements record.EventRecorder.
@@ -61,7 +61,7 @@ func (e *recorder) Event(object runtime.Object, kind, reason, message string) {
 		return
 	}
 	if kind == corev1.EventTypeWarning {
-		e.told[name] = append(e.told[name], reason+": "+message)
+		e.warnings[name] = append(e.warnings[name], reason+": "+message)
 	}
 }
 
@@ -118,14 +118,14 @@ func describe(object runtime.Object) string {
 
 // Warnings returns the warnings about a claim.
 func (e *Events) Warnings(claim *corev1.PersistentVolumeClaim) []string {
-	return append(e.told[describe(claim)], e.told["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
+	return append(e.warnings[describe(claim)], e.warnings["PersistentVolumeClaim "+claim.Namespace+"/"+claim.Name]...)
 }
 
 // All returns all warnings.
 func (e *Events) All() []string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(e.told)) {
-		all = append(all, e.told[name]...)
+	for _, name := range slices.Sorted(maps.Keys(e.warnings)) {
+		all = append(all, e.warnings[name]...)
 	}
 	return all
 }

@@ -26,8 +26,8 @@ import (
 
 // Settled returns the problems that remain some time after all faults have stopped. Each claim must have its volume, or
 // a warning that explains why not, and each deletion must complete. PodDisruptionBudgets and the topology of local
-// volumes must be correct. Told returns the warnings about a claim.
-func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []string) error {
+// volumes must be correct. warnings returns the warnings about a claim.
+func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) []string) error {
 	var problems []error
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
 		switch {
@@ -36,11 +36,11 @@ func (i *Invariants) Settled(told func(claim *corev1.PersistentVolumeClaim) []st
 		case claim.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
 		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && mistaken(claim):
-			if !slices.ContainsFunc(told(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
-				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not, and was told: %q", claim.Namespace, claim.Name, told(claim)))
+			if !slices.ContainsFunc(warnings(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
+				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 			}
 		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim):
-			problems = append(problems, fmt.Errorf("claim %s/%s waits; it was told: %q", claim.Namespace, claim.Name, told(claim)))
+			problems = append(problems, fmt.Errorf("claim %s/%s waits; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 		}
 	}
 	for _, kind := range []string{"PavVolume", "PavStage", "PersistentVolume", "Pod"} {
@@ -199,8 +199,8 @@ func (i *Invariants) expects(claim *corev1.PersistentVolumeClaim) bool {
 
 // Left returns everything that remains after all people have deleted their objects: state on the nodes, pods, stages,
 // and records of volumes that are not retained. It also returns PersistentVolumes without storage, and storage that
-// neither a record nor a warning mentions. Told has all warnings.
-func (i *Invariants) Left(told []string, nodes []*kubernetes.Node) error {
+// neither a record nor a warning mentions. warnings has all warnings.
+func (i *Invariants) Left(warnings []string, nodes []*kubernetes.Node) error {
 	var problems []error
 	for _, node := range nodes {
 		for _, what := range node.Machine.Left() {
@@ -228,7 +228,7 @@ func (i *Invariants) Left(told []string, nodes []*kubernetes.Node) error {
 			problems = append(problems, fmt.Errorf("PersistentVolume %s has lost its storage", pv.Name))
 		}
 	}
-	all := strings.Join(told, "\n")
+	all := strings.Join(warnings, "\n")
 	last := i.last()
 	for _, key := range i.storage.All() {
 		driver, handle, _ := strings.Cut(key, "/")

@@ -157,7 +157,7 @@ func (i *Invariants) stagePodIsMade(by string, pod *corev1.Pod) {
 		return
 	}
 	since := r.written[stage.Name]
-	if at, told := r.bound[binding{pv: pv, claim: stage.Spec.ClaimRef.UID}]; told && at >= since {
+	if at, known := r.bound[binding{pv: pv, claim: stage.Spec.ClaimRef.UID}]; known && at >= since {
 		return
 	}
 	if r.objects[inPass{key: key}].at < since {

@@ -56,10 +56,10 @@ func (i *Invariants) Heard(c *world.Call) {
 	switch verb, kind, namespace, name := parse(c); verb {
 	case "get":
 		key := world.Key{Kind: kind, Namespace: namespace, Name: name}
-		told := read{at: r.requests, object: i.store.Find(key)}
-		r.objects[inPass{key: key}] = told
-		r.objects[inPass{pass: c.Pass, key: key}] = told
-		if pv, ok := told.object.(*corev1.PersistentVolume); ok && pv.Status.Phase != corev1.VolumeReleased && pv.Spec.ClaimRef != nil {
+		answer := read{at: r.requests, object: i.store.Find(key)}
+		r.objects[inPass{key: key}] = answer
+		r.objects[inPass{pass: c.Pass, key: key}] = answer
+		if pv, ok := answer.object.(*corev1.PersistentVolume); ok && pv.Status.Phase != corev1.VolumeReleased && pv.Spec.ClaimRef != nil {
 			r.bound[binding{pv: name, claim: pv.Spec.ClaimRef.UID}] = r.requests
 		}
 	case "create":

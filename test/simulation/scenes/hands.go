@@ -116,10 +116,10 @@ func (h *Hands) end(ctx context.Context, claim *corev1.PersistentVolumeClaim, ki
 	if err != nil {
 		return err
 	}
-	told := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&told.ObjectMeta, pavv1.ResultAnnotation, text)
+	reported := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&reported.ObjectMeta, pavv1.ResultAnnotation, text)
 	// PaV does not wait for the result of a successful deletion pod, so the pod may be gone.
-	return client.IgnoreNotFound(h.NodeAgent.Patch(ctx, told, client.MergeFrom(pod)))
+	return client.IgnoreNotFound(h.NodeAgent.Patch(ctx, reported, client.MergeFrom(pod)))
 }
 
 // pod waits for a workflow pod of a claim's volume and returns it. The pod has not ended.

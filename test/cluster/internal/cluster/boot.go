@@ -21,8 +21,8 @@ import (
 // period is the time between two checks of a condition. A check is cheap, and the machine is small.
 const period = 100 * time.Millisecond
 
-// patience is the timeout of each wait. It is long enough for a slow and busy machine.
-const patience = 3 * time.Minute
+// bootTimeout is the timeout of each wait. It is long enough for a slow and busy machine.
+const bootTimeout = 3 * time.Minute
 
 // bootFile is the file with the identifier of a node's current or last boot.
 const bootFile = "boot-id"
@@ -219,7 +219,7 @@ func (c Cluster) waitReady(ctx context.Context, nodes []config.Node) error {
 
 // until waits until a condition holds, fails, or times out.
 func (c Cluster) until(ctx context.Context, what string, condition func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	if err := process.Until(ctx, period, condition); err != nil {
 		return fmt.Errorf("waiting for %s: %w", what, err)
