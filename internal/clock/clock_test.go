@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestHeard_CorrectsByAsLittleAsIsSure(t *testing.T) {
+func TestHeard_CorrectsByTheLeastCertainAmount(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		local time.Time
@@ -35,7 +35,7 @@ func TestHeard_CorrectsByAsLittleAsIsSure(t *testing.T) {
 	}
 }
 
-func TestTransport_HearsTheAPIServer(t *testing.T) {
+func TestTransport_ReadsTheTimeOfTheAPIServer(t *testing.T) {
 	true10 := time.Now().Add(10 * time.Minute).UTC().Truncate(time.Second)
 	dates := []string{true10.Format(http.TimeFormat), "yesterday", ""}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -151,7 +151,7 @@ func TestCheck_WarningsNeverRefuse_AndLeaveRoomForErrors(t *testing.T) {
 	}
 }
 
-func TestCheck_SaysThatItIsLate_WhichIsNoMistake(t *testing.T) {
+func TestCheck_OutOfTime_IsReported_AndIsNotAMistake(t *testing.T) {
 	good := with(containers(map[string]any{"name": "a", "image": "b:1"}), nil)
 	limits := template.DefaultLimits()
 	limits.Timeout = time.Nanosecond
@@ -179,7 +179,7 @@ func TestCheck_SaysThatItIsLate_WhichIsNoMistake(t *testing.T) {
 	}
 }
 
-func TestCheck_LeavesTheObjectAlone_AndSaysTheSameAgain(t *testing.T) {
+func TestCheck_DoesNotChangeTheObject_AndIsDeterministic(t *testing.T) {
 	checker := NewChecker(template.DefaultLimits())
 	for _, file := range files(t, "testdata/*/*.yaml", 80) {
 		text, object := read(t, file)

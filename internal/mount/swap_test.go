@@ -86,7 +86,7 @@ func (h host) watch(t *testing.T) (check func()) {
 	}
 }
 
-func TestReadFileNeverReadsWhatIsSwappedIn(t *testing.T) {
+func TestReadFileNeverReadsAReplacedFile(t *testing.T) {
 	for name, spare := range map[string]func(h host, path string) error{
 		"link to a file":      func(_ host, path string) error { return os.Symlink("../outside/canary", path) },
 		"link to a directory": func(h host, path string) error { return os.Symlink(h.dir, path) },
@@ -118,7 +118,7 @@ func TestReadFileNeverReadsWhatIsSwappedIn(t *testing.T) {
 }
 
 // A pod constantly swaps the volume, or a directory in its path, with links that lead outside.
-func TestOpenVolumeNeverMountsWhatIsSwappedIn(t *testing.T) {
+func TestOpenVolumeNeverMountsAReplacedVolume(t *testing.T) {
 	directory := func(path string) error { return os.MkdirAll(path, 0o755) }
 	device := func(path string) error { return mknod(path, unix.S_IFBLK, unix.Mkdev(250, 1))() }
 	for name, test := range map[string]struct {

@@ -36,7 +36,7 @@ func (a *apiServer) Create(_ context.Context, object client.Object, _ ...client.
 	return nil
 }
 
-func TestMetricsAreServedToThoseOnlyWhoMayReadThem(t *testing.T) {
+func TestMetricsAreServedOnlyToUsersWhoMayReadThem(t *testing.T) {
 	api := &apiServer{}
 	g := newGuard(api, logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	get := func(method, path, authorization string) int {

@@ -79,7 +79,7 @@ func TestValidateProfiling(t *testing.T) {
 	}
 }
 
-func TestFilled_IsContentWhenTheManagerHasStartedIt(t *testing.T) {
+func TestFilled_IsReadyWhenTheManagerHasStartedIt(t *testing.T) {
 	f := &Filled{}
 	if f.Check(nil) == nil {
 		t.Error("the caches have filled before they could")

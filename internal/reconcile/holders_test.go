@@ -130,7 +130,7 @@ func (w waiter) Done() <-chan struct{} {
 }
 
 // Callers that ask while a read runs share the next read, which sees everything that existed when they asked.
-func TestLiveReads_AreSharedAndNeverOlderThanTheQuestion(t *testing.T) {
+func TestLiveReads_AreShared_AndNeverOlderThanTheCall(t *testing.T) {
 	const many = 20
 	s := &slowLists{begun: make(chan struct{}), goOn: make(chan struct{})}
 	l := &LiveReads{Reader: s}

@@ -93,7 +93,7 @@ func (lostPage) List(_ context.Context, list client.ObjectList, options ...clien
 	return nil
 }
 
-func TestLive_WithoutAllPages_SaysNothing(t *testing.T) {
+func TestLive_WithoutAllPages_ReturnsAnError(t *testing.T) {
 	if got, err := (&LiveReads{Reader: lostPage{}}).Holders(t.Context(), StorageKey{Driver: "demo", Handle: "h"}); err == nil {
 		t.Errorf("half a list was taken for all: %v", got)
 	}

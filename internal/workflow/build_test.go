@@ -220,7 +220,7 @@ func TestBuild_RefusesWithTheFieldsPath(t *testing.T) {
 	}
 }
 
-func TestBuild_AcceptsWhatOnlyLooksLikeAClash(t *testing.T) {
+func TestBuild_AcceptsFieldsThatOnlyLookLikeAClash(t *testing.T) {
 	for name, template := range map[string]string{
 		"a mount below /pav":                     `{spec: {containers: [{name: a, volumeMounts: [{mountPath: /pav/x}]}]}}`,
 		"a mount beside /pav":                    `{spec: {containers: [{name: a, volumeMounts: [{mountPath: /pavement}]}]}}`,
@@ -235,7 +235,7 @@ func TestBuild_AcceptsWhatOnlyLooksLikeAClash(t *testing.T) {
 	}
 }
 
-func TestBuild_LeavesItsInputsAlone(t *testing.T) {
+func TestBuild_DoesNotChangeItsInputs(t *testing.T) {
 	var rendered map[string]any
 	if err := yaml.Unmarshal([]byte(least), &rendered); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // The names of existing pods, stages and sockets depend on the hash, so it must never change.
-func TestHash_StaysWhatItIs(t *testing.T) {
+func TestHash_IsStable(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"e3b0c44298fc1c149afb": nil,
 		"0f37dac11d1b8118ea0b": {"hello-world"},

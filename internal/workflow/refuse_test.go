@@ -11,7 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestProblems_AreAllOfThem(t *testing.T) {
+func TestProblems_ReturnsAllMistakes(t *testing.T) {
 	template := &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a/b"}, Labels: map[string]string{pavv1.StageLabel: "x"}},
 		Spec: corev1.PodSpec{

@@ -34,7 +34,7 @@ func (r *recorder) wakes(t *testing.T, want ...string) {
 	r.woken = nil
 }
 
-func TestTake_GivesSlotsUpToTheLimits_AndAgainToAHolder(t *testing.T) {
+func TestAcquire_GrantsSlotsUpToTheLimits_AndAgainToAHolder(t *testing.T) {
 	r := newRecorder(3, 2)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", true)
@@ -52,7 +52,7 @@ func TestTake_GivesSlotsUpToTheLimits_AndAgainToAHolder(t *testing.T) {
 	}
 }
 
-func TestGive_WakesTheNextOfTheProvisioner_WhosePlaceIsReserved(t *testing.T) {
+func TestRelease_WakesTheNextOfTheProvisionerWithTheReservedSlot(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
@@ -70,7 +70,7 @@ func TestGive_WakesTheNextOfTheProvisioner_WhosePlaceIsReserved(t *testing.T) {
 	r.take(t, "a1", "a", true)
 }
 
-func TestGive_OfAVolumeInLine_LetsTheOthersMoveUp(t *testing.T) {
+func TestRelease_OfAQueuedVolume_MovesTheOthersUp(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
@@ -83,7 +83,7 @@ func TestGive_OfAVolumeInLine_LetsTheOthersMoveUp(t *testing.T) {
 	r.wakes(t, "b1")
 }
 
-func TestGive_ByAProvisionerAtItsLimit_SkipsThoseThatHaveNoRoom(t *testing.T) {
+func TestRelease_ByAProvisionerAtItsLimit_SkipsThoseWithoutRoom(t *testing.T) {
 	r := newRecorder(3, 2)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", true)
@@ -98,7 +98,7 @@ func TestGive_ByAProvisionerAtItsLimit_SkipsThoseThatHaveNoRoom(t *testing.T) {
 	r.wakes(t, "a3")
 }
 
-func TestLend_MakesRoom_UntilAsManyOfTheProvisionerAreLent(t *testing.T) {
+func TestSuspend_MakesRoom_UpToTheLimitOfTheProvisioner(t *testing.T) {
 	r := newRecorder(2, 2)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", true)
@@ -132,7 +132,7 @@ func TestLend_MakesRoom_UntilAsManyOfTheProvisionerAreLent(t *testing.T) {
 	r.wakes(t, "a4")
 }
 
-func TestReclaim_MakesRoom_WhereOnlyTheLentPlacesStoodInTheWay(t *testing.T) {
+func TestResume_MakesRoom_IfOnlySuspendedSlotsWereInTheWay(t *testing.T) {
 	r := newRecorder(4, 2)
 	for _, volume := range []string{"a1", "a2"} {
 		r.take(t, volume, "a", true)
@@ -144,7 +144,7 @@ func TestReclaim_MakesRoom_WhereOnlyTheLentPlacesStoodInTheWay(t *testing.T) {
 }
 
 // A provisioner without a slot gets one, no matter how many pods of other provisioners cannot start.
-func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *testing.T) {
+func TestAcquire_ForAProvisionerWithoutASlot_IsTrue_WithAnyNumberOfSuspendedSlots(t *testing.T) {
 	r := newRecorder(2, 2)
 	pods := 0
 	for number := range 50 {
@@ -164,7 +164,7 @@ func TestTake_OfAProvisionerWithoutAPlace_IsTrue_HoweverManyPlacesAreLent(t *tes
 }
 
 // A namespace without a slot gets one as well, up to a limit.
-func TestTake_OfANamespaceWithoutAPlace_IsTrue_UntilThreeTimesTheLimit(t *testing.T) {
+func TestAcquire_ForANamespaceWithoutASlot_IsTrue_UpToThreeTimesTheLimit(t *testing.T) {
 	r := newRecorder(2, 2)
 	pods := 0
 	for number := range 50 {
@@ -181,7 +181,7 @@ func TestTake_OfANamespaceWithoutAPlace_IsTrue_UntilThreeTimesTheLimit(t *testin
 	r.take(t, "b1", "b", true)
 }
 
-func TestTake_KeepsATenthForProvisionersWithNoneRunning(t *testing.T) {
+func TestAcquire_ReservesATenthForProvisionersWithoutRunningPods(t *testing.T) {
 	r := newRecorder(10, 10)
 	for number := range 9 {
 		r.take(t, fmt.Sprint("a", number), fmt.Sprint("a", number%3), true)
@@ -197,7 +197,7 @@ func TestTake_KeepsATenthForProvisionersWithNoneRunning(t *testing.T) {
 	r.wakes(t, "a9")
 }
 
-func TestTake_KeepsATenthOfAProvisionersPlacesForNamespacesWithNoneRunning(t *testing.T) {
+func TestAcquire_ReservesATenthOfAProvisionersSlotsForNamespacesWithoutRunningPods(t *testing.T) {
 	r := newRecorder(100, 10)
 	for number := range 4000 {
 		if got, want := r.Acquire(fmt.Sprint("greedy", number), "a", "greedy"), number < 9; got != want {
@@ -209,7 +209,7 @@ func TestTake_KeepsATenthOfAProvisionersPlacesForNamespacesWithNoneRunning(t *te
 	}
 }
 
-func TestGive_IsTurnsByNamespaceWithinAProvisioner(t *testing.T) {
+func TestRelease_ServesTheNamespacesOfAProvisionerInTurn(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "first", "a", true)
 	for _, volume := range []string{"x1", "x2", "x3", "y1", "z1", "z2"} {
@@ -224,7 +224,7 @@ func TestGive_IsTurnsByNamespaceWithinAProvisioner(t *testing.T) {
 	r.wakes(t, "x1", "y1", "z1", "x2", "z2", "x3")
 }
 
-func TestLend_OfAVolumeInLine_IsNothing(t *testing.T) {
+func TestSuspend_OfAQueuedVolume_HasNoEffect(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
@@ -234,7 +234,7 @@ func TestLend_OfAVolumeInLine_IsNothing(t *testing.T) {
 	r.wakes(t, "a2")
 }
 
-func TestGive_OfALentPlace_IsItsProvisionersRoom(t *testing.T) {
+func TestRelease_OfASuspendedSlot_GivesItsProvisionerRoom(t *testing.T) {
 	r := newRecorder(2, 1)
 	r.take(t, "a1", "a", true)
 	r.take(t, "a2", "a", false)
@@ -244,7 +244,7 @@ func TestGive_OfALentPlace_IsItsProvisionersRoom(t *testing.T) {
 	r.wakes(t, "a2")
 }
 
-func TestAdopt_CountsAboveTheLimits(t *testing.T) {
+func TestRestore_CountsAboveTheLimits(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.Restore("a1", "a", "default")
 	r.Restore("a2", "a", "default")
@@ -263,7 +263,7 @@ func TestAdopt_CountsAboveTheLimits(t *testing.T) {
 	r.wakes(t, "a3")
 }
 
-func TestContended_OnlyWhereThePodsThatCannotStartAreTheReason(t *testing.T) {
+func TestContended_OnlyIfPodsThatCannotStartAreTheReason(t *testing.T) {
 	r := newRecorder(3, 1)
 	expect := func(reason, provisioner string, want bool) {
 		t.Helper()
@@ -295,7 +295,7 @@ func TestContended_OnlyWhereThePodsThatCannotStartAreTheReason(t *testing.T) {
 }
 
 // If all provisioners together are the cause, each of them is contended.
-func TestContended_ByAllThatHaveLentPlaces_WhenTheyAreTooMany(t *testing.T) {
+func TestContended_ByAllSuspendedSlots_IfTheyAreTooMany(t *testing.T) {
 	r := newRecorder(2, 3)
 	for _, volume := range []string{"a1", "a2", "b1", "c1"} {
 		r.take(t, volume, volume[:1], true)
@@ -309,14 +309,14 @@ func TestContended_ByAllThatHaveLentPlaces_WhenTheyAreTooMany(t *testing.T) {
 	}
 }
 
-func TestTake_WithoutLimits_IsAlwaysTrue(t *testing.T) {
+func TestAcquire_WithoutLimits_IsAlwaysTrue(t *testing.T) {
 	r := newRecorder(0, 0)
 	for i := range 1000 {
 		r.take(t, fmt.Sprint(i), "a", true)
 	}
 }
 
-func TestQueue_GivesAProvisionerWithOneVolumeItsTurnWithinARound(t *testing.T) {
+func TestQueue_ServesAProvisionerWithOneVolumeWithinARound(t *testing.T) {
 	r := newRecorder(10, 20)
 	for _, provisioner := range []string{"greedy", "busy"} {
 		for i := range 1000 {
@@ -330,7 +330,7 @@ func TestQueue_GivesAProvisionerWithOneVolumeItsTurnWithinARound(t *testing.T) {
 	r.wakes(t, "modest1", "greedy9", "busy1")
 }
 
-func TestQueue_GivesTurnsInTurn(t *testing.T) {
+func TestQueue_IsRoundRobin(t *testing.T) {
 	r := newRecorder(1, 1)
 	r.take(t, "first", "x", true)
 	for _, volume := range []string{"a1", "a2", "a3", "b1", "c1", "c2"} {

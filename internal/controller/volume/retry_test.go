@@ -9,7 +9,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestDecide_RetryAsked(t *testing.T) {
+func TestDecide_RetryRequested(t *testing.T) {
 	failed := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowDeletion, Time: metav1.NewTime(noon.Add(-10 * time.Second))}
 	deleting := func(o *snapshot) {
 		withDeletionPod(o)

@@ -53,7 +53,7 @@ func production(name string) []client.Object {
 	}
 }
 
-func TestInstall_NameIsTaken_RefusesAndTouchesNothing(t *testing.T) {
+func TestInstall_NameIsTaken_RefusesAndChangesNothing(t *testing.T) {
 	tests := map[string]client.Object{
 		"PavProvisioner mine-test-1 exists already": &pavv1.PavProvisioner{ObjectMeta: named("mine-test-1")},
 		"StorageClass mine-test-1 exists already":   &storagev1.StorageClass{ObjectMeta: named("mine-test-1")},
@@ -150,7 +150,7 @@ func TestCreate_InterruptedMeanwhile_WaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-func TestRemoval_NamesWhatTheTestMade(t *testing.T) {
+func TestRemoval_NamesTheObjectsOfTheTest(t *testing.T) {
 	r := newRun(t, provisionerYAML, nil)
 	inside, outside := &corev1.Secret{ObjectMeta: named("in")}, &corev1.Secret{ObjectMeta: named("out")}
 	inside.Namespace, outside.Namespace = r.name, "other"
@@ -179,7 +179,7 @@ func TestRegistered_DeadNode_IsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestRestore_WithoutTheVolume_SaysWhatMayBeLeft(t *testing.T) {
+func TestRestore_WithoutTheVolume_ReportsWhatMayBeLeft(t *testing.T) {
 	tests := map[string]struct {
 		scenario scenario
 		keep     bool

@@ -18,7 +18,7 @@ import (
 )
 
 // The node of a failed pod tells what the pod wrote when the failure is on record, and the test looks already.
-func TestLeft_SaysWhatAPodWrote_AlsoWhereItsNodeIsSlow(t *testing.T) {
+func TestLeft_HasTheMessageOfAPod_EvenIfItsNodeIsSlow(t *testing.T) {
 	const name = "mine-test-1"
 	labels := map[string]string{pavv1.ProvisionerLabel: name}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "pods", Name: "delete-1", Labels: labels}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}

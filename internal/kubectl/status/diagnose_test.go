@@ -265,7 +265,7 @@ func TestDiagnose(t *testing.T) {
 }
 
 // What has mistakes is used all the same, and must not hide what is the matter.
-func TestDiagnose_OfADefinitionWithMistakes_SaysFirstWhatIsTheMatter(t *testing.T) {
+func TestDiagnose_OfADefinitionWithMistakes_BeginsWithTheMainProblem(t *testing.T) {
 	mistakes := func(f *Facts) {
 		f.Provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionFalse, Reason: pavv1.ProvisionerInvalid, Message: "spec.a: no"}}
 	}

@@ -254,7 +254,7 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 
 // All mounts of the node may be gone in the same boot, for example after k3s-killall.sh. Then no file exists, whatever
 // the pod wrote, and a missing handle would be taken for the default one.
-func TestUnpublish_DoesNotTakeWhatWasUnmountedForWhatWasNeverWritten(t *testing.T) {
+func TestUnpublish_DistinguishesUnmountedTargetsFromThoseNeverRecorded(t *testing.T) {
 	n := newNode(t)
 	n.publish(t)
 	write(t, n.target+"/handle", "h")

@@ -75,7 +75,7 @@ var wanted = []struct {
 var errOfNoRow = errors.New("connection refused")
 
 // Every RPC of both services gets every error of the table: alone, wrapped, and joined to another error.
-func TestEveryErrorOfTheDomainHasItsCode_FromEveryCall_AndKeepsItsMessage(t *testing.T) {
+func TestEveryDomainErrorHasItsCode_InEveryCall_AndKeepsItsMessage(t *testing.T) {
 	for call, answer := range answers(t.Context()) {
 		for _, row := range wanted {
 			for _, err := range []error{row.err, fmt.Errorf("volume %q: %w", "v", row.err), errors.Join(errOfNoRow, row.err)} {
@@ -143,7 +143,7 @@ func answers(ctx context.Context) map[string]func(error) error {
 }
 
 // An error that one of these packages exports must be in the table, so that its code is chosen and not the default.
-func TestEveryExportedErrorOfTheDomainHasARow(t *testing.T) {
+func TestEveryExportedDomainErrorHasARow(t *testing.T) {
 	var tested []string
 	for _, row := range wanted {
 		if strings.Contains(row.name, ".Err") {
@@ -209,7 +209,7 @@ func kubeletGoesOn(code codes.Code) bool {
 	}
 }
 
-func TestOnlyAnErrorThatLeavesNothingIsFinal(t *testing.T) {
+func TestErrorsAreFinalOnlyIfNothingIsLeft(t *testing.T) {
 	final := map[string]bool{}
 	for _, row := range wanted {
 		if !kubeletGoesOn(status.Code(toStatus(row.err))) {

@@ -89,7 +89,7 @@ func TestNodeGetInfo_FailsWhereTheNodeCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestADriverWithTopologyKeysSaysSo(t *testing.T) {
+func TestDriverWithTopologyKeys_ReportsTheCapability(t *testing.T) {
 	for _, constrained := range []bool{false, true} {
 		s := &identity{driver: "driver", constrained: constrained}
 		response, err := s.GetPluginCapabilities(t.Context(), &csi.GetPluginCapabilitiesRequest{})

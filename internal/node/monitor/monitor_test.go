@@ -217,7 +217,7 @@ func TestUntilRestaging(t *testing.T) {
 	}
 }
 
-func TestMonitor_NodeGoesDown_NothingIsStagedAgain_UntilThatIsCalledOff(t *testing.T) {
+func TestMonitor_NodeShutsDown_NothingIsRestaged_UntilTheShutdownIsCancelled(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	d := n.Attach(t)

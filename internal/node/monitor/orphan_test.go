@@ -136,7 +136,7 @@ func TestMonitor_OrphanThatAPodUsesAgain_IsKept(t *testing.T) {
 	}
 }
 
-func TestMonitor_DirectoryWithoutARecord_Goes_WhenKubeletHasSaidNothing(t *testing.T) {
+func TestMonitor_DirectoryWithoutARecord_IsRemoved_IfKubeletMakesNoCall(t *testing.T) {
 	n := newNode(t)
 	must(t, n.Dirs.Prepare(t.Context(), "stage-a"))
 	n.look(t)

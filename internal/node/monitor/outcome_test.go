@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-func TestNeeds_ThePodsWhoseOutcomeIsNotRecorded(t *testing.T) {
+func TestNeeds_IncludesPodsWithoutARecordedOutcome(t *testing.T) {
 	ref := func(name string) *pavv1.PodReference { return &pavv1.PodReference{Namespace: "pav-pods", Name: name} }
 	status := &pavv1.PavStageStatus{ValidationPod: ref("validate-1"), StagingPod: ref("stage-2"), UnstagingPod: ref("unstage-3")}
 	tests := map[string]struct {
@@ -36,7 +36,7 @@ func TestNeeds_ThePodsWhoseOutcomeIsNotRecorded(t *testing.T) {
 
 // The last event of a pod with the finalizer may come while its stage still needs the pod. So the pod is also checked
 // when its stage changes.
-func TestOutcomes_PodIsLookedAtAgainWhenItsStageHasGoneOn(t *testing.T) {
+func TestOutcomes_PodIsCheckedAgainAfterItsStageHasChanged(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	stage := n.API.Stages["stage-a"]

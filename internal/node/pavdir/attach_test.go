@@ -149,7 +149,7 @@ func TestAttach_MakesADeviceAvailable(t *testing.T) {
 }
 
 // If a staging pod leaves anything else, Attach returns ErrNoVolume at once, and attaches nothing.
-func TestAttach_RefusesWhatIsNoVolume(t *testing.T) {
+func TestAttach_RefusesEverythingButVolumes(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestKubeletHas_IsWhatItsDirectoriesSay(t *testing.T) {
+func TestKubeletHas_DependsOnKubeletsDirectories(t *testing.T) {
 	h := newHost(t)
 	want := func(volumeName string, want ...string) {
 		t.Helper()

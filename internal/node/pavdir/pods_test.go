@@ -283,7 +283,7 @@ func TestVolumeIDsThatAreNotKubelets_NeverBecomePaths(t *testing.T) {
 	must(t, h.Remove(t.Context(), "s"))
 }
 
-func TestBegun_IsWhatIsOnTheNode_OfAPodsOwnAndOfAStages(t *testing.T) {
+func TestBegun_ReportsTargetsAndDirectories_OfPodsAndStages(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	target := h.target(t, "pod")

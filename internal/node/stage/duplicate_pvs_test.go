@@ -161,7 +161,7 @@ func TestCheckOthers_FindsNodesThatHaveItUnderTheirOwnName(t *testing.T) {
 	}
 }
 
-func TestStage_OfAVolumeThatIsOneNodesNow_ButYetOnAnother_LeavesNothing(t *testing.T) {
+func TestStage_OfAnExclusiveVolumeOnAnotherNode_LeavesNothing(t *testing.T) {
 	n := newNode(t)
 	v := Volume{Driver: "driver", Handle: "handle"}
 	a := n.withVolumes(v, "pv")

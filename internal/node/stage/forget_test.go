@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestForget_KeepsTheRecordOfAFailure_UntilItsVolumeGoes_ButNoneOfAClient(t *testing.T) {
+func TestForget_KeepsFailureRecordsUntilTheVolumeIsDeleted_ButNotThoseOfClients(t *testing.T) {
 	v := Volume{Driver: "driver", Handle: "handle"}
 	failure := &pavv1.WorkflowFailure{Message: "no"}
 	tests := map[string]struct {

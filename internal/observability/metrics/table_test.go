@@ -16,7 +16,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-func TestTable_IsWhatPrometheusAndPeopleExpect(t *testing.T) {
+func TestTable_FollowsThePrometheusConventions(t *testing.T) {
 	name := regexp.MustCompile(`^pav(_[a-z]+)+$`)
 	table := Table()
 	if !slices.IsSortedFunc(table, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) }) {
