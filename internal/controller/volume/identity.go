@@ -154,9 +154,14 @@ func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 
-// liveOthers is gatherOthers with the objects that the API server has, before a step that cannot be undone.
+// liveOthers is gatherOthers with the objects that the API server has, before a step that cannot be undone. If a
+// PersistentVolume has the name of the volume and the cache does not have it yet, the error is reconcile.ErrStale: it may be
+// the volume's own, and then so is the storage that others seem to use.
 func (r *Reconciler) liveOthers(ctx context.Context, o snapshot, handle string) ([]reconcile.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
+	if err == nil && o.pv == nil && slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV && h.Name == o.volume.Name }) {
+		return nil, reconcile.ErrStale
+	}
 	return o.besides(handle, holders), err
 }
 

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -267,5 +268,27 @@ func TestOtherHolders_PavStagesOfAPendingVolume(t *testing.T) {
 				t.Errorf("got %v, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// A node stages a volume as soon as its claim is bound. If the cache has the PavStage before the PersistentVolume, the volume
+// itself must not be taken for another object that uses its storage: the next attempt would revert the creation.
+func TestRecordConflict_WithItsOwnPersistentVolume_IsStale(t *testing.T) {
+	o := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).o
+	o.volume.Name, o.pv.Name, o.volume.Status.Capacity = "pvc-u1", "pvc-u1", ptrQuantity("1Gi")
+	live := newCache(t, o.volume, o.pv)
+	r := &Reconciler{Client: live, Live: live, holders: &reconcile.LiveReads{Reader: live}, Now: func() time.Time { return noon }}
+	own := o.pv
+	o.pv = nil
+
+	if err := r.recordConflict(t.Context(), o, decision{}); !errors.Is(err, reconcile.ErrStale) {
+		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
+	}
+	if o.volume.Status.Handle != "h" || o.volume.Status.Conflict != nil {
+		t.Errorf("the record is %+v", o.volume.Status)
+	}
+	o.pv = own
+	if others, err := r.liveOthers(t.Context(), o, "h"); err != nil || len(others) != 0 {
+		t.Errorf("the cache has it: got %v and others %v", err, others)
 	}
 }

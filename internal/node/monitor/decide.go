@@ -18,6 +18,7 @@ const (
 // snapshot is the state of a stage between calls, from which decide decides.
 type snapshot struct {
 	phase     pavv1.StagePhase
+	protected bool // the PavStage has its finalizer
 	restaging bool // the volume is being restaged
 	claimOnly bool // the stage only reserves the volume for the node, and has no staging pod
 	thisBoot  bool // its mounts, if any, were made since the node's last boot
@@ -65,8 +66,9 @@ func decide(o snapshot) decision {
 	switch {
 	case o.restaging && o.thisBoot:
 		return decision{loss: o.degraded, restage: true}
-	case o.phase == pavv1.StageUnstaging && !o.restaging:
-		// Kubelet's next call may be minutes away, and another node may wait for the volume.
+	case (o.phase == pavv1.StageUnstaging || o.phase == pavv1.StageFailed && o.protected) && !o.restaging:
+		// Kubelet's next call may be minutes away, and another node may wait for the volume. If the PersistentVolume is
+		// gone, there is no call. In the phase Failed, only the pods and the PavStage are still to be released.
 		return decision{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly:
 		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan. It may not come for long: if

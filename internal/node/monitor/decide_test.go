@@ -24,6 +24,12 @@ func TestDecide(t *testing.T) {
 			o: snapshot{phase: pavv1.StageUnstaging}, want: decision{unstage: true}},
 		"unstaging of a reserved volume: go on without kubelet": {
 			o: snapshot{phase: pavv1.StageUnstaging, thisBoot: true, claimOnly: true}, want: decision{unstage: true}},
+		"failed attempt is not released yet: go on without kubelet": {
+			o: snapshot{phase: pavv1.StageFailed, protected: true, thisBoot: true}, want: decision{unstage: true}},
+		"failed attempt of an earlier boot is not released yet: go on without kubelet": {
+			o: snapshot{phase: pavv1.StageFailed, protected: true}, want: decision{unstage: true}},
+		"record of a failed attempt: nothing": {
+			o: snapshot{phase: pavv1.StageFailed, thisBoot: true}, want: decision{}},
 		"staged before the node restarted: wait for kubelet": {
 			o: staged(func(o *snapshot) { o.thisBoot, o.attached = false, false }), want: decision{}},
 		"staged before the node restarted, staging pod failed: release it": {

@@ -31,6 +31,7 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 	status := &stage.Status
 	is := snapshot{
 		phase:     status.Phase,
+		protected: slices.Contains(stage.Finalizers, pavv1.StageFinalizer),
 		restaging: status.Restaging,
 		claimOnly: stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil,
 		thisBoot:  m.stager.IsThisBoot(status),
