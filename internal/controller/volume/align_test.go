@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -60,6 +58,24 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
+// An administrator has removed the PersistentVolume by force and set the PavVolume to Retain. The policy Delete of the
+// PersistentVolume, which the cache still has, must not be copied: the storage would be deleted.
+func TestAlign_ToDelete_AsksTheAPIServer(t *testing.T) {
+	cached := in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(func(o *snapshot) { o.volume.Spec.ReclaimPolicy = retainPolicy }).o
+	if got := alignment(cached); got.policy != deletePolicy {
+		t.Fatalf("the alignment is %+v", got)
+	}
+	behind := newCache(t, cached.volume, cached.pv)
+	r := &Reconciler{Client: behind, Live: newCache(t, cached.volume)}
+	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, reconcile.ErrStale) {
+		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
+	}
+	left := &pavv1.PavVolume{}
+	if err := behind.Get(t.Context(), client.ObjectKeyFromObject(cached.volume), left); err != nil || left.Spec.ReclaimPolicy != retainPolicy {
+		t.Errorf("the policy is %s: %v", left.Spec.ReclaimPolicy, err)
+	}
+}
+
 // A deleted record may be removed once its finalizers are aligned, so that the alignment must not rely on a stale
 // cache.
 func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
@@ -67,14 +83,8 @@ func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
 	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o
 	live := cached.pv.DeepCopy()
 	live.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{pavv1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	behind := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached.volume).Build()
-	r := &Reconciler{Client: behind, Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}
+	behind := newCache(t, cached.volume)
+	r := &Reconciler{Client: behind, Live: newCache(t, live)}
 	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, reconcile.ErrStale) {
 		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
 	}

@@ -125,6 +125,8 @@ var volumeTable = table{
 
 // withPVTable is for a volume whose PersistentVolume exists.
 var withPVTable = table{
+	// It is recorded that the PersistentVolume existed before anything lets it go: the storage of a pending volume is reverted.
+	{"it is not recorded that the PersistentVolume exists", func(o snapshot) bool { return o.pending() && !o.unproven() }, to(stepMarkReady)},
 	{"PavVolume and PersistentVolume disagree", snapshot.unaligned, to(stepAlign)},
 	{"the PersistentVolume of a restored record is not bound", inUse(snapshot.unproven), to(stepDone)},
 	{"a claim has the volume, or can get it", inUse(snapshot.becomesReady), to(stepMarkReady)},

@@ -22,7 +22,8 @@ var pendingTable = table{
 
 // idleTable is for a volume without storage: before the first attempt, or after one that failed and was reverted.
 var idleTable = table{
-	{"a restored volume is not needed any more", func(o snapshot) bool { return o.unwanted() && o.wasBound && !o.deleting() }, func(o snapshot) decision {
+	// Its storage may exist, and have data: a creation pod may fail for that, and would be reverted.
+	{"the PersistentVolume of a restored record is gone", func(o snapshot) bool { return o.wasBound && !o.deleting() }, func(o snapshot) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
 	}},
 	{"the volume is not needed any more", snapshot.unwanted, forget(pavv1.VolumeProvisioned)},

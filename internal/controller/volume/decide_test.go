@@ -155,7 +155,11 @@ func TestDecide(t *testing.T) {
 		"PersistentVolume written, and bound to another claim by a volume populator: mark ready":     {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway), want: stepMarkReady},
 		"PersistentVolume written and bound to another claim, storage of a creation pod: mark ready": {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway).with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} }), want: stepMarkReady},
 		"PersistentVolume written and bound to another claim, first claim exists: mark ready":        {state: in(pavv1.VolumePending, bound, deletePolicy).with(givenAway).with(func(o *snapshot) { o.claim = claimBound }), want: stepMarkReady},
-		"PersistentVolume written, status lost: mark ready":                                          {state: in("", bound, deletePolicy).with(func(o *snapshot) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
+		"PersistentVolume written, then set to Retain and deleted before that was recorded: mark ready": {state: in(pavv1.VolumePending, corev1.VolumeReleased, deletePolicy).with(func(o *snapshot) {
+			o.pv.Spec.PersistentVolumeReclaimPolicy, o.pv.DeletionTimestamp = retainPolicy, &metav1.Time{Time: noon}
+		}), want: stepMarkReady},
+		"PersistentVolume written and released before that was recorded: mark ready": {state: in(pavv1.VolumePending, corev1.VolumeReleased, deletePolicy), want: stepMarkReady},
+		"PersistentVolume written, status lost: mark ready":                          {state: in("", bound, deletePolicy).with(func(o *snapshot) { o.volume.Status = pavv1.PavVolumeStatus{} }), want: stepMarkReady},
 
 		// The volume is in use.
 		"bound volume: nothing to do":                                       {state: in(ready, bound, deletePolicy), want: stepDone},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,8 +20,9 @@ import (
 // fails, the next pass makes it.
 func (r *Reconciler) align(ctx context.Context, o snapshot, _ decision) error {
 	c := alignment(o)
-	if o.deleting() {
-		// This write may remove the record, and with it the reclaim policy.
+	if o.deleting() || c.policy == corev1.PersistentVolumeReclaimDelete {
+		// This write may remove the record, and with it the reclaim policy; or it may replace an administrator's Retain by the
+		// policy of a PersistentVolume that is gone by now.
 		live := o
 		if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
 			return err

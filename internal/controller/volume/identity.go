@@ -150,7 +150,7 @@ func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile
 // attacker with the token of one node agent could write PavStages with any handle for that node, and so stop all provisioning.
 func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
 	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
-	return making && !o.wasBound && !o.unwanted() && handle == o.volume.Name && o.pv == nil &&
+	return making && !o.wasBound && !o.unwanted() && o.claim != claimBound && handle == o.volume.Name && o.pv == nil &&
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 

@@ -190,7 +190,9 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"restored without status, PersistentVolume released: wait":                   {state: in("", corev1.VolumeReleased, deletePolicy).with(statusLost).with(withDeletionPod), want: stepWait, message: "was restored from a backup"},
 		"restored without status, PersistentVolume available: nothing to do":         {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
 		"restored without status, PersistentVolume bound: mark ready":                {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
-		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status and without its claim"},
+		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status"},
+		"restored without status, claim lost its volume: wait":                       {state: fresh().with(statusLost).with(func(o *snapshot) { o.claim = claimBound }), want: stepWait, message: "restore the PersistentVolume too"},
+		"restored without status, claim waits again: wait":                           {state: fresh().with(statusLost), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status and claim, PavVolume deleted: delete the PavVolume": {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
 
 		// A deletion.

@@ -43,9 +43,9 @@ func restoredText(volume *pavv1.PavVolume) string {
 		"to delete the storage, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
 }
 
-// lostText says what to do about a record without its status, its claim and its PersistentVolume.
+// lostText says what to do about a record without its status and its PersistentVolume.
 func lostText(volume *pavv1.PavVolume) string {
-	return fmt.Sprintf("PavVolume %q was restored from a backup without its status and without its claim, and its storage may exist: "+
+	return fmt.Sprintf("PavVolume %q was restored from a backup without its status, and its storage may exist: "+
 		"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", volume.Name)
 }
 
