@@ -18,7 +18,7 @@ import (
 )
 
 // reasonConflict is the reason of a condition about storage that another object uses.
-const reasonConflict = "HandleInUse"
+const reasonConflict = string(pavv1.FailureHandleInUse)
 
 // conflictText says which object uses the storage that a creation pod named, and what to do.
 func conflictText(provisioner, handle string, holder reconcile.Holder) string {
@@ -137,7 +137,7 @@ func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error 
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
 		status.Failure = failure
-		setCondition(o.volume, status, pavv1.VolumeProvisioned, "HandleUnknown", text)
+		setCondition(o.volume, status, pavv1.VolumeProvisioned, string(pavv1.FailureHandleUnknown), text)
 	}); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func nextAttempt(f *Facts, failure *pavv1.WorkflowFailure) (in time.Duration, te
 // isFormer reports whether reason and time of the next attempt are those of an earlier failure: an agent of an earlier
 // version, which does not know these fields, has recorded this one.
 func isFormer(failure *pavv1.WorkflowFailure) bool {
-	return failure.NextAttemptTime != nil && failure.NextAttemptTime.Before(&failure.Time)
+	return failure.NextAttemptTime.Before(&failure.Time)
 }
 
 // causeOf returns the reason of a failure, or "" if it is not known.

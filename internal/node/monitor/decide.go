@@ -66,9 +66,9 @@ func decide(o snapshot) decision {
 	switch {
 	case o.restaging && o.thisBoot:
 		return decision{loss: o.degraded, restage: true}
-	case (o.phase == pavv1.StageUnstaging || o.phase == pavv1.StageFailed && o.protected) && !o.restaging:
+	case o.unstaging():
 		// Kubelet's next call may be minutes away, and another node may wait for the volume. If the PersistentVolume is
-		// gone, there is no call. In the phase Failed, only the pods and the PavStage are still to be released.
+		// gone, there is no call.
 		return decision{loss: o.degraded, unstage: true}
 	case o.phase != pavv1.StageStaged, o.claimOnly:
 		// A call is expected: kubelet's next one or, if there is none, the unstaging of an orphan. It may not come for long: if
@@ -82,6 +82,12 @@ func decide(o snapshot) decision {
 	v.withdraw = o.attached && o.exchanged && o.volume != dead
 	v.restage = o.attached && o.volume == dead && o.restageable && !o.early && mayRestage(o)
 	return v
+}
+
+// unstaging reports whether the volume is being unstaged, or its failed attempt is reverted, and only its pods and the
+// PavStage are still to be released.
+func (o snapshot) unstaging() bool {
+	return (o.phase == pavv1.StageUnstaging || o.phase == pavv1.StageFailed && o.protected) && !o.restaging
 }
 
 // releasable reports whether the staging pod is over and still has its finalizer.

@@ -29,13 +29,9 @@ const (
 // gather returns the inputs of decide, and the staging pod.
 func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, *corev1.Pod, error) {
 	status := &stage.Status
-	is := snapshot{
-		phase:     status.Phase,
-		protected: slices.Contains(stage.Finalizers, pavv1.StageFinalizer),
-		restaging: status.Restaging,
-		claimOnly: stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil,
-		thisBoot:  m.stager.IsThisBoot(status),
-	}
+	is := recorded(stage)
+	is.claimOnly = stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil
+	is.thisBoot = m.stager.IsThisBoot(status)
 	if degraded := meta.FindStatusCondition(status.Conditions, pavv1.StageDegraded); degraded != nil && degraded.Status == metav1.ConditionTrue {
 		is.degraded = loss(degraded.Reason)
 	}
@@ -68,6 +64,15 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		is.restageable, err = m.restageable(ctx, stage.Spec.Provisioner)
 	}
 	return is, pod, err
+}
+
+// recorded returns how far a stage is, as its PavStage says.
+func recorded(stage *pavv1.PavStage) snapshot {
+	return snapshot{
+		phase:     stage.Status.Phase,
+		protected: slices.Contains(stage.Finalizers, pavv1.StageFinalizer),
+		restaging: stage.Status.Restaging,
+	}
 }
 
 // gatherAbandoned looks at the pod of a volume that is not staged yet, if kubelet has made no call for long.

@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,15 +51,9 @@ func (m *Monitor) resumeUnstaging(ctx context.Context, stage *pavv1.PavStage) {
 	m.begin(ctx, stage.Name, func(ctx context.Context) error {
 		return m.unstage(ctx, of, func(ctx context.Context) (bool, error) {
 			now, err := m.get(ctx, stage.Name)
-			return now != nil && now.UID == stage.UID && isUnstaging(now), err
+			return now != nil && now.UID == stage.UID && recorded(now).unstaging(), err
 		})
 	})
-}
-
-// isUnstaging reports whether a volume is being unstaged, or its failed attempt is reverted and not released yet.
-func isUnstaging(stage *pavv1.PavStage) bool {
-	failed := stage.Status.Phase == pavv1.StageFailed && slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
-	return (stage.Status.Phase == pavv1.StageUnstaging || failed) && !stage.Status.Restaging
 }
 
 // recheckNow checks a stage now, without backoff.
