@@ -73,6 +73,9 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external
 			// provisioner".
 			Annotations: map[string]string{protocol.ProvisionedBy: volume.Spec.Provisioner},
+			// With Retain, it is removed once it is recorded that the PersistentVolume exists. One that is gone before that
+			// would leave a record that says that nobody has used the storage.
+			Finalizers: []string{pavv1.PVFinalizer},
 		},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: *volume.Status.Capacity},
@@ -91,9 +94,6 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 				VolumeAttributes: attributes,
 			}},
 		},
-	}
-	if volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-		pv.Finalizers = []string{pavv1.PVFinalizer}
 	}
 	return pv, nil
 }

@@ -73,7 +73,11 @@ func TestPersistentVolume(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	volume.Spec.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	if got, err = PersistentVolume(volume); err != nil || len(got.Finalizers) > 0 {
-		t.Errorf("a retained PersistentVolume has finalizers %v (%v)", got.Finalizers, err)
+	want.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	if got, err = PersistentVolume(volume); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with Retain, -want +got:\n%s", diff)
 	}
 }

@@ -137,30 +137,40 @@ func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	}
 }
 
-// list returns the holdings of a list. All pages of a list are of the moment at which the first was read.
-func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (r *read, err error) {
-	for range maxBeginnings {
-		if r, err = l.pages(ctx, empty, options); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			break
-		}
-	}
+// list returns the holdings of a list: only the needed fields of each page are kept.
+func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
+	r := &read{}
+	begin := func() { *r = read{} }
+	err := Pages(ctx, l.Reader, empty, options, begin, func(page client.ObjectList) {
+		r.all, r.making = append(r.all, holdingsOf(page)...), append(r.making, makingOf(page)...)
+	})
 	return r, err
 }
 
-// pages reads all pages of a list, and keeps only the needed fields of each page.
-func (l *LiveReads) pages(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
-	r := &read{}
+// Pages reads a list from the API server and calls page for each page. All pages are of the moment at which the first was
+// read. If the API server does not keep them long enough, the list is started again. Begin is called before each start.
+func Pages[L client.ObjectList](ctx context.Context, reader client.Reader, empty L, options []client.ListOption, begin func(), page func(L)) (err error) {
+	for range maxBeginnings {
+		begin()
+		if err = pages(ctx, reader, empty, options, page); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			break
+		}
+	}
+	return err
+}
+
+func pages[L client.ObjectList](ctx context.Context, reader client.Reader, empty L, options []client.ListOption, each func(L)) error {
 	for next := ""; ; {
-		page, ok := empty.DeepCopyObject().(client.ObjectList)
+		page, ok := empty.DeepCopyObject().(L)
 		if !ok {
-			return nil, fmt.Errorf("%T is not a list", empty)
+			return fmt.Errorf("%T is not a list", empty)
 		}
-		if err := l.Reader.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
-			return nil, err
+		if err := reader.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return err
 		}
-		r.all, r.making = append(r.all, holdingsOf(page)...), append(r.making, makingOf(page)...)
+		each(page)
 		if next = page.GetContinue(); next == "" {
-			return r, nil
+			return nil
 		}
 	}
 }

@@ -21,8 +21,8 @@ const (
 	// Written and removed by the agent that runs the pod, removed by the controller agent where the node is gone.
 	PodFinalizer = Group + "/outcome"
 
-	// PVFinalizer is external-provisioner's: it keeps a PersistentVolume whose reclaim policy is
-	// Delete until its storage is deleted. Written and removed by the controller agent.
+	// PVFinalizer is external-provisioner's: it keeps a PersistentVolume until its PavVolume is ready and, if the
+	// reclaim policy is Delete, until its storage is deleted. Written and removed by the controller agent.
 	PVFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 )
 

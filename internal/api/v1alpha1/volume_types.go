@@ -157,6 +157,11 @@ type PavVolumeStatus struct {
 	// +optional
 	DeletionAttempt int32 `json:"deletionAttempt,omitempty"`
 
+	// deletionBegun is true once a deletion pod was created to delete the storage, or to revert its creation. From
+	// then on, the storage may be damaged. A successful attempt resets it.
+	// +optional
+	DeletionBegun bool `json:"deletionBegun,omitempty"`
+
 	// definition is the part of the PavProvisioner with which the current attempt to provision the volume began. The
 	// attempt keeps it even if the PavProvisioner changes.
 	// +optional

@@ -90,6 +90,9 @@ func (r *Reconciler) createBy(ctx context.Context, o snapshot, request podplan.V
 	if creation.Pod == nil {
 		return r.createWithoutPod(ctx, o, creation, begin)
 	}
+	if err := r.checkNoPV(ctx, o); err != nil {
+		return err
+	}
 	return r.intend(ctx, o, intent{
 		step: pavv1.StepCreating, pod: creation.Pod, generation: request.Generation, within: creation.Within,
 		change: func(status *pavv1.PavVolumeStatus) { begin(status); status.Plan = planned(creation) },

@@ -156,6 +156,9 @@ func podOf(f *pavv1.WorkflowFailure) string {
 // node is gone.
 func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	pod := o.creationPod()
+	if f := o.volume.Status.Failure; pod == nil && o.reverting() && f != nil && f.Workflow == pavv1.WorkflowCreation && f.PodName != "" {
+		return attempt.CheckAbsent(ctx, r.Runner, &pavv1.PodReference{Namespace: f.PodNamespace, Name: f.PodName}, o.volume.UID)
+	}
 	if pod == nil {
 		return r.checkVanished(ctx, o)
 	}

@@ -115,6 +115,9 @@ var volumeTable = table{
 	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
 	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
 	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
+	{"the PersistentVolume of a restored record is gone", func(o snapshot) bool { return o.lostPV() && !o.deleting() }, func(o snapshot) decision {
+		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
+	}},
 	{"the creation is being reverted", snapshot.reverting, revertingTable.decide},
 	// A deletion that has begun is completed, even if the reclaim policy has changed since.
 	{"a deletion pod may have begun", snapshot.irrevocable, deletionTable.decide},

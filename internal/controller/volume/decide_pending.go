@@ -22,10 +22,6 @@ var pendingTable = table{
 
 // idleTable is for a volume without storage: before the first attempt, or after one that failed and was reverted.
 var idleTable = table{
-	// Its storage may exist, and have data: a creation pod may fail for that, and would be reverted.
-	{"the PersistentVolume of a restored record is gone", func(o snapshot) bool { return o.wasBound && !o.deleting() }, func(o snapshot) decision {
-		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
-	}},
 	{"the volume is not needed any more", snapshot.unwanted, forget(pavv1.VolumeProvisioned)},
 	// The claim controller reports that, and creates a new PavVolume.
 	{"the StorageClass was replaced", func(o snapshot) bool { return o.classReplaced && o.volume.Status.Failure != nil }, forget(pavv1.VolumeProvisioned)},
@@ -96,8 +92,16 @@ var createdTable = table{
 
 // revertingTable is for a volume whose creation is being reverted.
 var revertingTable = table{
-	// Another leader wrote it before it saw the revert. It belongs to its claim, or to the administrator.
-	{"the PersistentVolume of a creation to revert is kept", func(o snapshot) bool { return o.ownPV() != nil && o.keepsPV() && o.untouched() }, to(stepMarkReady)},
+	// Another leader wrote the PersistentVolume before it saw the revert. It belongs to its claim, or to the administrator.
+	{"the PersistentVolume of a creation to revert is retained", func(o snapshot) bool {
+		return o.wasWritten() && o.released(o.pv) && policyOf(o.pv) != corev1.PersistentVolumeReclaimDelete
+	}, to(stepMarkReady)},
+	{"the PersistentVolume of a creation to revert is in use", func(o snapshot) bool {
+		return o.wasWritten() && !o.released(o.pv) && o.volume.Status.Capacity != nil // known once the volume is created
+	}, to(stepMarkReady)},
+	{"the PersistentVolume in use has storage whose creation failed", func(o snapshot) bool { return o.wasWritten() && !o.released(o.pv) }, func(o snapshot) decision {
+		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is in use, although the last attempt to create its storage failed; nothing is reverted while it is: delete its claim", o.pv.Name), true)
+	}},
 	{"the record keeps the handle of other deleted storage", func(o snapshot) bool {
 		return o.attempt().HasBegun() && o.progress() == attempt.Succeeded && o.holdsAnother()
 	}, func(o snapshot) decision { return holding(o, pavv1.VolumeProvisioned) }},
@@ -135,12 +139,6 @@ func (o snapshot) mayHaveCreated() bool {
 
 // isShared reports whether the handle is known, and other objects use its storage.
 func (o snapshot) isShared() bool { return len(o.others) > 0 && handleIs(handleKnown)(o) }
-
-// keepsPV reports whether the PersistentVolume is kept: a claim has it or can get it, or the administrator reclaims it.
-func (o snapshot) keepsPV() bool {
-	pv := o.ownPV()
-	return !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
-}
 
 // unusable says why a provisioner cannot provision, or "".
 func unusable(p *pavv1.PavProvisioner) string {
@@ -188,10 +186,11 @@ func (o snapshot) retryIn(attempts int32, failure *pavv1.WorkflowFailure) time.D
 	return workflow.RetryIn(failure, int(attempts), o.now)
 }
 
-// untouched reports whether the volume was created, which is when its capacity is known, and no deletion pod has reverted
-// anything of it. The failure of a pod that could not be created has no pod name.
-func (o snapshot) untouched() bool {
+// wasWritten reports whether the PersistentVolume of a creation that is to be reverted exists, and no deletion pod has
+// reverted anything. The record of an earlier version has only the last failure; that of a pod that could not be created
+// has no pod name.
+func (o snapshot) wasWritten() bool {
 	status := &o.volume.Status
-	return status.Capacity != nil && !o.attempt().HasBegun() && status.DeletionAttempt <= 1 &&
-		(status.DeletionFailure == nil || status.DeletionFailure.PodName == "")
+	begun := status.DeletionBegun || o.attempt().HasBegun() || status.DeletionFailure != nil && status.DeletionFailure.PodName != ""
+	return o.ownPV() != nil && !begun
 }

@@ -105,7 +105,7 @@ func (r *Reconciler) markPhase(ctx context.Context, o snapshot, phase pavv1.Volu
 // clearDeletion removes the record of a deletion or revert that is over.
 func clearDeletion(status *pavv1.PavVolumeStatus) {
 	status.Step, status.Pod = "", nil
-	status.DeletionAttempt, status.DeletionFailure = 0, nil
+	status.DeletionAttempt, status.DeletionFailure, status.DeletionBegun = 0, nil, false
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
 }
 
@@ -176,20 +176,22 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 
 // checkDeletable asks the API server whether the storage may be deleted, or its creation reverted.
 func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision) error {
-	if err := r.confirm(ctx, o, d); err != nil {
+	live, err := r.confirmed(ctx, o, d)
+	if err != nil {
 		return err
 	}
-	return r.checkAlone(ctx, o)
+	return r.checkAlone(ctx, live)
 }
 
 // markDeleted records that the deletion pod has succeeded, or that there is none. Only objects are left, for which neither
 // the definition nor the reclaim policy matters any more.
 func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) error {
 	if o.volume.Status.Pod == nil {
-		if err := r.confirm(ctx, o, d); err != nil {
+		live, err := r.confirmed(ctx, o, d)
+		if err != nil {
 			return err
 		}
-		if err := r.checkUnstaged(ctx, o); err != nil {
+		if err := r.checkUnstaged(ctx, live); err != nil {
 			return err
 		}
 	}
@@ -241,11 +243,12 @@ func exactly(object client.Object) client.Preconditions {
 // forget deletes the PavVolume, which is all that PaV knows of the volume. So the API server is asked, not the cache,
 // whether it is not needed any more.
 func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
-	if err := r.confirm(ctx, o, d); err != nil {
+	live, err := r.confirmed(ctx, o, d)
+	if err != nil {
 		return err
 	}
 	if !o.pending() {
-		if err := r.checkStill(ctx, o); err != nil {
+		if err := r.checkStill(ctx, live); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,9 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
 	}
+	if err := r.gatherUsers(ctx, &o); err != nil {
+		return o, err
+	}
 	driver, err := optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &storagev1.CSIDriver{})
 	if err != nil {
 		return o, err
@@ -65,29 +68,50 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 		return err
 	}
 	o.claim = stateOf(claim, volume)
-	if o.claim == claimWaits {
+	if o.claim == claimWaits && o.pending() {
 		return r.gatherClass(ctx, claim, o)
-	}
-	if o.pv == nil && !o.pending() {
-		return r.gatherUsers(ctx, o)
 	}
 	return nil
 }
 
-// gatherUsers looks for claims that name the volume although its PersistentVolume is gone.
+// lacksPV reports whether the PersistentVolume of a volume is gone although its storage is not deleted: someone has removed it
+// by force. A claim may still use it: the one that it was made for, or another one, to which a volume populator gave it.
+func (o snapshot) lacksPV() bool { return o.pv == nil && !o.pending() && !o.storageDeleted() }
+
+// gatherUsers looks for claims that use a volume without a PersistentVolume.
 func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
+	if !o.lacksPV() {
+		return nil
+	}
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByVolume: o.volume.Name}); err != nil {
 		return fmt.Errorf("looking up claims: %w", err)
 	}
+	o.addUsers(claims)
+	return nil
+}
+
+// confirmUsers is gatherUsers with the claims that the API server has. It has no index of them.
+func (r *Reconciler) confirmUsers(ctx context.Context, o *snapshot) error {
+	if !o.lacksPV() {
+		return nil
+	}
+	if err := reconcile.Pages(ctx, r.Live, &corev1.PersistentVolumeClaimList{}, nil, func() {}, o.addUsers); err != nil {
+		return fmt.Errorf("asking which claims use PersistentVolume %q, which is gone: %w", o.volume.Name, err)
+	}
+	return nil
+}
+
+// addUsers records whether one of the claims uses the volume. Any tenant can write a claim that names it; only Kubernetes
+// writes that it was bound.
+func (o *snapshot) addUsers(claims *corev1.PersistentVolumeClaimList) {
 	for i := range claims.Items {
-		// Any tenant can write a claim that names the volume; only Kubernetes writes that it was bound.
 		claim := &claims.Items[i]
-		if claim.DeletionTimestamp == nil && (claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost) {
+		wasBound := claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost
+		if wasBound && claim.Spec.VolumeName == o.volume.Name && claim.DeletionTimestamp == nil {
 			o.claim = claimBound
 		}
 	}
-	return nil
 }
 
 // gatherClass reads from the StorageClass when and where the volume is created.
@@ -141,14 +165,22 @@ func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, e
 // confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives
 // another step, the cache is behind, and the error is reconcile.ErrStale.
 func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error {
-	live := o
-	if err := r.gatherObjects(ctx, r.Live, &live); err != nil {
-		return err
+	_, err := r.confirmed(ctx, o, d)
+	return err
+}
+
+// confirmed is confirm, and returns the snapshot with the objects that the API server has.
+func (r *Reconciler) confirmed(ctx context.Context, o snapshot, d decision) (snapshot, error) {
+	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
+		return o, err
 	}
-	if decide(live).step != d.step {
-		return reconcile.ErrStale
+	if err := r.confirmUsers(ctx, &o); err != nil {
+		return o, err
 	}
-	return nil
+	if decide(o).step != d.step {
+		return o, reconcile.ErrStale
+	}
+	return o, nil
 }
 
 // whole returns the volume with its copies of the claim, which the cache does not keep completely. If the API server has

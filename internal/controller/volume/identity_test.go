@@ -190,10 +190,17 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"restored without status, PersistentVolume released: wait":                   {state: in("", corev1.VolumeReleased, deletePolicy).with(statusLost).with(withDeletionPod), want: stepWait, message: "was restored from a backup"},
 		"restored without status, PersistentVolume available: nothing to do":         {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
 		"restored without status, PersistentVolume bound: mark ready":                {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
-		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status"},
+		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup that does not say"},
 		"restored without status, claim lost its volume: wait":                       {state: fresh().with(statusLost).with(func(o *snapshot) { o.claim = claimBound }), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status, claim waits again: wait":                           {state: fresh().with(statusLost), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status and claim, PavVolume deleted: delete the PavVolume": {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
+
+		"restored while it was created: wait":                                  {state: restoredBefore(time.Hour, at(creating).with(vanishedPod)), want: stepWait, message: "restore the PersistentVolume too"},
+		"restored while it was created, claim gone: wait":                      {state: restoredBefore(time.Hour, madeByPod().with(unclaimed)), want: stepWait, message: "restore the PersistentVolume too"},
+		"restored while it was reverted: wait":                                 {state: restoredBefore(time.Hour, at(pavv1.StepReverting)), want: stepWait, message: "restore the PersistentVolume too"},
+		"restored while it was reverted, PavVolume deleted: revert it":         {state: restoredBefore(time.Hour, at(pavv1.StepReverting)).deleted(), want: stepRunPod},
+		"restored while it was created, with its PersistentVolume: mark ready": {state: restoredBefore(time.Hour, madeByPod().with(pvIs(corev1.VolumeBound))), want: stepMarkReady},
+		"created within a minute before its object: go on":                     {state: restoredBefore(time.Minute, madeByPod()), want: stepWritePV},
 
 		// A deletion.
 		"released, a static PersistentVolume uses the storage: wait":              {state: idle().with(heldBy(staticPV)), want: stepWait, message: `PersistentVolume "static" uses the same storage, with the handle "h"`},

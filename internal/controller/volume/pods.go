@@ -13,6 +13,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -134,10 +135,24 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) 
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
-	if workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
+	switch workflows[o.volume.Status.Step] {
+	case pavv1.WorkflowDeletion:
 		return r.checkDeletable(ctx, o, d)
+	case pavv1.WorkflowCreation:
+		return r.checkNoPV(ctx, o)
+	default:
+		return nil
 	}
-	return nil
+}
+
+// checkNoPV asks the API server whether the volume that is about to be created has a PersistentVolume that the cache does not
+// have yet. A former leader may have written it, and a claim may use the storage that a creation pod would make again.
+func (r *Reconciler) checkNoPV(ctx context.Context, o snapshot) error {
+	pv, err := optional(ctx, r.Live, types.NamespacedName{Name: o.volume.Name}, &corev1.PersistentVolume{})
+	if err == nil && pv != nil && o.pv == nil {
+		return reconcile.ErrStale
+	}
+	return err
 }
 
 // replan records the plan that the definition makes from the claim now: the pod must be created with the plan that is
@@ -221,6 +236,7 @@ func (r *Reconciler) recordPod(ctx context.Context, o snapshot, _ decision) erro
 
 func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod types.UID) {
 	status.Pod.UID = pod
+	status.DeletionBegun = status.DeletionBegun || workflows[status.Step] == pavv1.WorkflowDeletion
 	setCondition(volume, status, conditionOf(status.Step), string(status.Step), attempt.Attempt{Ref: status.Pod, Doing: words[status.Step]}.Describe())
 }
 

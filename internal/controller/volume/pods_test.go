@@ -55,6 +55,12 @@ func TestStart_OfADeletionPod_LooksForNewHolders(t *testing.T) {
 			if exists := err == nil; exists != (test.want == nil) {
 				t.Errorf("the pod exists: %t: %v", exists, err)
 			}
+			if err := cache.Get(t.Context(), client.ObjectKeyFromObject(o.volume), o.volume); err != nil {
+				t.Fatal(err)
+			}
+			if begun := o.volume.Status.DeletionBegun; begun != (test.want == nil && test.step == pavv1.StepDeleting) {
+				t.Errorf("it is recorded that a deletion pod was created: %t", begun)
+			}
 		})
 	}
 }

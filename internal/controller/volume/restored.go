@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
@@ -18,13 +17,19 @@ const clockTolerance = 5 * time.Minute
 // restored reports whether the PavVolume of a volume that has, or had, a PersistentVolume was restored from a backup of
 // objects: its condition is older than the object itself, or its status is missing. It is not known what has happened to the
 // storage since the backup.
-func (o snapshot) restored() bool {
-	status := &o.volume.Status
-	if status.Handle == "" {
-		return true
-	}
-	c := meta.FindStatusCondition(status.Conditions, pavv1.VolumeProvisioned)
-	return c != nil && c.Status == metav1.ConditionTrue && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
+func (o snapshot) restored() bool { return o.volume.Status.Handle == "" || o.predates() }
+
+// predates reports whether the status is older than the object.
+func (o snapshot) predates() bool {
+	c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeProvisioned)
+	return c != nil && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
+}
+
+// lostPV reports whether the PavVolume of a volume that is not provisioned, as far as its record says, was restored from a
+// backup. The volume may have been provisioned since, and its storage may have data: a creation pod may fail for that, and
+// would be reverted.
+func (o snapshot) lostPV() bool {
+	return o.pending() && o.ownPV() == nil && (o.wasBound || o.predates())
 }
 
 // wasBound reports whether a claim was bound to a volume whose status says that no attempt was ever made: its PavVolume was
@@ -43,9 +48,9 @@ func restoredText(volume *pavv1.PavVolume) string {
 		"to delete the storage, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
 }
 
-// lostText says what to do about a record without its status and its PersistentVolume.
+// lostText says what to do about such a record.
 func lostText(volume *pavv1.PavVolume) string {
-	return fmt.Sprintf("PavVolume %q was restored from a backup without its status, and its storage may exist: "+
+	return fmt.Sprintf("PavVolume %q was restored from a backup that does not say whether it was provisioned, and its storage may exist: "+
 		"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", volume.Name)
 }
 

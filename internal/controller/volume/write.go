@@ -68,10 +68,11 @@ func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv
 // checkWanted asks the API server whether the volume is still needed, and no other object uses its storage: once the
 // PersistentVolume exists, a claim is bound to it and used.
 func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) error {
-	if err := r.confirm(ctx, o, d); err != nil {
+	live, err := r.confirmed(ctx, o, d)
+	if err != nil {
 		return err
 	}
-	return r.checkAlone(ctx, o)
+	return r.checkAlone(ctx, live)
 }
 
 // rejectPV reports that the API server rejects the PersistentVolume. It is tried again with backoff, as PaV does not watch
