@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 )
 
 // step is the next thing to do for a volume.
@@ -101,6 +102,19 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMe
 // begins reports whether a step begins an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
 
+// startsPod reports whether a step creates a pod, or records one that is to be created.
+func (s step) startsPod() bool {
+	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete
+}
+
+// conditionIn returns the condition that reports on a step that starts a pod.
+func (s step) conditionIn(o snapshot) string {
+	if s == stepDelete {
+		return pavv1.VolumeDeleted
+	}
+	return conditionOf(o.volume.Status.Step)
+}
+
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
 // claim, or the step cannot be undone.
 func (s step) needsWhole() bool {
@@ -108,7 +122,14 @@ func (s step) needsWhole() bool {
 }
 
 // decide is pure: it does no I/O and reads no clock.
-func decide(o snapshot) decision { return volumeTable.decide(o) }
+func decide(o snapshot) decision {
+	d := volumeTable.decide(o)
+	if pod := o.unrecordedPod(); pod != nil && d.step.startsPod() {
+		d = waiting(d.step.conditionIn(o), attempt.ReasonPodStopping, fmt.Sprintf("waiting until pod %s/%s has ended, which is not recorded", pod.Namespace, pod.Name), false)
+		d.rule = "a pod that is not recorded has not ended"
+	}
+	return d
+}
 
 // volumeTable is for every volume.
 var volumeTable = table{

@@ -49,6 +49,15 @@ func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 	return s
 }
 
+// strayPod adds a pod of the volume that is not recorded.
+func strayPod(changes ...func(*corev1.Pod)) func(*snapshot) {
+	return func(o *snapshot) {
+		stray := at(pavv1.StepDeleting).pod(5, changes...).o.pods[0]
+		stray.Name, stray.UID = "stray", "u-stray"
+		o.pods = append(o.pods, stray)
+	}
+}
+
 // pvIs adds the PersistentVolume of the volume, in a phase.
 func pvIs(phase corev1.PersistentVolumePhase) func(*snapshot) {
 	return func(o *snapshot) { o.pv = in("", phase, deletePolicy).o.pv }
@@ -159,6 +168,12 @@ func TestDecideWithPods(t *testing.T) {
 		"pod cannot start and others wait for its slot: stop it":                               {state: at(creating).with(contended).pod(300, pulls), want: stepStopPod},
 		"pod does not fit on the selected node: stop it":                                       {state: at(creating).with(selected).pod(15, unbound), want: stepStopPod},
 		"pod does not fit on any node: report it":                                              {state: at(creating).pod(100, unbound), want: stepWait, message: "not scheduled", after: 200 * time.Second},
+		"deletion pod recorded, another one runs that is not: wait for it":                     {state: at(deleting).with(strayPod(runs)), want: stepWait, message: "waiting until pod pav-pods/stray has ended"},
+		"deletion pod recorded, another one is being deleted: wait for it":                     {state: at(deleting).with(strayPod(runs, deletedAgo(1))), want: stepWait, message: "waiting until pod pav-pods/stray has ended"},
+		"deletion pod recorded, another one has failed: create it":                             {state: at(deleting).with(strayPod(ended(failed, 9))), want: stepRunPod},
+		"no deletion pod recorded, another one runs: wait for it":                              {state: at(deleting).with(noPod).with(strayPod(runs)), want: stepWait, message: "waiting until pod pav-pods/stray has ended"},
+		"validation pod succeeded, another one runs: wait for it":                              {state: at(validating).pod(9, ended(succeeded, 1)).with(strayPod(runs)), want: stepWait, message: "waiting until pod pav-pods/stray has ended"},
+		"deletion pod succeeded, another one runs: record it":                                  {state: at(deleting).pod(9, ended(succeeded, 1)).with(strayPod(runs)), want: stepMarkDeleted},
 		"pod being deleted: wait":                                                              {state: at(creating).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
 		"pod being deleted for long: report it":                                                {state: at(creating).pod(99, runs, deletedAgo(20)), want: stepWait, message: `waiting for kubelet on node "n1" to confirm that pod pav-pods/pod has ended`},
 		"pod being deleted, claim gone: wait":                                                  {state: at(creating).with(unclaimed).pod(99, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},

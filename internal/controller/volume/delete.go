@@ -82,16 +82,21 @@ func (r *Reconciler) patch(ctx context.Context, before, after client.Object) err
 }
 
 // markDeleting records that the storage will be deleted, before any deletion pod runs.
-func (r *Reconciler) markDeleting(ctx context.Context, o snapshot, _ decision) error {
-	return r.markPhase(ctx, o, pavv1.VolumeDeleting)
+func (r *Reconciler) markDeleting(ctx context.Context, o snapshot, d decision) error {
+	return r.markPhase(ctx, o, d, pavv1.VolumeDeleting)
 }
 
 // retain records that the storage now belongs to the administrator.
-func (r *Reconciler) retain(ctx context.Context, o snapshot, _ decision) error {
-	return r.markPhase(ctx, o, pavv1.VolumeRetained)
+func (r *Reconciler) retain(ctx context.Context, o snapshot, d decision) error {
+	return r.markPhase(ctx, o, d, pavv1.VolumeRetained)
 }
 
-func (r *Reconciler) markPhase(ctx context.Context, o snapshot, phase pavv1.VolumePhase) error {
+func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phase pavv1.VolumePhase) error {
+	if o.volume.Status.Pod != nil { // another leader may have recorded it for a reason that the cache does not show yet
+		if err := r.confirm(ctx, o, d); err != nil {
+			return err
+		}
+	}
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}

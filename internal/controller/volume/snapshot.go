@@ -11,6 +11,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // snapshot has everything that the decision about a volume depends on.
@@ -188,6 +189,20 @@ func (o snapshot) pod() *corev1.Pod { return o.attempt().Pod() }
 
 // progress returns the state of the recorded pod.
 func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
+
+// unrecordedPod returns a pod of the volume that has not ended and is not the recorded one, or nil. Two leaders are needed for
+// that: one removed the pod from the record before the other created it. It is being deleted; until it has ended, it may
+// still have effects.
+func (o snapshot) unrecordedPod() *corev1.Pod {
+	recorded := o.pod()
+	for i := range o.pods {
+		pod := &o.pods[i]
+		if state := workflow.Observe(pod); pod != recorded && state != workflow.Succeeded && state != workflow.Failed {
+			return pod
+		}
+	}
+	return nil
+}
 
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was
 // recorded; nil if there is no such failure.

@@ -90,7 +90,8 @@ func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) err
 
 // markReady records that the PersistentVolume exists, with its handle and capacity.
 func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) error {
-	if o.volume.Status.Step == pavv1.StepReverting {
+	if o.reverting() || o.volume.Status.Phase == pavv1.VolumeDeleting {
+		// A former leader may have yet to see what another one has seen, and must not remove its deletion pod from the record.
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package volume
 import (
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // An agent that is not the leader any more may write the PersistentVolume after the leader has deleted the PavVolume.
@@ -45,6 +47,37 @@ func TestWithdrawPV(t *testing.T) {
 			err := cache.Get(t.Context(), client.ObjectKeyFromObject(pv), &corev1.PersistentVolume{})
 			if exists := err == nil; exists != test.exists {
 				t.Errorf("the PersistentVolume exists: %t (%v), want %t", exists, err, test.exists)
+			}
+		})
+	}
+}
+
+// A former leader has yet to see that the PersistentVolume is released, or that its policy is Delete again. It must not
+// remove the deletion pod that another leader has recorded, and is about to create.
+func TestMarkPhase_WithADeletionPodRecorded_AsksTheAPIServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		cached, live *corev1.PersistentVolume
+		step         step
+	}{
+		"in use":   {cached: in("", corev1.VolumeBound, deletePolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepMarkReady},
+		"retained": {cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepRetain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at(pavv1.StepDeleting).o
+			o.volume.Spec.ReclaimPolicy = test.cached.Spec.PersistentVolumeReclaimPolicy
+			o.pv = test.cached
+			cache := newCache(t, o.volume)
+			live := newCache(t, test.live, o.provisioner)
+			r := &Reconciler{Client: cache, Live: live, Runner: &workflow.Runner{Client: live}, Now: func() time.Time { return noon }}
+			d := decide(o)
+			if d.step != test.step {
+				t.Fatalf("the decision is %+v", d)
+			}
+			if err := r.act(t.Context(), o, d); !errors.Is(err, reconcile.ErrStale) {
+				t.Errorf("got %v, want %v", err, reconcile.ErrStale)
+			}
+			if o.volume.Status.Pod == nil {
+				t.Error("the pod is not recorded any more")
 			}
 		})
 	}
