@@ -157,8 +157,8 @@ type PavVolumeStatus struct {
 	// +optional
 	DeletionAttempt int32 `json:"deletionAttempt,omitempty"`
 
-	// deletionBegun is true once a deletion pod was created to delete the storage, or to revert its creation. From
-	// then on, the storage may be damaged. A successful attempt resets it.
+	// deletionBegun is true once a deletion pod was created to delete the storage, or to revert its creation: the
+	// storage may be damaged. It is reset together with deletionAttempt.
 	// +optional
 	DeletionBegun bool `json:"deletionBegun,omitempty"`
 

@@ -102,17 +102,10 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMe
 // begins reports whether a step begins an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
 
-// startsPod reports whether a step creates a pod, or records one that is to be created.
-func (s step) startsPod() bool {
-	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete
-}
-
-// conditionIn returns the condition that reports on a step that starts a pod.
-func (s step) conditionIn(o snapshot) string {
-	if s == stepDelete {
-		return pavv1.VolumeDeleted
-	}
-	return conditionOf(o.volume.Status.Step)
+// afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
+// one that is to be created, or deletes the record.
+func (s step) afterAllPods() bool {
+	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepForget
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
@@ -124,11 +117,24 @@ func (s step) needsWhole() bool {
 // decide is pure: it does no I/O and reads no clock.
 func decide(o snapshot) decision {
 	d := volumeTable.decide(o)
-	if pod := o.unrecordedPod(); pod != nil && d.step.startsPod() {
-		d = waiting(d.step.conditionIn(o), attempt.ReasonPodStopping, fmt.Sprintf("waiting until pod %s/%s has ended, which is not recorded", pod.Namespace, pod.Name), false)
+	if pod := o.unrecordedPod(); pod != nil && d.step.afterAllPods() {
+		d = waitForUnrecorded(o, pod)
 		d.rule = "a pod that is not recorded has not ended"
 	}
 	return d
+}
+
+// waitForUnrecorded decides about a volume with a pod that has not ended and is not the recorded one.
+func waitForUnrecorded(o snapshot, pod *corev1.Pod) decision {
+	condition := pavv1.VolumeDeleted
+	if o.pending() && !o.reverting() {
+		condition = pavv1.VolumeProvisioned
+	}
+	if pod.DeletionTimestamp == nil {
+		return waiting(condition, attempt.ReasonPodStopping, fmt.Sprintf("waiting for pod %s/%s, which is not needed any more and is being stopped", pod.Namespace, pod.Name), false)
+	}
+	ref := &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	return decided(attempt.Attempt{Now: o.now, Ref: ref, Pods: o.pods}.DecideStopping(), condition)
 }
 
 // volumeTable is for every volume.
@@ -136,8 +142,8 @@ var volumeTable = table{
 	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
 	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
 	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
-	{"the PersistentVolume of a restored record is gone", func(o snapshot) bool { return o.lostPV() && !o.deleting() }, func(o snapshot) decision {
-		return waiting(pavv1.VolumeProvisioned, "Restored", lostText(o.volume), true)
+	{"the record of a volume that is not provisioned was restored", func(o snapshot) bool { return o.restoredPending() && !o.deleting() }, func(o snapshot) decision {
+		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
 	}},
 	{"the creation is being reverted", snapshot.reverting, revertingTable.decide},
 	// A deletion that has begun is completed, even if the reclaim policy has changed since.
@@ -167,6 +173,10 @@ var withPVTable = table{
 // withoutPVTable is for a volume whose PersistentVolume is gone.
 var withoutPVTable = table{
 	{"the PavVolume has a wrong finalizer", snapshot.unaligned, to(stepAlign)},
+	{"a claim waits for the PersistentVolume of a retained volume", func(o snapshot) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o snapshot) decision {
+		return waiting(pavv1.VolumeProvisioned, "Lost", fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
+			o.volume.Name, o.volume.Status.Handle), true)
+	}},
 	{"the storage of a deleted PersistentVolume is retained", func(o snapshot) bool { return !o.deletes() && o.retained() }, to(stepDone)},
 	{"the storage of a deleted PersistentVolume is to be retained", func(o snapshot) bool { return !o.deletes() }, to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
@@ -201,7 +211,7 @@ func (o snapshot) releasable() bool {
 
 // unproven reports whether the record was restored and Kubernetes has yet to bind its PersistentVolume.
 func (o snapshot) unproven() bool {
-	return o.volume.Status.Handle == "" && o.pv.Status.Phase != corev1.VolumeBound
+	return (o.volume.Status.Handle == "" || o.pending() && o.predates()) && o.pv.Status.Phase != corev1.VolumeBound
 }
 
 // becomesReady reports whether a volume in use is to be recorded as ready. A retained volume that waits for a new claim

@@ -93,15 +93,7 @@ var createdTable = table{
 // revertingTable is for a volume whose creation is being reverted.
 var revertingTable = table{
 	// Another leader wrote the PersistentVolume before it saw the revert. It belongs to its claim, or to the administrator.
-	{"the PersistentVolume of a creation to revert is retained", func(o snapshot) bool {
-		return o.wasWritten() && o.released(o.pv) && policyOf(o.pv) != corev1.PersistentVolumeReclaimDelete
-	}, to(stepMarkReady)},
-	{"the PersistentVolume of a creation to revert is in use", func(o snapshot) bool {
-		return o.wasWritten() && !o.released(o.pv) && o.volume.Status.Capacity != nil // known once the volume is created
-	}, to(stepMarkReady)},
-	{"the PersistentVolume in use has storage whose creation failed", func(o snapshot) bool { return o.wasWritten() && !o.released(o.pv) }, func(o snapshot) decision {
-		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is in use, although the last attempt to create its storage failed; nothing is reverted while it is: delete its claim", o.pv.Name), true)
-	}},
+	{"the PersistentVolume of a creation to revert is kept", func(o snapshot) bool { return o.ownPV() != nil && o.keepsPV() && !o.deletionBegun() }, keptTable.decide},
 	{"the record keeps the handle of other deleted storage", func(o snapshot) bool {
 		return o.attempt().HasBegun() && o.progress() == attempt.Succeeded && o.holdsAnother()
 	}, func(o snapshot) decision { return holding(o, pavv1.VolumeProvisioned) }},
@@ -115,6 +107,15 @@ var revertingTable = table{
 	{"the handle of the storage to revert is not recorded", func(o snapshot) bool { return o.volume.Status.Handle == "" }, revertTable.decide},
 	{"the storage is to be reverted", func(o snapshot) bool { return o.volume.Status.Pod == nil }, nextDeletionTable.decide},
 	{"a deletion pod is recorded to revert the creation", always, deletionPodTable.decide},
+}
+
+// keptTable is for a volume whose creation is to be reverted although its PersistentVolume is kept. Nothing is reverted yet.
+var keptTable = table{
+	{"the PersistentVolume of a creation to revert is retained", func(o snapshot) bool { return o.released(o.pv) }, to(stepMarkReady)},
+	{"the PersistentVolume of created storage is in use", func(o snapshot) bool { return o.volume.Status.Capacity != nil }, to(stepMarkReady)},
+	{"the PersistentVolume of storage whose creation failed is in use", always, func(o snapshot) decision {
+		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q exists for a claim, although the last attempt to create its storage failed; nothing is reverted as long as a claim can use it: delete the claim", o.pv.Name), true)
+	}},
 }
 
 // both is true of a snapshot if both conditions are.
@@ -139,6 +140,12 @@ func (o snapshot) mayHaveCreated() bool {
 
 // isShared reports whether the handle is known, and other objects use its storage.
 func (o snapshot) isShared() bool { return len(o.others) > 0 && handleIs(handleKnown)(o) }
+
+// keepsPV reports whether the PersistentVolume is kept: a claim has it or can get it, or the administrator reclaims it.
+func (o snapshot) keepsPV() bool {
+	pv := o.ownPV()
+	return !o.released(pv) || policyOf(pv) != corev1.PersistentVolumeReclaimDelete
+}
 
 // unusable says why a provisioner cannot provision, or "".
 func unusable(p *pavv1.PavProvisioner) string {
@@ -186,11 +193,9 @@ func (o snapshot) retryIn(attempts int32, failure *pavv1.WorkflowFailure) time.D
 	return workflow.RetryIn(failure, int(attempts), o.now)
 }
 
-// wasWritten reports whether the PersistentVolume of a creation that is to be reverted exists, and no deletion pod has
-// reverted anything. The record of an earlier version has only the last failure; that of a pod that could not be created
-// has no pod name.
-func (o snapshot) wasWritten() bool {
+// deletionBegun reports whether a deletion pod may have reverted something. The record of an earlier version has only the last
+// failure; that of a pod that could not be created has no pod name.
+func (o snapshot) deletionBegun() bool {
 	status := &o.volume.Status
-	begun := status.DeletionBegun || o.attempt().HasBegun() || status.DeletionFailure != nil && status.DeletionFailure.PodName != ""
-	return o.ownPV() != nil && !begun
+	return status.DeletionBegun || o.attempt().HasBegun() || status.DeletionFailure != nil && status.DeletionFailure.PodName != ""
 }

@@ -204,17 +204,18 @@ func TestDecide(t *testing.T) {
 		"retained without PersistentVolume, Delete, PavVolume deleted: delete the storage": {state: without(retained, deletePolicy).deleted(), want: stepMarkDeleted},
 
 		// Released, Retain.
-		"released with policy Retain: record it":                                                {state: in(ready, released, retainPolicy), want: stepRetain},
-		"retained, PavVolume has the finalizer: align":                                          {state: in(retained, released, retainPolicy).with(func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepAlign},
-		"retained: nothing to do":                                                               {state: in(retained, released, retainPolicy), want: stepDone},
-		"policy Retain, PersistentVolume gone: record it":                                       {state: without(ready, retainPolicy), want: stepRetain},
-		"PersistentVolume gone, finalizer of the PavVolume missing: align":                      {state: without(ready, deletePolicy).with(func(o *snapshot) { o.volume.Finalizers = nil }), want: stepAlign},
-		"retained, PersistentVolume gone: nothing to do":                                        {state: without(retained, retainPolicy), want: stepDone},
-		"retained, PersistentVolume gone, changed to Delete: nothing to do until it is deleted": {state: without(retained, deletePolicy), want: stepDone},
-		"policy Retain, staged on a node: retain it all the same":                               {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepRetain},
-		"policy Retain, PersistentVolume with finalizer deleted by hand: align":                 {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = &now; o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: stepAlign},
-		"changed to Retain before the deletion pod: align":                                      {state: in(deleting, released, deletePolicy).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
-		"policy Retain while being deleted, no deletion pod: retain":                            {state: in(deleting, released, retainPolicy), want: stepRetain},
+		"released with policy Retain: record it":                                                 {state: in(ready, released, retainPolicy), want: stepRetain},
+		"retained, PavVolume has the finalizer: align":                                           {state: in(retained, released, retainPolicy).with(func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepAlign},
+		"retained: nothing to do":                                                                {state: in(retained, released, retainPolicy), want: stepDone},
+		"policy Retain, PersistentVolume gone: record it":                                        {state: without(ready, retainPolicy), want: stepRetain},
+		"PersistentVolume gone, finalizer of the PavVolume missing: align":                       {state: without(ready, deletePolicy).with(func(o *snapshot) { o.volume.Finalizers = nil }), want: stepAlign},
+		"retained, PersistentVolume gone: nothing to do":                                         {state: without(retained, retainPolicy), want: stepDone},
+		"retained, PersistentVolume gone, changed to Delete: nothing to do until it is deleted":  {state: without(retained, deletePolicy), want: stepDone},
+		"retained, PersistentVolume removed by force before its claim was bound: tell the claim": {state: without(retained, retainPolicy).with(func(o *snapshot) { o.claim = claimWaits }), want: stepWait, message: "removed by force before the claim was bound"},
+		"policy Retain, staged on a node: retain it all the same":                                {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepRetain},
+		"policy Retain, PersistentVolume with finalizer deleted by hand: align":                  {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = &now; o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: stepAlign},
+		"changed to Retain before the deletion pod: align":                                       {state: in(deleting, released, deletePolicy).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"policy Retain while being deleted, no deletion pod: retain":                             {state: in(deleting, released, retainPolicy), want: stepRetain},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -92,12 +92,7 @@ func (r *Reconciler) retain(ctx context.Context, o snapshot, d decision) error {
 }
 
 func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phase pavv1.VolumePhase) error {
-	if o.volume.Status.Pod != nil { // another leader may have recorded it for a reason that the cache does not show yet
-		if err := r.confirm(ctx, o, d); err != nil {
-			return err
-		}
-	}
-	if err := r.checkNotCreated(ctx, o); err != nil {
+	if err := r.checkOver(ctx, o, d); err != nil {
 		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {

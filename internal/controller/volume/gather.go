@@ -174,7 +174,10 @@ func (r *Reconciler) confirmed(ctx context.Context, o snapshot, d decision) (sna
 	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
 		return o, err
 	}
-	if err := r.confirmUsers(ctx, &o); err != nil {
+	if decide(o).step != d.step {
+		return o, reconcile.ErrStale
+	}
+	if err := r.confirmUsers(ctx, &o); err != nil { // only now, as it reads all claims
 		return o, err
 	}
 	if decide(o).step != d.step {

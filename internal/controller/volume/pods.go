@@ -7,8 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -223,10 +225,30 @@ func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, gen
 	if err != nil {
 		return err
 	}
-	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+	err = r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.ProvisionerGeneration = generation
 		setCreated(o.volume, status, pod.UID)
 	})
+	if apierrors.IsConflict(err) || errors.Is(err, reconcile.ErrStale) {
+		return r.withdrawPod(ctx, o.volume, pod)
+	}
+	return err
+}
+
+// withdrawPod stops a pod that was just created if it is not recorded any more: another leader has removed it from the record
+// before it was created.
+func (r *Reconciler) withdrawPod(ctx context.Context, volume *pavv1.PavVolume, pod *corev1.Pod) error {
+	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
+	if err != nil {
+		return err
+	}
+	recorded := live != nil && live.UID == volume.UID && live.Status.Pod != nil && live.Status.Pod.Namespace == pod.Namespace && live.Status.Pod.Name == pod.Name
+	if !recorded {
+		if err := r.Runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return reconcile.ErrStale
 }
 
 // recordPod records the UID of the pod.
@@ -267,6 +289,17 @@ func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error 
 	})
 }
 
+// checkOver asks the API server, before a step that ends what a record is about, whether that is over. Another leader may have
+// recorded the pod, or the revert, for a reason that the cache does not show yet.
+func (r *Reconciler) checkOver(ctx context.Context, o snapshot, d decision) error {
+	if o.volume.Status.Pod != nil || o.reverting() {
+		if err := r.confirm(ctx, o, d); err != nil {
+			return err
+		}
+	}
+	return r.checkNotCreated(ctx, o)
+}
+
 // checkNotCreated asks the API server whether a pod that is about to be removed from the record was created after all. The
 // cache may be behind, or the agent that created the pod was killed before it recorded that.
 func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
@@ -285,11 +318,23 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 		if pod == current || o.awaited(pod) {
 			continue
 		}
+		r.reportUnrecorded(o, pod)
 		if err := attempt.Release(ctx, r.Runner, pod, keeps(&o.volume.Status, pod)); err != nil {
 			return err
 		}
 	}
 	return attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, o.volume.Name, o.orphans)
+}
+
+// reportUnrecorded reports a pod that runs although it is not recorded, and is about to be stopped: nothing records what it has
+// done to the storage.
+func (r *Reconciler) reportUnrecorded(o snapshot, pod *corev1.Pod) {
+	kind := pod.Labels[pavv1.WorkflowLabel]
+	if !hasNotEnded(pod) || !workflow.Started(pod) || kind == pavv1.WorkflowValidation {
+		return
+	}
+	r.reportLeft(o, fmt.Sprintf("pod %s/%s, a %s pod of PavVolume %q, ran although it was not needed any more, and is stopped: check what it has done to the storage",
+		pod.Namespace, pod.Name, phases[kind], o.volume.Name))
 }
 
 // keeps reports whether a pod that is over is kept for people to look at.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -60,6 +61,72 @@ func TestStart_OfADeletionPod_LooksForNewHolders(t *testing.T) {
 			}
 			if begun := o.volume.Status.DeletionBegun; begun != (test.want == nil && test.step == pavv1.StepDeleting) {
 				t.Errorf("it is recorded that a deletion pod was created: %t", begun)
+			}
+		})
+	}
+}
+
+// Another leader has removed a pod from the record, and this one has created it.
+func TestStart_OfAPodThatIsNotRecordedAnyMore_StopsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		live   func(*pavv1.PavVolume)
+		exists bool
+	}{
+		"still recorded, another field has changed": {live: func(v *pavv1.PavVolume) { v.Status.Attempt++ }, exists: true},
+		"not recorded any more":                     {live: func(v *pavv1.PavVolume) { v.Status.Pod = nil }},
+		"another pod is recorded":                   {live: func(v *pavv1.PavVolume) { v.Status.Pod.Name = "p2" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at(pavv1.StepDeleting).o
+			o.volume.Status.Pod = &pavv1.PodReference{Namespace: workflow.DefaultNamespace, Name: "p"}
+			cache := newCache(t, o.volume)
+			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
+			if err := cache.Get(t.Context(), client.ObjectKeyFromObject(o.volume), o.volume); err != nil {
+				t.Fatal(err)
+			}
+			newer := o.volume.DeepCopy()
+			test.live(newer)
+			if err := cache.Status().Update(t.Context(), newer); err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: workflow.DefaultNamespace, Name: "p"}}
+			if err := r.start(t.Context(), o, pod, 1); !errors.Is(err, reconcile.ErrStale) {
+				t.Errorf("got %v, want %v", err, reconcile.ErrStale)
+			}
+			err := cache.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
+			if exists := err == nil; exists != test.exists {
+				t.Errorf("the pod exists: %t: %v", exists, err)
+			}
+		})
+	}
+}
+
+// Nothing records what a pod has done that runs and is not recorded.
+func TestSweep_OfAPodThatIsNotRecorded_ReportsIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		kind   string
+		want   int
+	}{
+		"a creation pod runs":       {change: runs, kind: pavv1.WorkflowCreation, want: 3},
+		"a deletion pod runs":       {change: runs, kind: pavv1.WorkflowDeletion, want: 3},
+		"a validation pod runs":     {change: runs, kind: pavv1.WorkflowValidation},
+		"a pod has not started":     {change: pulls, kind: pavv1.WorkflowCreation},
+		"a pod ended some time ago": {change: ended(corev1.PodFailed, 99), kind: pavv1.WorkflowCreation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fresh().with(strayPod(test.change)).o
+			o.pods[0].Labels = map[string]string{pavv1.WorkflowLabel: test.kind}
+			cache := newCache(t, &o.pods[0])
+			events := record.NewFakeRecorder(10)
+			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Events: events, Now: func() time.Time { return noon }}
+			for range 2 {
+				if err := r.sweep(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(events.Events) != test.want {
+				t.Errorf("got %d events, want %d", len(events.Events), test.want)
 			}
 		})
 	}

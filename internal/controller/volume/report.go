@@ -39,6 +39,9 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 	}
 	if d.condition == pavv1.VolumeProvisioned {
 		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.message)
+		if d.warning && o.claim == claimGone {
+			r.Events.Event(o.volume, eventType, protocol.Provisioning, observability.Clip(d.message, observability.MaxNote))
+		}
 		return
 	}
 	reason := protocol.VolumeDeletionWaiting

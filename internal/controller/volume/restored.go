@@ -25,11 +25,16 @@ func (o snapshot) predates() bool {
 	return c != nil && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
 }
 
-// lostPV reports whether the PavVolume of a volume that is not provisioned, as far as its record says, was restored from a
-// backup. The volume may have been provisioned since, and its storage may have data: a creation pod may fail for that, and
-// would be reverted.
-func (o snapshot) lostPV() bool {
-	return o.pending() && o.ownPV() == nil && (o.wasBound || o.predates())
+// restoredPending reports whether the PavVolume of a volume that is not provisioned, as far as its record says, was restored
+// from a backup. The volume may have been provisioned since, and its storage may have data: a creation pod may fail for that,
+// and would be reverted. A PavVolume with pods was not restored, as they belong to the UID of the object; so the clocks of the
+// cluster differ.
+func (o snapshot) restoredPending() bool {
+	if !o.pending() || len(o.pods) > 0 || !o.wasBound && !o.predates() {
+		return false
+	}
+	pv := o.ownPV()
+	return pv == nil || o.reverting() && pv.Status.Phase != corev1.VolumeBound
 }
 
 // wasBound reports whether a claim was bound to a volume whose status says that no attempt was ever made: its PavVolume was
@@ -48,10 +53,14 @@ func restoredText(volume *pavv1.PavVolume) string {
 		"to delete the storage, delete the PavVolume; to keep it, set the reclaim policy to Retain", volume.Name)
 }
 
-// lostText says what to do about such a record.
-func lostText(volume *pavv1.PavVolume) string {
-	return fmt.Sprintf("PavVolume %q was restored from a backup that does not say whether it was provisioned, and its storage may exist: "+
-		"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", volume.Name)
+// pendingText says what to do about a restored PavVolume that is not provisioned, as far as its record says.
+func (o snapshot) pendingText() string {
+	if o.wasBound {
+		return fmt.Sprintf("PavVolume %q was restored from a backup without its status, and its storage may exist: "+
+			"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", o.volume.Name)
+	}
+	return fmt.Sprintf("PavVolume %q was restored from a backup that was made before the volume was provisioned, and its storage may have data by now: "+
+		"to keep the storage, restore the PersistentVolume too; to delete it, whatever the reclaim policy, delete the PavVolume", o.volume.Name)
 }
 
 // renews reports whether a restored PavVolume is valid again: Kubernetes has bound its PersistentVolume.

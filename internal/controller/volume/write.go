@@ -62,6 +62,17 @@ func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv
 	if err := r.Client.Delete(ctx, pv, exactly(pv)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PersistentVolume %q, whose PavVolume is gone: %w", pv.Name, err)
 	}
+	left, err := optional(ctx, r.Live, client.ObjectKeyFromObject(pv), &corev1.PersistentVolume{})
+	if err != nil {
+		return err
+	}
+	if left != nil && left.UID == pv.UID && reconcile.IsHeld(left) {
+		released := left.DeepCopy()
+		applyFinalizer(released, pavv1.PVFinalizer, remove)
+		if err := r.patch(ctx, left, released); err != nil {
+			return err
+		}
+	}
 	return reconcile.ErrStale
 }
 
@@ -90,13 +101,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) err
 
 // markReady records that the PersistentVolume exists, with its handle and capacity.
 func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) error {
-	if o.reverting() || o.volume.Status.Phase == pavv1.VolumeDeleting {
-		// A former leader may have yet to see what another one has seen, and must not remove its deletion pod from the record.
-		if err := r.confirm(ctx, o, d); err != nil {
-			return err
-		}
-	}
-	if err := r.checkNotCreated(ctx, o); err != nil {
+	if err := r.checkOver(ctx, o, d); err != nil {
 		return err
 	}
 	r.rejections.Forget(o.volume.Name)

@@ -31,7 +31,7 @@ func TestWithdrawPV(t *testing.T) {
 		"PavVolume exists: keep the PersistentVolume":     {live: volume("v1"), exists: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1", UID: "pv"}}
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1", UID: "pv", Finalizers: []string{pavv1.PVFinalizer}}}
 			objects := []client.Object{pv}
 			if test.live != nil {
 				objects = append(objects, test.live)

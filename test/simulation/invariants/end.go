@@ -167,14 +167,15 @@ func (i *Invariants) why(object client.Object) string {
 	return ""
 }
 
-// refused reports whether a claim waits because another volume has the handle that it asks for.
+// refused reports whether a claim waits because another volume has the handle that it asks for, or because its
+// PersistentVolume was removed by force before Kubernetes had bound the claim, and its storage is retained.
 func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
 	if volume == nil {
 		return false
 	}
 	c := meta.FindStatusCondition(volume.Status.Conditions, pavv1.VolumeProvisioned)
-	return volume.Status.Conflict != nil || c != nil && strings.Contains(c.Message, "handle")
+	return volume.Status.Conflict != nil || c != nil && (c.Reason == "Lost" || strings.Contains(c.Message, "handle"))
 }
 
 // mistaken reports whether a claim has the wrong volume mode: classes of the provisioner raw support only block
