@@ -148,6 +148,11 @@ type PavVolumeStatus struct {
 	// +optional
 	Step VolumeStep `json:"step,omitempty"`
 
+	// recordUID is the UID that the PavVolume had when the current attempt to provision the volume began, or when it
+	// became ready. If it has another one, it was restored from a backup.
+	// +optional
+	RecordUID types.UID `json:"recordUID,omitempty"`
+
 	// attempt is the number of the current or last attempt to provision the volume, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`

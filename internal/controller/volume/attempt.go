@@ -58,7 +58,7 @@ func nothing(*pavv1.PavVolumeStatus) {}
 // beginning records a new attempt. Claim is the claim that it validates, or nil to keep the recorded one.
 func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
-		status.Phase = pavv1.VolumePending
+		status.Phase, status.RecordUID = pavv1.VolumePending, o.volume.UID
 		status.Attempt++
 		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.Conflict = nil

@@ -174,8 +174,8 @@ var withPVTable = table{
 var withoutPVTable = table{
 	{"the PavVolume has a wrong finalizer", snapshot.unaligned, to(stepAlign)},
 	{"a claim waits for the PersistentVolume of a retained volume", func(o snapshot) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o snapshot) decision {
-		return waiting(pavv1.VolumeProvisioned, "Lost", fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
-			o.volume.Name, o.volume.Status.Handle), true)
+		return tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
+			o.volume.Name, o.volume.Status.Handle))
 	}},
 	{"the storage of a deleted PersistentVolume is retained", func(o snapshot) bool { return !o.deletes() && o.retained() }, to(stepDone)},
 	{"the storage of a deleted PersistentVolume is to be retained", func(o snapshot) bool { return !o.deletes() }, to(stepRetain)},

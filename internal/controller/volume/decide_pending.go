@@ -112,7 +112,8 @@ var revertingTable = table{
 // keptTable is for a volume whose creation is to be reverted although its PersistentVolume is kept. Nothing is reverted yet.
 var keptTable = table{
 	{"the PersistentVolume of a creation to revert is retained", func(o snapshot) bool { return o.released(o.pv) }, to(stepMarkReady)},
-	{"the PersistentVolume of created storage is in use", func(o snapshot) bool { return o.volume.Status.Capacity != nil }, to(stepMarkReady)},
+	{"the PersistentVolume of a restored creation to revert is not bound", snapshot.unproven, to(stepDone)},
+	{"the PersistentVolume of created storage is in use", func(o snapshot) bool { return o.volume.Status.Capacity != nil || o.predates() }, to(stepMarkReady)},
 	{"the PersistentVolume of storage whose creation failed is in use", always, func(o snapshot) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q exists for a claim, although the last attempt to create its storage failed; nothing is reverted as long as a claim can use it: delete the claim", o.pv.Name), true)
 	}},
@@ -196,6 +197,9 @@ func (o snapshot) retryIn(attempts int32, failure *pavv1.WorkflowFailure) time.D
 // deletionBegun reports whether a deletion pod may have reverted something. The record of an earlier version has only the last
 // failure; that of a pod that could not be created has no pod name.
 func (o snapshot) deletionBegun() bool {
+	if o.predates() {
+		return false // a deletion pod of the time before the backup says nothing about the storage now
+	}
 	status := &o.volume.Status
 	return status.DeletionBegun || o.attempt().HasBegun() || status.DeletionFailure != nil && status.DeletionFailure.PodName != ""
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -190,7 +191,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"restored without status, PersistentVolume released: wait":                   {state: in("", corev1.VolumeReleased, deletePolicy).with(statusLost).with(withDeletionPod), want: stepWait, message: "was restored from a backup"},
 		"restored without status, PersistentVolume available: nothing to do":         {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
 		"restored without status, PersistentVolume bound: mark ready":                {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
-		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "restored from a backup without its status"},
+		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "does not say whether the volume was provisioned"},
 		"restored without status, claim lost its volume: wait":                       {state: fresh().with(statusLost).with(func(o *snapshot) { o.claim = claimBound }), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status, claim waits again: wait":                           {state: fresh().with(statusLost), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status and claim, PavVolume deleted: delete the PavVolume": {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
@@ -201,8 +202,14 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"restored while it was reverted, PavVolume deleted: revert it":                            {state: restoredBefore(time.Hour, at(pavv1.StepReverting)).deleted(), want: stepRunPod},
 		"restored before it was recorded as ready, PersistentVolume released: wait":               {state: restoredBefore(time.Hour, madeByPod().with(pvIs(corev1.VolumeReleased)).with(unclaimed).with(withDeletionPod)), want: stepWait, message: "does not delete the storage by itself"},
 		"restored before it was recorded as ready, PersistentVolume not bound yet: nothing to do": {state: restoredBefore(time.Hour, madeByPod().with(pvIs(corev1.VolumePending))), want: stepDone},
-		"restored while it was reverted, PersistentVolume released: wait":                         {state: restoredBefore(time.Hour, at(pavv1.StepReverting).with(pvIs(corev1.VolumeReleased))), want: stepWait, message: "whatever the reclaim policy"},
-		"older than its object by a clock, as it has a pod: go on":                                {state: restoredBefore(time.Hour, at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), reported)), want: stepRecordCreated},
+		"restored while it was reverted, PersistentVolume released: wait":                         {state: restoredBefore(time.Hour, at(pavv1.StepReverting).with(pvIs(corev1.VolumeReleased))), want: stepWait, message: "does not delete the storage by itself"},
+		"restored while it was reverted, PersistentVolume bound: mark ready":                      {state: restoredBefore(time.Hour, at(pavv1.StepReverting).with(noPod).with(deletionBegan).with(pvIs(corev1.VolumeBound))), want: stepMarkReady},
+		"restored while it was reverted, PersistentVolume not bound yet: nothing to do":           {state: restoredBefore(time.Hour, at(pavv1.StepReverting).with(deletionBegan).with(pvIs(corev1.VolumePending))), want: stepDone},
+		"restored while it was reverted, PersistentVolume retained: mark ready":                   {state: restoredBefore(time.Hour, at(pavv1.StepReverting).with(deletionBegan).with(pvIs(corev1.VolumeReleased)).with(retainsPV)), want: stepMarkReady},
+		"restored, recorded with the UID of another object: wait":                                 {state: restoredBefore(time.Minute, madeByPod()).with(recordedFor("earlier")), want: stepWait, message: "to delete it, delete the PavVolume"},
+		"older than its object by a clock, as it has its UID: go on":                              {state: restoredBefore(time.Hour, madeByPod()).with(recordedFor("v1")), want: stepWritePV},
+		"released, older than its object by a clock, as it has its UID: delete the storage":       {state: restoredBefore(time.Hour, in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(withDeletionPod)).with(recordedFor("v1")), want: stepDelete},
+		"released, recorded with the UID of another object: wait":                                 {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(withDeletionPod).with(recordedFor("earlier")), want: stepWait, message: "was restored from a backup"},
 		"restored while it was created, with its PersistentVolume: mark ready":                    {state: restoredBefore(time.Hour, madeByPod().with(pvIs(corev1.VolumeBound))), want: stepMarkReady},
 		"created within a minute before its object: go on":                                        {state: restoredBefore(time.Minute, madeByPod()), want: stepWritePV},
 
@@ -235,6 +242,11 @@ func restoredBefore(d time.Duration, s *state) *state {
 		o.volume.CreationTimestamp = metav1.NewTime(noon)
 		o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-d))}}
 	})
+}
+
+// recordedFor records that the volume had this UID; it has the UID v1.
+func recordedFor(uid types.UID) func(*snapshot) {
+	return func(o *snapshot) { o.volume.UID, o.volume.Status.RecordUID = "v1", uid }
 }
 
 // statusLost changes a record into one that was restored without its status, and whose claim was bound.

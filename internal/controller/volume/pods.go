@@ -242,8 +242,7 @@ func (r *Reconciler) withdrawPod(ctx context.Context, volume *pavv1.PavVolume, p
 	if err != nil {
 		return err
 	}
-	recorded := live != nil && live.UID == volume.UID && live.Status.Pod != nil && live.Status.Pod.Namespace == pod.Namespace && live.Status.Pod.Name == pod.Name
-	if !recorded {
+	if live == nil || live.UID != volume.UID || !names(&live.Status, pod) {
 		if err := r.Runner.Stop(ctx, pod); err != nil {
 			return err
 		}
@@ -287,6 +286,14 @@ func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error 
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Step, status.Pod, status.Plan = "", nil, nil
 	})
+}
+
+// names reports whether a record has a pod, or the failure of one.
+func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
+	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
+	return status.Pod != nil && is(status.Pod.Namespace, status.Pod.Name) ||
+		status.Failure != nil && is(status.Failure.PodNamespace, status.Failure.PodName) ||
+		status.DeletionFailure != nil && is(status.DeletionFailure.PodNamespace, status.DeletionFailure.PodName)
 }
 
 // checkOver asks the API server, before a step that ends what a record is about, whether that is over. Another leader may have

@@ -73,8 +73,11 @@ func TestStart_OfAPodThatIsNotRecordedAnyMore_StopsIt(t *testing.T) {
 		exists bool
 	}{
 		"still recorded, another field has changed": {live: func(v *pavv1.PavVolume) { v.Status.Attempt++ }, exists: true},
-		"not recorded any more":                     {live: func(v *pavv1.PavVolume) { v.Status.Pod = nil }},
-		"another pod is recorded":                   {live: func(v *pavv1.PavVolume) { v.Status.Pod.Name = "p2" }},
+		"its failure is recorded": {live: func(v *pavv1.PavVolume) {
+			v.Status.Pod, v.Status.DeletionFailure = nil, &pavv1.WorkflowFailure{PodNamespace: workflow.DefaultNamespace, PodName: "p"}
+		}, exists: true},
+		"not recorded any more":   {live: func(v *pavv1.PavVolume) { v.Status.Pod = nil }},
+		"another pod is recorded": {live: func(v *pavv1.PavVolume) { v.Status.Pod.Name = "p2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := at(pavv1.StepDeleting).o

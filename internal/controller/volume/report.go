@@ -20,6 +20,12 @@ import (
 
 // wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
+	if d.condition == "" {
+		if due, _ := r.repeats.Due(o.volume.Name, d.message, r.Now()); due {
+			r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
+		}
+		return nil
+	}
 	if hasCondition(o.volume, d) {
 		if !d.repeat {
 			return nil

@@ -19,22 +19,23 @@ const clockTolerance = 5 * time.Minute
 // storage since the backup.
 func (o snapshot) restored() bool { return o.volume.Status.Handle == "" || o.predates() }
 
-// predates reports whether the status is older than the object.
+// predates reports whether the status is older than the object. One that an earlier version wrote has only its time.
 func (o snapshot) predates() bool {
+	if uid := o.volume.Status.RecordUID; uid != "" {
+		return uid != o.volume.UID
+	}
 	c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeProvisioned)
 	return c != nil && o.volume.CreationTimestamp.Sub(c.LastTransitionTime.Time) > clockTolerance
 }
 
 // restoredPending reports whether the PavVolume of a volume that is not provisioned, as far as its record says, was restored
 // from a backup. The volume may have been provisioned since, and its storage may have data: a creation pod may fail for that,
-// and would be reverted. A PavVolume with pods was not restored, as they belong to the UID of the object; so the clocks of the
-// cluster differ.
+// and would be reverted.
 func (o snapshot) restoredPending() bool {
-	if !o.pending() || len(o.pods) > 0 || !o.wasBound && !o.predates() {
+	if !o.pending() || !o.wasBound && !o.predates() {
 		return false
 	}
-	pv := o.ownPV()
-	return pv == nil || o.reverting() && pv.Status.Phase != corev1.VolumeBound
+	return o.ownPV() == nil || o.reverting() && !o.keepsPV()
 }
 
 // wasBound reports whether a claim was bound to a volume whose status says that no attempt was ever made: its PavVolume was
@@ -55,12 +56,17 @@ func restoredText(volume *pavv1.PavVolume) string {
 
 // pendingText says what to do about a restored PavVolume that is not provisioned, as far as its record says.
 func (o snapshot) pendingText() string {
-	if o.wasBound {
-		return fmt.Sprintf("PavVolume %q was restored from a backup without its status, and its storage may exist: "+
+	status := &o.volume.Status
+	switch {
+	case o.ownPV() != nil:
+		return restoredText(o.volume)
+	case status.Plan != nil && status.Handle != "":
+		return fmt.Sprintf("PavVolume %q was restored from a backup that was made before the volume was provisioned, and its storage may have data by now: "+
+			"to keep the storage, restore the PersistentVolume too; to delete it, delete the PavVolume", o.volume.Name)
+	default:
+		return fmt.Sprintf("PavVolume %q was restored from a backup that does not say whether the volume was provisioned, and its storage may exist: "+
 			"restore the PersistentVolume too, or delete the storage by hand and then the PavVolume", o.volume.Name)
 	}
-	return fmt.Sprintf("PavVolume %q was restored from a backup that was made before the volume was provisioned, and its storage may have data by now: "+
-		"to keep the storage, restore the PersistentVolume too; to delete it, whatever the reclaim policy, delete the PavVolume", o.volume.Name)
 }
 
 // renews reports whether a restored PavVolume is valid again: Kubernetes has bound its PersistentVolume.

@@ -76,6 +76,11 @@ func waiting(condition, reason, message string, warning bool) decision {
 	return decision{step: stepWait, condition: condition, reason: reason, message: observability.Clip(message, observability.MaxCondition), warning: warning}
 }
 
+// tell decides to do nothing, and to tell the claim why. The record has no condition for that.
+func tell(message string) decision {
+	return decision{step: stepWait, message: observability.Clip(message, observability.MaxCondition), warning: true}
+}
+
 // pod is true of a snapshot whose recorded pod is in one of the states.
 func pod(states ...attempt.Progress) func(snapshot) bool {
 	return func(o snapshot) bool { return slices.Contains(states, o.progress()) }

@@ -110,7 +110,7 @@ func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) erro
 	pending := o.pending()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearDeletion(status)
-		status.Phase = pavv1.VolumeReady
+		status.Phase, status.RecordUID = pavv1.VolumeReady, o.volume.UID
 		status.Handle = pv.Spec.CSI.VolumeHandle
 		status.Capacity = &capacity
 		status.Plan, status.Definition, status.Failure, status.Conflict = nil, nil, nil, nil

@@ -24,6 +24,9 @@ var stepWords = map[pavv1.VolumeStep]string{
 // diagnosePending returns the finding about a volume that is being provisioned.
 func diagnosePending(f *Facts) Finding {
 	status := &f.Volume.Status
+	if c := falseCondition(f, pavv1.VolumeProvisioned); c != nil && c.Reason == "Restored" {
+		return Finding{Code: c.Reason, State: Failing, Summary: "the record of the volume was restored from a backup", Reason: c.Message}
+	}
 	switch {
 	case status.Step == pavv1.StepReverting:
 		return diagnoseReverting(f)
@@ -167,6 +170,8 @@ func deletionGoes(f *Facts) Finding {
 		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows%s", status.DeletionAttempt, next), status.DeletionFailure, in)
 	case c != nil && c.Reason == "StillStaged":
 		return stillStaged(f, c)
+	case c != nil && c.Reason == "Restored":
+		return Finding{Code: c.Reason, State: Failing, Summary: "the volume is to be deleted, but its record was restored from a backup", Reason: c.Message}
 	case c != nil && (c.Reason == "InUse" || c.Reason == "Lost"):
 		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but is in use", Reason: c.Message}
 	}

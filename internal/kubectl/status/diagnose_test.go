@@ -128,6 +128,9 @@ func TestDiagnose(t *testing.T) {
 				condition(f, pavv1.VolumeProvisioned, "Conflict", "PersistentVolume exists")
 			}),
 			want: w{"PersistentVolumeRefused", Failing, "its PersistentVolume cannot be", "kubectl get pv pvc-u1", ""}},
+		"the record was restored while a creation pod was recorded": {
+			facts: making(pavv1.StepCreating).with(func(f *Facts) { condition(f, pavv1.VolumeProvisioned, "Restored", "restore the PersistentVolume") }),
+			want:  w{"Restored", Failing, "restored from a backup", "", ""}},
 		"the validation pod was removed by force": {
 			facts: making("").failure(pavv1.WorkflowValidation, "validate-1", "m").because(pavv1.FailurePodRemoved, "pav-pods"),
 			want:  w{"ValidationFailed", Failing, "validation attempt 2 failed; attempt 3 follows", "kubectl edit", "validate-1"}},
@@ -230,6 +233,9 @@ func TestDiagnose(t *testing.T) {
 				condition(f, pavv1.VolumeDeleted, "StillStaged", "waiting for the volume to be unstaged on node n1")
 			}),
 			want: w{"StillStaged", Waiting, "until the volume is unstaged", "kubectl delete pod -n apps web", ""}},
+		"deletion waits, as the record was restored": {
+			facts: deleting().with(func(f *Facts) { condition(f, pavv1.VolumeDeleted, "Restored", "delete the PavVolume") }),
+			want:  w{"Restored", Failing, "restored from a backup", "", ""}},
 		"deletion has no provisioner": {
 			facts: deleting().with(func(f *Facts) { f.Provisioner = nil }), want: w{"NoProvisioner", Failing, "defines how to delete", "kubectl get pavprovisioners", ""}},
 		"the deletion pod runs": {

@@ -39,7 +39,7 @@ func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) 
 			if !slices.ContainsFunc(warnings(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
 				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 			}
-		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim):
+		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim) && !lost(warnings(claim)):
 			problems = append(problems, fmt.Errorf("claim %s/%s waits; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 		}
 	}
@@ -167,15 +167,20 @@ func (i *Invariants) why(object client.Object) string {
 	return ""
 }
 
-// refused reports whether a claim waits because another volume has the handle that it asks for, or because its
-// PersistentVolume was removed by force before Kubernetes had bound the claim, and its storage is retained.
+// refused reports whether a claim waits because another volume has the handle that it asks for.
 func (i *Invariants) refused(claim *corev1.PersistentVolumeClaim) bool {
 	volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
 	if volume == nil {
 		return false
 	}
 	c := meta.FindStatusCondition(volume.Status.Conditions, pavv1.VolumeProvisioned)
-	return volume.Status.Conflict != nil || c != nil && (c.Reason == "Lost" || strings.Contains(c.Message, "handle"))
+	return volume.Status.Conflict != nil || c != nil && strings.Contains(c.Message, "handle")
+}
+
+// lost reports whether a warning says that a claim's PersistentVolume was removed by force before Kubernetes had bound the
+// claim, and its storage is retained.
+func lost(warnings []string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "removed by force before the claim was bound") })
 }
 
 // mistaken reports whether a claim has the wrong volume mode: classes of the provisioner raw support only block
