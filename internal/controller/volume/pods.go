@@ -297,9 +297,10 @@ func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 }
 
 // checkOver asks the API server, before a step that ends what a record is about, whether that is over. Another leader may have
-// recorded the pod, or the revert, for a reason that the cache does not show yet.
+// recorded the phase, the pod or the revert for a reason that the cache does not show yet, and would record it again and again.
+// The first PersistentVolume, and a deletion that is only recorded, need no question.
 func (r *Reconciler) checkOver(ctx context.Context, o snapshot, d decision) error {
-	if o.volume.Status.Pod != nil || o.reverting() {
+	if o.volume.Status.Pod != nil || o.reverting() || !o.pending() && d.step != stepMarkDeleting {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
 		}

@@ -52,18 +52,23 @@ func TestWithdrawPV(t *testing.T) {
 	}
 }
 
-// A former leader has yet to see that the PersistentVolume is released, or that its policy is Delete again. It must not
-// remove the deletion pod that another leader has recorded, and is about to create.
-func TestMarkPhase_WithADeletionPodRecorded_AsksTheAPIServer(t *testing.T) {
+// A former leader has yet to see what another one has seen of the PersistentVolume. It must not remove the deletion pod that
+// the other has recorded, and is about to create, nor write another phase than the other again and again.
+func TestMarkPhase_BesideAnotherLeader_AsksTheAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
+		state        *state
 		cached, live *corev1.PersistentVolume
 		step         step
 	}{
-		"in use":   {cached: in("", corev1.VolumeBound, deletePolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepMarkReady},
-		"retained": {cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepRetain},
+		"in use, deletion pod recorded":   {state: at(pavv1.StepDeleting), cached: in("", corev1.VolumeBound, deletePolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepMarkReady},
+		"retained, deletion pod recorded": {state: at(pavv1.StepDeleting), cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepRetain},
+		"in use, recorded as retained": {state: in(pavv1.VolumeRetained, "", retainPolicy).with(func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }),
+			cached: in("", corev1.VolumeBound, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, retainPolicy).o.pv, step: stepMarkReady},
+		"retained, recorded as ready": {state: in(pavv1.VolumeReady, "", retainPolicy), cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeBound, retainPolicy).o.pv, step: stepRetain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := at(pavv1.StepDeleting).o
+			o := test.state.o
+			phase := o.volume.Status.Phase
 			o.volume.Spec.ReclaimPolicy = test.cached.Spec.PersistentVolumeReclaimPolicy
 			o.pv = test.cached
 			cache := newCache(t, o.volume)
@@ -76,8 +81,8 @@ func TestMarkPhase_WithADeletionPodRecorded_AsksTheAPIServer(t *testing.T) {
 			if err := r.act(t.Context(), o, d); !errors.Is(err, reconcile.ErrStale) {
 				t.Errorf("got %v, want %v", err, reconcile.ErrStale)
 			}
-			if o.volume.Status.Pod == nil {
-				t.Error("the pod is not recorded any more")
+			if o.volume.Status.Phase != phase {
+				t.Errorf("the phase is %s, and was %s", o.volume.Status.Phase, phase)
 			}
 		})
 	}
