@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,27 +37,59 @@ func TestDefinitions_OfTheDocumentation(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^):]*))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	code    = regexp.MustCompile("(?s)```.*?```")
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
-// All files that the documentation links to exist.
+// All files that the documentation links to exist, and have the headings.
 func TestLinks_OfTheDocumentation(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) < 6 {
-		t.Fatalf("found %q (%v)", pages, err)
-	}
-	readmes, err := filepath.Glob("../../examples/*/README.md")
-	if err != nil || len(readmes) < 7 {
-		t.Fatalf("found %q (%v)", readmes, err)
-	}
-	for _, page := range append(append(pages, readmes...), "../../README.md") {
-		text, err := os.ReadFile(page) //nolint:gosec // The path is that of a documentation page.
-		if err != nil {
-			t.Fatal(err)
+	var pages []string
+	for pattern, least := range map[string]int{"../../*.md": 4, "../../docs/*.md": 13, "../../examples/*/README.md": 7} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) < least {
+			t.Fatalf("%s: found %q (%v)", pattern, found, err)
 		}
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		for _, match := range link.FindAllStringSubmatch(read(t, page), -1) {
+			target := page
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(page), match[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s points to %s: %v", page, match[1], err)
+			} else if match[2] != "" && !slices.Contains(anchors(read(t, target)), match[2]) {
+				t.Errorf("%s points to %s, which has no heading %q", page, target, match[2])
 			}
 		}
+	}
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(page) //nolint:gosec // The path is that of a documentation page.
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// anchors returns the names that GitHub gives to the headings of a page.
+func anchors(page string) (names []string) {
+	for _, match := range heading.FindAllStringSubmatch(code.ReplaceAllString(page, ""), -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return names
+}
+
+// A visitor reads the README in one sitting.
+func TestReadme_IsShort(t *testing.T) {
+	const most = 8 << 10
+	if size := len(read(t, "../../README.md")); size > most {
+		t.Errorf("README.md has %d bytes, and may have %d", size, most)
 	}
 }
