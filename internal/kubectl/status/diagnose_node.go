@@ -188,7 +188,7 @@ func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 	driver := f.provisionerName()
 	if !isRegistered(f.Nodes[node], driver) {
 		return []Finding{{Code: "DriverNotRegistered", State: Failing, Summary: fmt.Sprintf("the kubelet of node %s has not registered driver %q", node, driver),
-			Next: []Step{{Text: "see the node agent's log", Command: fmt.Sprintf("kubectl -n %s logs -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%s", agentNamespace, node)},
+			Next: []Step{{Text: "see the node agent's log", Command: fmt.Sprintf("kubectl -n %[1]s logs $(kubectl -n %[1]s get pods -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%[2]s -o name)", agentNamespace, node)},
 				{Text: "its --kubelet-dir must be the kubelet's --root-dir", Command: "kubectl -n " + agentNamespace + " get daemonset node-agent -o yaml"}}}}
 	}
 	if held := heldElsewhere(f, node); held != nil {

@@ -200,7 +200,7 @@ func notBegun(f *Facts) Finding {
 		found.Code, found.State = "ControllerSilent", Failing
 		found.Summary = "PaV does not handle the claim: its controller agent may not be running"
 		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + agentNamespace + " get deployment controller-agent"},
-			{Text: "and see its log", Command: "kubectl -n " + agentNamespace + " logs deployment/controller-agent --all-pods --tail=20"}}
+			{Text: "and see its log", Command: "kubectl -n " + agentNamespace + " logs -l app.kubernetes.io/component=controller-agent --prefix --tail=20"}}
 	}
 	return found
 }

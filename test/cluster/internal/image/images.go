@@ -48,6 +48,12 @@ func Shell(ctx context.Context) (Image, error) {
 	return shell(busybox, bash, strings.Fields(list.String())), nil
 }
 
+// mountpoint is a command that the busybox image has, and Debian's busybox has not.
+const mountpoint = `#!/bin/sh
+[ "$1" = -q ] && shift
+grep -q " $(readlink -f "$1") " /proc/mounts
+`
+
 func shell(busybox, bash string, commands []string) Image {
 	entries := []Entry{
 		{Path: "bin", Mode: directoryMode},
@@ -66,9 +72,10 @@ func shell(busybox, bash string, commands []string) Image {
 		{Path: "etc/group", Mode: 0o644, Content: fmt.Sprintf("root:x:0:\nnogroup:x:65534:\nnonroot:x:%d:\n", Nonroot)},
 		{Path: "bin/busybox", Mode: 0o755, Source: busybox},
 		{Path: "bin/bash", Mode: 0o755, Source: bash},
+		{Path: "bin/mountpoint", Mode: 0o755, Content: mountpoint},
 	}
 	for _, command := range commands {
-		if command != "busybox" && command != "bash" {
+		if command != "busybox" && command != "bash" && command != "mountpoint" {
 			entries = append(entries, Entry{Path: "bin/" + command, Link: "busybox"})
 		}
 	}
