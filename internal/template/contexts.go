@@ -1,5 +1,7 @@
 package template
 
+import "sync"
+
 // Trust says who chooses the value of a variable.
 type Trust int
 
@@ -67,8 +69,22 @@ const (
 	onlyClaims   = "only for claims"
 	onlyStatic   = "only for PersistentVolumes that an administrator created"
 	onlyDynamic  = "only for dynamically provisioned volumes"
-	onlySelected = "only if the scheduler has selected a node for the claim's first consumer"
+	onlySelected = "only if the scheduler has selected a node for the claim's first consumer, for which the StorageClass needs volumeBindingMode: WaitForFirstConsumer"
 )
+
+// optional says when each variable exists that does not always exist.
+var optional = sync.OnceValue(func() map[string]string {
+	when := map[string]string{}
+	for _, section := range []string{"volumeValidation", "volumeCreation", "volumeDeletion", "volumeStaging"} {
+		variables, _ := Context(section)
+		for _, v := range variables {
+			if v.Optional != "" {
+				when[v.Name] = v.Optional
+			}
+		}
+	}
+	return when
+})
 
 func provisionedPVC(optional string) Variable {
 	return Variable{
