@@ -24,12 +24,16 @@ func newMapping(size int) *mapping {
 
 var (
 	errKey  = errors.New("a key must be a string, a finite number, a boolean or null")
+	errPart = errors.New("a mapping or list cannot be a key: put a text that begins with {{ in quotes")
 	errTwin = errors.New("two keys of the mapping, such as 1 and '1', are the same in JSON")
 )
 
 // set gives a key its value. The last value counts, under the first of equal keys.
 func (m *mapping) set(key, v any) error {
 	text, ok := keyText(key)
+	if _, number := key.(float64); !ok && !number {
+		return errPart
+	}
 	if !ok {
 		return errKey
 	}

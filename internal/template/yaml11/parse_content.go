@@ -82,7 +82,10 @@ func (p *parser) blockSequence(n *node) error {
 	if err := p.entries(n, blockEntry, blockEnd); err != nil {
 		return err
 	}
-	_, err := p.expect(blockEnd)
+	t, err := p.next()
+	if err == nil && t.kind != blockEnd {
+		return t.mark.errorf("a further item of the list or its end is expected here, not %s: check the indentation", t.kind)
+	}
 	return err
 }
 
@@ -116,7 +119,7 @@ func (p *parser) blockMapping(n *node) error {
 			return nil
 		case key:
 		default:
-			return t.mark.errorf("a key or the end of the mapping is expected here, not %s", t.kind)
+			return t.mark.errorf("a key or the end of the mapping is expected here, not %s: check the indentation", t.kind)
 		}
 		if err := p.add(n, blockInMapping, t.mark, key, value, blockEnd); err != nil {
 			return err
