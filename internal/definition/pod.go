@@ -27,7 +27,7 @@ func (c *check) pod(w *walker, field string, value any) {
 		return
 	}
 	p.spec = p.template.key("spec")
-	steps := []func(){func() { p.fence(node{field, known}) }, p.metadata, p.placement, p.volumes, p.containers, p.sinks}
+	steps := []func(){func() { p.fence(node{field, known}) }, p.metadata, p.placement, p.restarts, p.volumes, p.containers, p.sinks}
 	for _, step := range steps {
 		if p.over(field) {
 			return

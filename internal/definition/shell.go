@@ -12,12 +12,12 @@ var shells = []string{"sh", "bash", "ash", "dash", "ksh", "zsh", "mksh"}
 
 // commands warns of dangerous shell code in the commands of a container.
 func (p *pod) commands(container node) {
-	p.program(slices.Concat(words(container.key("command")), words(container.key("args"))))
+	p.program(container, slices.Concat(words(container.key("command")), words(container.key("args"))))
 	for _, hook := range []string{"postStart", "preStop"} {
-		p.program(words(container.key("lifecycle").key(hook).key("exec").key("command")))
+		p.program(container, words(container.key("lifecycle").key(hook).key("exec").key("command")))
 	}
 	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-		p.program(words(container.key(probe).key("exec").key("command")))
+		p.program(container, words(container.key(probe).key("exec").key("command")))
 	}
 }
 
@@ -31,14 +31,14 @@ func words(command node) []node {
 
 // program searches a command line for a shell with a script, as in "busybox sh -ec …". The shell may be anywhere in
 // it, as programs such as env and nsenter may run it.
-func (p *pod) program(words []node) {
+func (p *pod) program(container node, words []node) {
 	for i, word := range words {
 		text, isPlain := word.text()
 		if !isPlain || !slices.Contains(shells, path.Base(text)) {
 			continue
 		}
 		if script := scriptOf(words[i+1:]); script != nil {
-			p.script(*script)
+			p.script(container, *script)
 			return
 		}
 	}
@@ -77,10 +77,11 @@ func optionOf(word node) (option string, ok bool) {
 	}
 }
 
-// script warns of a script that creates /pav/ready too early, and of values in it that a shell may interpret as
-// commands.
-func (p *pod) script(script node) {
+// script warns of a script that cannot mount, creates /pav/ready too early, or becomes one line, and of values in it that
+// a shell may interpret as commands.
+func (p *pod) script(container, script node) {
 	source, isText := script.value.(string)
+	p.privilege(container, script, source)
 	if early, found := readyTooEarly(source); found && p.workflow == pavv1.WorkflowStaging {
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: early.line, Column: early.column,
@@ -92,6 +93,9 @@ func (p *pod) script(script node) {
 		return
 	}
 	analysis := p.analyses[script.field]
+	if analysis != nil && analysis.YAML {
+		p.folded(script, source)
+	}
 	if analysis == nil || analysis.YAML && strings.Contains(source, "tobash") {
 		return // not analysed, or a template that yields YAML, where other parts than this may be quoted
 	}
