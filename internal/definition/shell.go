@@ -86,7 +86,7 @@ func (p *pod) script(container, script node) {
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: early.line, Column: early.column,
 			Message: "/pav/ready is created while the command in the background may not have mounted /pav/volume yet, so that pods would write to a directory " +
-				"of the node's disk; before it, add: until mountpoint -q /pav/volume; do kill -0 $! 2> /dev/null; sleep 0.1; done",
+				"of the node's disk; before it, add: until grep -q ' /pav/volume ' /proc/mounts; do kill -0 $! 2> /dev/null; sleep 0.1; done",
 		})
 	}
 	if !isText || !hasTemplate(source) {
