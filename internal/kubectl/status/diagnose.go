@@ -25,11 +25,27 @@ func diagnose(f *Facts) []Finding {
 			found = append(found, diagnoseClient(f, &f.Clients[i])...)
 		}
 	}
+	if tooSmall := diagnoseSize(f); tooSmall != nil {
+		found = append(found, *tooSmall)
+	}
 	if len(found) == 0 {
 		found = append(found, healthy(f))
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(severity[b.State], severity[a.State]) })
 	return found
+}
+
+// diagnoseSize returns the finding about a claim that asks for more than its volume has, or nil.
+func diagnoseSize(f *Facts) *Finding {
+	if f.Claim == nil || f.Claim.Status.Phase != corev1.ClaimBound || f.Claim.DeletionTimestamp != nil {
+		return nil
+	}
+	wanted, has := f.Claim.Spec.Resources.Requests[corev1.ResourceStorage], f.Claim.Status.Capacity[corev1.ResourceStorage]
+	if has.IsZero() || wanted.Cmp(has) <= 0 {
+		return nil
+	}
+	return &Finding{Code: "ExpansionUnsupported", State: Failing, Summary: fmt.Sprintf("the claim asks for %s, and its volume has %s: volumes of PaV cannot be expanded", wanted.String(), has.String()),
+		Next: []Step{{Text: "create a larger claim, and copy the data"}}}
 }
 
 // isProvisioned reports whether the volume exists and pods can use it.
@@ -236,7 +252,7 @@ func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.Wo
 func obstructed(pod *corev1.Pod, what string) *Finding {
 	cause := workflow.Waiting(pod)
 	if cause == "" {
-		return nil
+		return restarted(pod, what)
 	}
 	found := &Finding{Code: "PodNotStarted", State: Failing, Summary: fmt.Sprintf("the %s pod cannot start", what), Reason: cause,
 		Next: []Step{{Text: "see what it waits for", Command: describePod(pod.Namespace, pod.Name)}}}
@@ -252,6 +268,22 @@ func obstructed(pod *corev1.Pod, what string) *Finding {
 		found.Pod = &ref
 	}
 	return found
+}
+
+// restarted returns a finding about a workflow pod whose container has ended and was restarted, or nil. Kubernetes says that it
+// waits only between some of its restarts.
+func restarted(pod *corev1.Pod, what string) *Finding {
+	for _, s := range statuses(pod) {
+		last := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
+		if s.RestartCount == 0 || last == nil {
+			continue
+		}
+		ref := refOf(pod)
+		return &Finding{Code: "ContainerCrashes", State: Failing, Summary: fmt.Sprintf("a container of the %s pod ends and is restarted", what), Pod: &ref,
+			Reason: fmt.Sprintf("container %q was restarted %d times; it last ended with exit code %d", s.Name, s.RestartCount, last.ExitCode),
+			Next:   []Step{seeLogs(pod.Namespace, pod.Name)}}
+	}
+	return nil
 }
 
 // obstacleOf returns in one word why a pod cannot run, or "".

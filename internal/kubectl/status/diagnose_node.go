@@ -52,7 +52,7 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	if what == "staging" && found.State == Working && len(found.Next) > 0 && hasBegun(pod) {
 		found.Summary += "; it has neither completed nor created /pav/ready"
 	}
-	return found
+	return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, attempt %d", failedWork(&s.Status), s.Spec.NodeName, s.Status.Attempt-1), found, s.Status.StagingFailure)
 }
 
 // failedWork returns which workflow has failed for a stage that is being unstaged.

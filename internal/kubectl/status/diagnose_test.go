@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -96,6 +97,32 @@ func TestDiagnose(t *testing.T) {
 		"the creation pod fails and is restarted": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("CrashLoopBackOff")),
 			want:  w{"ContainerCrashes", Failing, "is restarted", "kubectl describe pod", "create-1/main"}},
+		"a container has ended, and is about to be restarted": {
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, func(pod *corev1.Pod) {
+				running(pod)
+				s := &pod.Status.ContainerStatuses[0]
+				s.RestartCount, s.State = 3, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}
+			}),
+			want: w{"ContainerCrashes", Failing, "a container of the staging pod ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1/main"}},
+		"a container was restarted, and runs": {
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, func(pod *corev1.Pod) {
+				running(pod)
+				s := &pod.Status.ContainerStatuses[0]
+				s.RestartCount, s.LastTerminationState = 1, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}
+			}),
+			want: w{"ContainerCrashes", Failing, "ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1"}},
+		"a staging pod runs after one that failed": {
+			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
+				staging(s)
+				s.Status.Attempt, s.Status.StagingFailure = 3, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, PodNamespace: "pav-pods", PodName: "stage-0", Message: "m"}
+			}).pod("stage-1", pavv1.WorkflowStaging, running),
+			want: w{"StagingFailed", Failing, "staging on node n1 failed, attempt 2; now the staging pod runs", "kubectl edit", "stage-0"}},
+		"the claim was made larger than its volume": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(func(f *Facts) {
+				f.Claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Mi")}
+				f.Claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}
+			}),
+			want: w{"ExpansionUnsupported", Failing, "asks for 20Mi, and its volume has 16Mi", "create a larger claim", ""}},
 		"a quota has no room for the creation pod": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureQuotaExceeded, "team"),
 			want:  w{"QuotaExceeded", Failing, "cannot be created", "kubectl describe resourcequota -n team", ""}},
@@ -181,10 +208,8 @@ func TestDiagnose(t *testing.T) {
 			}),
 			want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
 		"a staging pod is not ready for a long time": {
-			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
-				s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
-			}).pod("stage-1", pavv1.WorkflowStaging, runningSince(-3*time.Minute)),
-			want: w{"Working", Working, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, runningSince(-3*time.Minute)),
+			want:  w{"Working", Working, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
 		"an unstaging pod fails": {
 			facts: bound().stage("n1", func(s *pavv1.PavStage) {
 				s.Spec.Exclusive, s.Status.Phase, s.Status.UnstagingAttempt = true, pavv1.StageUnstaging, 4

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -66,13 +68,24 @@ func claimEntries(f *Facts) []Entry {
 		return nil
 	}
 	const object = "claim"
-	request := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	request := requestWhenCreated(f)
 	what := fmt.Sprintf("created: %s, %s", request.String(), modes(claim.Spec.AccessModes))
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
 		what += ", Block"
 	}
 	all := []Entry{{Time: claim.CreationTimestamp, Object: object, What: what, rank: rankClaim}}
 	return append(all, deleted(&claim.ObjectMeta, object, rankEnd)...)
+}
+
+// requestWhenCreated returns the request of the claim when its volume was created: the claim may have been changed since.
+func requestWhenCreated(f *Facts) resource.Quantity {
+	if f.Volume != nil && f.Volume.Status.ProvisionedClaim != nil {
+		was := &corev1.PersistentVolumeClaim{}
+		if err := json.Unmarshal(f.Volume.Status.ProvisionedClaim.Raw, was); err == nil {
+			return was.Spec.Resources.Requests[corev1.ResourceStorage]
+		}
+	}
+	return f.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
 func modes(all []corev1.PersistentVolumeAccessMode) string {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -41,6 +43,9 @@ func TestEntries_WholeLife(t *testing.T) {
 		f.Clients[0].CreationTimestamp = *at(time.Second)
 		f.Clients[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: *at(2 * time.Second)}}
 		f.Clients[0].Status.ContainerStatuses[0].State.Running.StartedAt = *at(8 * time.Second)
+		// The claim was made larger later.
+		f.Volume.Status.ProvisionedClaim = &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`)}
+		f.Claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 	})
 	want := []string{
 		"-2 claim: created: 1Gi, ReadWriteOnce",

@@ -171,6 +171,11 @@ func waitsForConsumer(f *Facts) {
 	f.Class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 }
 
+// staging is a stage whose staging pod is recorded.
+func staging(s *pavv1.PavStage) {
+	s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
+}
+
 func unschedulable(f *Facts) { notScheduled(&f.Clients[0]) }
 
 func clientsRun(f *Facts) {
