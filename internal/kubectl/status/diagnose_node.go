@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
@@ -30,7 +31,9 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 		if c := degraded(s); c != nil {
 			found = append(found, Finding{Code: c.Reason, State: Failing, Summary: "the volume does not work properly on node " + node, Reason: c.Message,
 				Next: degradedSteps(f, s)})
+			break
 		}
+		found = append(found, diagnoseFormerClients(f, s)...)
 	default:
 		found = append(found, diagnoseStaging(f, s))
 	}
@@ -116,6 +119,43 @@ func degradedSteps(f *Facts, s *pavv1.PavStage) []Step {
 		steps = append(steps, Step{Text: "restart pods that get errors from its files", Command: fmt.Sprintf("kubectl delete pod -n %s %s", clients[0].Namespace, clients[0].Name)})
 	}
 	return steps
+}
+
+// diagnoseFormerClients returns findings about pods that had the volume before it was staged again, and do not get it: they mount
+// it without propagation, or have a block device.
+func diagnoseFormerClients(f *Facts, s *pavv1.PavStage) (found []Finding) {
+	staging := f.pod(s.Status.StagingPod)
+	if staging == nil || s.Spec.Scope != pavv1.StagingScopeNode || f.Claim == nil {
+		return nil
+	}
+	for _, client := range f.clientsOn(s.Spec.NodeName) {
+		if hasFormerMount(client, f.Claim.Name, staging.CreationTimestamp) {
+			found = append(found, Finding{Code: "ClientNotRestarted", State: Failing,
+				Summary: fmt.Sprintf("pod %s was started before the volume was staged again on node %s, and gets errors from it until it is restarted", client.Name, s.Spec.NodeName),
+				Next:    []Step{{Text: "restart it", Command: fmt.Sprintf("kubectl delete pod -n %s %s", client.Namespace, client.Name)}}})
+		}
+	}
+	return found
+}
+
+// hasFormerMount reports whether a container of a pod has a claim's volume as it was at its start, which was before a time.
+func hasFormerMount(pod *corev1.Pod, claim string, before metav1.Time) bool {
+	names := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		names[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	}
+	for _, container := range pod.Spec.Containers {
+		fixed := slices.ContainsFunc(container.VolumeDevices, func(d corev1.VolumeDevice) bool { return names[d.Name] }) ||
+			slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+				return names[m.Name] && (m.MountPropagation == nil || *m.MountPropagation == corev1.MountPropagationNone)
+			})
+		if fixed && slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == container.Name && s.State.Running != nil && s.State.Running.StartedAt.Before(&before)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // diagnoseNode returns the finding about a node on which the volume is staged or needed.

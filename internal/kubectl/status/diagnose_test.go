@@ -224,6 +224,12 @@ func TestDiagnose(t *testing.T) {
 				s.Status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "VolumeDead", Message: "the volume never answers again"}}
 			}),
 			want: w{"VolumeDead", Failing, "on node n1", "kubectl delete pod -n apps web", ""}},
+		"the volume was staged again under a pod": {
+			facts: bound().client("web", "n1").with(clientsRun).with(mounts(nil)).stage("n1", restaged).pod("stage-2", pavv1.WorkflowStaging, youngerThanClients),
+			want:  w{"ClientNotRestarted", Failing, "pod web was started before the volume was staged again", "kubectl delete pod -n apps web", ""}},
+		"the volume was staged again under a pod that gets new mounts": {
+			facts: bound().client("web", "n1").with(clientsRun).with(mounts(new(corev1.MountPropagationHostToContainer))).stage("n1", restaged).pod("stage-2", pavv1.WorkflowStaging, youngerThanClients),
+			want:  w{"Healthy", Healthy, "pod web uses it", "", ""}},
 		"the driver is not registered": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Registration = &storagev1.CSINode{} }),
 			want:  w{"DriverNotRegistered", Failing, `has not registered driver "demo"`, "kubectl -n pav logs", ""}},

@@ -176,6 +176,26 @@ func staging(s *pavv1.PavStage) {
 	s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
 }
 
+// mounts lets the clients mount the claim with a propagation.
+func mounts(propagation *corev1.MountPropagationMode) func(*Facts) {
+	return func(f *Facts) {
+		for i := range f.Clients {
+			f.Clients[i].Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+			f.Clients[i].Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPropagation: propagation}}}}
+		}
+	}
+}
+
+// restaged is a stage that has its second staging pod.
+func restaged(s *pavv1.PavStage) {
+	s.Status.StagingPod = &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-2"}
+}
+
+func youngerThanClients(pod *corev1.Pod) {
+	running(pod)
+	pod.CreationTimestamp = *at(-500 * time.Millisecond)
+}
+
 func unschedulable(f *Facts) { notScheduled(&f.Clients[0]) }
 
 func clientsRun(f *Facts) {
