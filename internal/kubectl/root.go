@@ -18,11 +18,13 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/render"
 	"github.com/albertofaria/pav/internal/kubectl/retry"
 	"github.com/albertofaria/pav/internal/kubectl/selftest"
+	"github.com/albertofaria/pav/internal/kubectl/skeleton"
 	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
 // commands are the commands, in the order in which the author of a provisioner needs them.
 var commands = []cli.Command{
+	skeleton.Command,
 	lint.Command,
 	render.Command,
 	selftest.Command,

@@ -93,3 +93,25 @@ func TestReadme_IsShort(t *testing.T) {
 		t.Errorf("README.md has %d bytes, and may have %d", size, most)
 	}
 }
+
+// What "kubectl pav new" prints has nothing that lint would change.
+func TestSkeletons_LintClean(t *testing.T) {
+	for _, kind := range []string{"dynamic", "local", "fuse", "block", "layer"} {
+		out, errs, err := pav(t, "new", kind, "my-"+kind)
+		if err != nil {
+			t.Fatal(err, errs)
+		}
+		file := filepath.Join(t.TempDir(), "provisioner.yaml")
+		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, errs, err := pav(t, "lint", "--strict", file); err != nil || out+errs != "" {
+			t.Errorf("%s: lint: %v\n%s%s", kind, err, out, errs)
+		}
+	}
+	for name, args := range map[string][]string{"no such kind": {"new", "x", "y"}, "no such name": {"new", "local", "Upper"}} {
+		if out, errs, err := pav(t, args...); err == nil || out != "" {
+			t.Errorf("%s: got %q and %q", name, out, errs)
+		}
+	}
+}
