@@ -20,6 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/selftest"
 	"github.com/albertofaria/pav/internal/kubectl/skeleton"
 	"github.com/albertofaria/pav/internal/kubectl/status"
+	"github.com/albertofaria/pav/internal/kubectl/version"
 )
 
 // commands are the commands, in the order in which the author of a provisioner needs them.
@@ -32,6 +33,7 @@ var commands = []cli.Command{
 	status.DescribeCommand,
 	logs.Command,
 	retry.Command,
+	version.Command,
 }
 
 // Root returns the command "kubectl pav".
