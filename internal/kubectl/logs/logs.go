@@ -74,6 +74,7 @@ func phaseNames() []string {
 }
 
 func (o *options) validate() error {
+	o.phase = cli.Phase(o.phase)
 	if o.phase != "" && !slices.Contains(phaseNames(), o.phase) {
 		return fmt.Errorf("--phase %q: it is one of %s", o.phase, strings.Join(phaseNames(), ", "))
 	}

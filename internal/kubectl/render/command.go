@@ -95,8 +95,9 @@ func (o *options) addFlags(command *cobra.Command) {
 }
 
 func (o *options) validate() error {
-	for _, phase := range o.phases {
-		if !slices.Contains(phases, phase) {
+	for i, phase := range o.phases {
+		o.phases[i] = cli.Phase(phase)
+		if !slices.Contains(phases, o.phases[i]) {
 			return fmt.Errorf("--phase %s: it is one of %s", phase, strings.Join(phases, ", "))
 		}
 	}

@@ -17,12 +17,12 @@ import (
 // GetCommand returns the command.
 func GetCommand(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
-	wide := false
+	wide, everywhere := false, false
 	command := &cobra.Command{
 		Use:   "get [PROVISIONER]",
 		Short: "List volumes and where they are available",
 		Long: `Lists the volumes of a PavProvisioner, or of all of them, and the nodes that have them: those of claims in
-all namespaces, or in the one of -n.`,
+all namespaces, which is the default, or in the one of -n.`,
 		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ all namespaces, or in the one of -n.`,
 			if err != nil {
 				return err
 			}
-			if flag := command.Flag("namespace"); flag != nil && flag.Changed {
+			if flag := command.Flag("namespace"); flag != nil && flag.Changed && !everywhere {
 				volumes = inNamespace(volumes, flag.Value.String())
 			}
 			if output.Structured() {
@@ -48,6 +48,7 @@ all namespaces, or in the one of -n.`,
 		},
 	}
 	output.AddFlag(command.Flags())
+	command.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of claims in all namespaces, also if there is a -n")
 	command.Flags().BoolVarP(&wide, "wide", "w", false, "also show the last failure")
 	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return completeGet(command.Context(), env, args), cobra.ShellCompDirectiveNoFileComp
