@@ -79,7 +79,8 @@ func TestKubectlTest_StagingFails_DescribesTheVolume_AndCleansUp(t *testing.T) {
 	file := writeFile(t, provisioner("stuck-staging", "mkdir /pav/volume; echo 'the backend is on fire' | tee /pav/error; exit 4", ""))
 	s := pav(t, "test", slowly, "--name", "try-fire", file)
 	s.wants(t, 1, "failed   write, and read back", "exit code 4: the backend is on fire", "Timeline", "passed   clean up", "stuck-staging failed: ")
-	s.lacks(t, "This is left")
+	s.wants(t, 1, "fix "+file+", and run the test again; with --keep, it does not remove its objects")
+	s.lacks(t, "This is left", "kubectl edit pavprovisioner try-fire")
 	// The failed pod is in the timeline until it is removed. Then the event of the failure is or, until that arrives, the
 	// failure as it is recorded.
 	_, timeline, _ := strings.Cut(s.out, "Timeline")

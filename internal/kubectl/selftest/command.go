@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 		return &cli.ExitError{Code: 2, Err: err}
 	}
 	r := &run{
-		describe:  describer(cluster, env),
+		describe:  describer(cluster, env, advice(o, files)),
 		options:   o,
 		input:     in,
 		name:      o.Name,
@@ -105,17 +106,33 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 }
 
 // describer returns a function that writes the output of "kubectl pav describe pvc".
-func describer(cluster *cli.Cluster, env *cli.Env) func(ctx context.Context, namespace, claim string) (string, error) {
+func describer(cluster *cli.Cluster, env *cli.Env, next []status.Step) func(ctx context.Context, namespace, claim string) (string, error) {
 	return func(ctx context.Context, namespace, claim string) (string, error) {
 		ref := status.Ref{Kind: status.Claim, Namespace: namespace, Name: claim}
 		answer, err := status.Find(ctx, cluster, ref, time.Now())
 		if err != nil {
 			return "", err
 		}
+		for _, report := range answer.Volumes {
+			for i := range report.Findings {
+				if next != nil {
+					report.Findings[i].Next = next
+				}
+			}
+		}
 		var text strings.Builder
 		err = status.Render(&text, env.Style(), answer, time.Local)
 		return text.String(), err
 	}
+}
+
+// advice returns the steps to take after a failure. Those of the description are about objects that the test removes; nil if it
+// keeps them.
+func advice(o *options, files []string) []status.Step {
+	if o.Keep {
+		return nil
+	}
+	return []status.Step{{Text: fmt.Sprintf("fix %s, and run the test again; with --keep, it does not remove its objects", strings.Join(files, ", "))}}
 }
 
 var errNothingToTest = errors.New("the definition supports static provisioning only: give the handle of a volume with --handle")
