@@ -17,17 +17,17 @@ import (
 func DescribeCommand(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
-		Use:   "describe pvc/NAME | pv/NAME | pod/NAME",
+		Use:   "describe pvc/NAME | pv/NAME | pod/NAME | pav/NAME",
 		Short: "Show the state of a volume, what is wrong with it, and what to do",
 		Long: `Shows the history of a volume as a timeline, from the claim to the pods that use it: what was done,
 by which pods, how long each step took, what failed, what the failing pod said, and what to do next.
 
-A pod's description covers all its volumes that are PaV's. What you may not read is left out. The exit
+A pod's description covers all its volumes that are PaV's, and that of a PavProvisioner (pav) its volumes that fail. What you may not read is left out. The exit
 status is 1 where something is wrong.`,
 		Example: "  kubectl pav describe pvc/data -n apps\n  kubectl pav describe pod web\n  kubectl pav describe pv/pvc-0123 -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := Parse(env, args, Claim, PV, Pod)
+			ref, err := Parse(env, args, Claim, PV, Pod, Provisioner)
 			if err != nil {
 				return err
 			}
@@ -83,6 +83,14 @@ func (a *Answer) failing() bool {
 // Find gathers and diagnoses everything about the subject.
 func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*Answer, error) {
 	answer := &Answer{Subject: ref.String(), Volumes: []*Report{}}
+	if ref.Kind == Provisioner {
+		report, err := reportOnProvisioner(ctx, cluster.Objects, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		answer.Volumes = append(answer.Volumes, report)
+		return answer, nil
+	}
 	if ref.Kind != Pod {
 		report, err := reportOn(ctx, cluster, ref, now)
 		if err != nil {

@@ -83,6 +83,9 @@ func title(r *Report) string {
 	if r.Claim != "" {
 		return fmt.Sprintf("Claim %s/%s", r.Namespace, r.Claim)
 	}
+	if r.Volume == "" {
+		return "PavProvisioner " + r.Provisioner
+	}
 	return "Volume " + r.Volume
 }
 

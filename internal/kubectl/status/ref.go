@@ -13,12 +13,13 @@ type Kind string
 
 // The kinds.
 const (
-	Claim    Kind = "pvc"
-	PV       Kind = "pv"
-	Pod      Kind = "pod"
-	Volume   Kind = "pavvolume"
-	Stage    Kind = "pavstage"
-	kindless Kind = ""
+	Claim       Kind = "pvc"
+	PV          Kind = "pv"
+	Pod         Kind = "pod"
+	Volume      Kind = "pavvolume"
+	Stage       Kind = "pavstage"
+	Provisioner Kind = "pav"
+	kindless    Kind = ""
 )
 
 // aliases are the names that users may type for the kinds.
@@ -28,6 +29,7 @@ var aliases = map[string]Kind{
 	"pod": Pod, "pods": Pod, "po": Pod,
 	"pavvolume": Volume, "pavvolumes": Volume, "pavvol": Volume,
 	"pavstage": Stage, "pavstages": Stage,
+	"pav": Provisioner, "pavs": Provisioner, "pavprovisioner": Provisioner, "pavprovisioners": Provisioner,
 }
 
 // Ref names an object.
