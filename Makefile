@@ -227,7 +227,7 @@ long-unit: packages ## Run the unit tests with all of their repeats
 	go test -count=1 -timeout 3h ./cmd/... ./deploy ./internal/... ./jinja/...
 
 long-simulation: ## Simulate a cluster's bad days for an hour, from other seeds each time
-	go test -count=1 -timeout 3h ./test/simulation -during 1h -seed $(PAV_SEED)
+	go test -count=1 -timeout 3h ./test/simulation -during 1h $(if $(PAV_SEED),-seed $(PAV_SEED))
 
 long-templates: packages ## Compare templates made at random with real Jinja2 and Bash
 	$(MAKE) fuzz-jinja SEED=$(PAV_SEED)

@@ -115,3 +115,18 @@ func TestSkeletons_LintClean(t *testing.T) {
 		}
 	}
 }
+
+// Prometheus finds the agents by the name of a port.
+func TestMonitoring_ScrapesThePortOfTheAgents(t *testing.T) {
+	for _, manifest := range []string{"../../deploy/60-controller.yaml", "../../deploy/70-node.yaml"} {
+		ports := regexp.MustCompile(`- name: (\S*metrics)\n`).FindAllStringSubmatch(read(t, manifest), -1)
+		if len(ports) != 1 {
+			t.Fatalf("%s has the ports %q", manifest, ports)
+		}
+		for page, want := range map[string]string{"prometheus.yaml": "regex: pav;" + ports[0][1] + "\n", "podmonitor.yaml": "port: " + ports[0][1] + "\n", "README.md": "`" + ports[0][1] + "`"} {
+			if !strings.Contains(read(t, "../../examples/monitoring/"+page), want) {
+				t.Errorf("%s does not have %q", page, want)
+			}
+		}
+	}
+}
