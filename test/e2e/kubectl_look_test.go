@@ -47,6 +47,7 @@ func TestKubectl(t *testing.T) {
 	t.Run("commands", func(t *testing.T) {
 		for name, test := range map[string]func(t *testing.T, ns string){
 			"describe a volume in use": testDescribeGood, "describe one that fails": testDescribeBad,
+			"describe the provisioner": testDescribeProvisioner, "version": testVersion,
 			"get": testGet, "logs": testLogs, "retry": testRetry, "lint": testLint, "render": testRender,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -96,6 +97,18 @@ func testDescribeBad(t *testing.T, ns string) {
 		t.Errorf("as JSON it is %+v", answer)
 	}
 	pav(t, "describe", "pvc/nobody", "-n", ns).wants(t, 1, `"nobody"`)
+}
+
+func testDescribeProvisioner(t *testing.T, ns string) {
+	t.Helper()
+	pavSays(t, []string{"describe", "pav", shown}, 1, "PavProvisioner "+shown, "FAILING", "the backend is full", "2 volumes", "kubectl pav describe pvc/bad -n "+ns).lacks(t, "\x1b")
+	pav(t, "describe", "pav/no-such-provisioner").wants(t, 1, "no-such-provisioner")
+}
+
+func testVersion(t *testing.T, _ string) {
+	t.Helper()
+	pav(t, "version").wants(t, 0, "client", "controller-agent", "node-agent").lacks(t, "install that of the agents")
+	pav(t, "version", "--client").wants(t, 0, "client").lacks(t, "node-agent")
 }
 
 func testGet(t *testing.T, ns string) {
