@@ -26,7 +26,7 @@ var (
 )
 
 // unlike lists the fields that differ between the two worlds.
-var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion"}
+var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion", "recordUID"}
 
 // describe returns all objects of the scene as YAML, without the values that differ between the two worlds.
 func (h *Hands) describe(ctx context.Context) (string, error) {
