@@ -286,6 +286,9 @@ func (n *Node) unstage(d *device) (string, func()) {
 		_, err := server.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path()})
 		return err
 	}, func(err error) {
+		// After a failure, kubelet is uncertain, and stages the volume again for the next pod: MarkDeviceAsUncertain in
+		// GenerateUnmountDeviceFunc and GenerateUnmapDeviceFunc of kubelet's operation_generator.go.
+		d.staged = uncertain
 		if err == nil {
 			d.staged = no
 		}
