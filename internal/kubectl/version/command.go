@@ -145,6 +145,9 @@ func (r *Result) write(out io.Writer) error {
 	fmt.Fprintf(table, "client\t%s\n", r.Client) //nolint:errcheck // Flush returns the error.
 	for _, a := range r.Agents {
 		line := fmt.Sprintf("%s\t%s\t%d pods", cli.Plain(a.Component), cli.Plain(a.Version), a.Pods)
+		if a.Pods == 1 {
+			line = strings.TrimSuffix(line, "s")
+		}
 		if len(a.Nodes) > 0 {
 			line += ", on " + cli.Plain(strings.Join(a.Nodes, ", "))
 		}
