@@ -185,6 +185,9 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
 	var stderr strings.Builder
 	c := exec.CommandContext(ctx, "kubectl", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
+	// Over websockets, the answer may arrive before kubectl has registered its streams: "Unknown stream id 1, discarding
+	// message".
+	c.Env = append(os.Environ(), "KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false")
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
