@@ -160,16 +160,18 @@ func mayBePrivileged(spec node) bool {
 		if value := spec.key(list).value; value != nil && !spec.key(list).isKnownList() {
 			return true
 		}
-		for _, container := range spec.key(list).items() {
-			security := container.key("securityContext")
-			privileged := security.key("privileged").value
-			_, isTemplate := privileged.(string)
-			if !container.isMapping() || security.value != nil && !security.isMapping() || isTemplate || privileged == true {
-				return true
-			}
+		if slices.ContainsFunc(spec.key(list).items(), containerMayBePrivileged) {
+			return true
 		}
 	}
 	return false
+}
+
+func containerMayBePrivileged(container node) bool {
+	security := container.key("securityContext")
+	privileged := security.key("privileged").value
+	_, isTemplate := privileged.(string)
+	return !container.isMapping() || security.value != nil && !security.isMapping() || isTemplate || privileged == true
 }
 
 // isPrivileged reports whether a container of a pod template is certainly privileged.

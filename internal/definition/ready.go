@@ -34,7 +34,7 @@ func readyTooEarly(source string) (place, bool) {
 		}
 		after := joined[end[0]+2:]
 		ready := createsReady.FindStringIndex(after)
-		if ready == nil || looks.MatchString(withoutComments(after[:ready[0]])) {
+		if ready == nil || looks.MatchString(withBlankComments(after[:ready[0]])) {
 			continue
 		}
 		return placeIn(source, end[0]+2+ready[0]), true
@@ -44,7 +44,10 @@ func readyTooEarly(source string) (place, bool) {
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*$`)
 
-func withoutComments(script string) string { return comment.ReplaceAllString(script, "") }
+// withBlankComments returns a script with spaces in the place of comments, so that positions stay the same.
+func withBlankComments(script string) string {
+	return comment.ReplaceAllStringFunc(script, func(text string) string { return strings.Repeat(" ", len(text)) })
+}
 
 // placeIn returns the position of a byte in a text.
 func placeIn(text string, at int) place {

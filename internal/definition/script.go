@@ -27,22 +27,16 @@ func (p *pod) privilege(container node, script node, source string) {
 // mayMount reports whether a container is privileged, has a capability that lets it mount, or may have it because of a
 // template.
 func mayMount(container node) bool {
-	security := container.key("securityContext")
-	privileged, capabilities := security.key("privileged"), security.key("capabilities")
-	for _, field := range []node{security, privileged, capabilities, capabilities.key("add")} {
+	capabilities := container.key("securityContext").key("capabilities")
+	for _, field := range []node{capabilities, capabilities.key("add")} {
 		if _, isTemplate := field.value.(string); isTemplate {
 			return true
 		}
 	}
-	return privileged.value == true || slices.ContainsFunc(capabilities.key("add").items(), func(name node) bool {
+	return containerMayBePrivileged(container) || slices.ContainsFunc(capabilities.key("add").items(), func(name node) bool {
 		text, isPlain := name.text()
 		return !isPlain || slices.Contains([]string{"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}, text)
 	})
-}
-
-// withBlankComments returns a script with spaces in the place of comments, so that positions stay the same.
-func withBlankComments(script string) string {
-	return comment.ReplaceAllStringFunc(script, func(text string) string { return strings.Repeat(" ", len(text)) })
 }
 
 // folded warns of a script whose template sets yaml: as YAML, lines of plain text are one line.

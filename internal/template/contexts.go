@@ -1,6 +1,11 @@
 package template
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+
+	"github.com/albertofaria/pav/jinja/py"
+)
 
 // Trust says who chooses the value of a variable.
 type Trust int
@@ -72,18 +77,18 @@ const (
 	onlySelected = "only if the scheduler has selected a node for the claim's first consumer, for which the StorageClass needs volumeBindingMode: WaitForFirstConsumer"
 )
 
-// optional says when each variable exists that does not always exist.
-var optional = sync.OnceValue(func() map[string]string {
-	when := map[string]string{}
+// missing are the values of the variables that do not always exist, where they do not. Nothing changes them.
+var missing = sync.OnceValue(func() map[string]py.Value {
+	values := map[string]py.Value{}
 	for _, section := range []string{"volumeValidation", "volumeCreation", "volumeDeletion", "volumeStaging"} {
 		variables, _ := Context(section)
 		for _, v := range variables {
 			if v.Optional != "" {
-				when[v.Name] = v.Optional
+				values[v.Name] = &py.Undefined{Name: v.Name, Hint: fmt.Sprintf("'%s' is undefined: it exists %s", v.Name, v.Optional)}
 			}
 		}
 	}
-	return when
+	return values
 })
 
 func provisionedPVC(optional string) Variable {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/albertofaria/pav/internal/template/yaml11"
@@ -76,10 +77,7 @@ func (e *evaluation) value(ctx context.Context, t *jinja.Template) (any, error) 
 
 // variables returns the context of one template. Its changes to a list are not visible to other templates.
 func (e *evaluation) variables(ctx context.Context) (map[string]py.Value, error) {
-	values := make(map[string]py.Value, len(e.vars)+1)
-	for name, when := range optional() {
-		values[name] = &py.Undefined{Name: name, Hint: fmt.Sprintf("'%s' is undefined: it exists %s", name, when)}
-	}
+	values := maps.Clone(missing())
 	for name, data := range e.vars {
 		value, err := py.FromData(data)
 		if err != nil {

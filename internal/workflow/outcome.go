@@ -33,6 +33,9 @@ const (
 	Failed
 )
 
+// IsOver reports whether the pod has ended, and has no effect any more.
+func (s State) IsOver() bool { return s == Succeeded || s == Failed }
+
 // Observe returns the state of a pod; nil means that there is none. A pod whose node is lost has not ended: only its
 // kubelet, or the deletion of its node, shows that its containers no longer run.
 func Observe(pod *corev1.Pod) State {

@@ -219,11 +219,16 @@ func (r *Reconciler) deletePV(ctx context.Context, o snapshot, _ decision) error
 		}
 		return nil // the deletion is an event, and brings the next pass
 	}
-	pv := o.pv.DeepCopy()
-	if !controllerutil.RemoveFinalizer(pv, pavv1.PVFinalizer) {
+	return r.releasePV(ctx, o.pv)
+}
+
+// releasePV removes PaV's finalizer from a PersistentVolume.
+func (r *Reconciler) releasePV(ctx context.Context, pv *corev1.PersistentVolume) error {
+	released := pv.DeepCopy()
+	if !controllerutil.RemoveFinalizer(released, pavv1.PVFinalizer) {
 		return nil // only Kubernetes' own finalizer is left, which Kubernetes removes
 	}
-	return r.patch(ctx, o.pv, pv)
+	return r.patch(ctx, pv, released)
 }
 
 // checkStill asks the API server whether the volume is still staged, unless its deletion pod has succeeded: that was asked

@@ -149,8 +149,7 @@ func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile
 // which contains the claim's UID, and no pod can use it before its PersistentVolume exists. PavStages are ignored then: an
 // attacker with the token of one node agent could write PavStages with any handle for that node, and so stop all provisioning.
 func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
-	making := o.volume.Status.Phase == "" || o.volume.Status.Phase == pavv1.VolumePending
-	return making && !o.wasBound && !o.unwanted() && o.claim != claimBound && handle == o.volume.Name && o.pv == nil &&
+	return o.pending() && !o.wasBound && !o.unwanted() && o.claim != claimBound && handle == o.volume.Name && o.pv == nil &&
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
 

@@ -117,9 +117,7 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 		// Recorded before the PersistentVolume is gone: better twice than never.
 		r.warnOfOrphan(pv, fmt.Sprintf("has not deleted the storage of handle %q: see whether it is still there, and delete it by hand if nobody uses it", pv.Spec.CSI.VolumeHandle))
 	}
-	released := pv.DeepCopy()
-	applyFinalizer(released, pavv1.PVFinalizer, remove)
-	return r.patch(ctx, pv, released)
+	return r.releasePV(ctx, pv)
 }
 
 func storageOf(pv *corev1.PersistentVolume) reconcile.StorageKey {

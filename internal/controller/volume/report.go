@@ -21,9 +21,7 @@ import (
 // wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
 	if d.condition == "" {
-		if due, _ := r.repeats.Due(o.volume.Name, d.message, r.Now()); due {
-			r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
-		}
+		r.tellClaimOnce(o.volume, d.message)
 		return nil
 	}
 	if hasCondition(o.volume, d) {
@@ -214,6 +212,13 @@ func (r *Reconciler) reportDeletion(o snapshot, eventType, reason, message strin
 	}
 	if o.pending() && o.claim == claimWaits {
 		r.Events.Event(claimObject(o.volume), eventType, reason, message)
+	}
+}
+
+// tellClaimOnce warns the users of the claim, unless the same was said a short time ago.
+func (r *Reconciler) tellClaimOnce(volume *pavv1.PavVolume, message string) {
+	if due, _ := r.repeats.Due(volume.Name, message, r.Now()); due {
+		r.tellClaim(volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, message)
 	}
 }
 

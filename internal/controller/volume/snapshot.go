@@ -196,16 +196,11 @@ func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
 func (o snapshot) unrecordedPod() *corev1.Pod {
 	recorded := o.pod()
 	for i := range o.pods {
-		if pod := &o.pods[i]; pod != recorded && hasNotEnded(pod) {
+		if pod := &o.pods[i]; pod != recorded && !workflow.Observe(pod).IsOver() {
 			return pod
 		}
 	}
 	return nil
-}
-
-func hasNotEnded(pod *corev1.Pod) bool {
-	state := workflow.Observe(pod)
-	return state != workflow.Succeeded && state != workflow.Failed
 }
 
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was

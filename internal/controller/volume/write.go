@@ -67,9 +67,7 @@ func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv
 		return err
 	}
 	if left != nil && left.UID == pv.UID && reconcile.IsHeld(left) {
-		released := left.DeepCopy()
-		applyFinalizer(released, pavv1.PVFinalizer, remove)
-		if err := r.patch(ctx, left, released); err != nil {
+		if err := r.releasePV(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -93,9 +91,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) err
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
 	}
-	if due, _ := r.repeats.Due(o.volume.Name, d.message, r.Now()); due {
-		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, d.message)
-	}
+	r.tellClaimOnce(o.volume, d.message)
 	return &reconcile.Later{After: r.rejections.When(o.volume.Name)}
 }
 

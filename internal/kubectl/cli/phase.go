@@ -1,13 +1,18 @@
 package cli
 
-// phases are the phases by the words that begin the names of their pods.
-var phases = map[string]string{"validate": "validation", "create": "creation", "delete": "deletion", "stage": "staging", "unstage": "unstaging"}
+import pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 
-// Phase returns the phase that a value of --phase names: "staging", or "stage", as in the names of its pods. Any other word is
-// returned as it is.
-func Phase(word string) string {
-	if phase, ok := phases[word]; ok {
+// phases are the names of the workflows in the fields of a definition, and the values of --phase.
+var phases = map[string]string{
+	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
+	pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
+}
+
+// Phase returns the phase of a workflow: "staging" for "stage", which is also the word that begins the names of its pods.
+// Any other word is returned as it is.
+func Phase(workflow string) string {
+	if phase, ok := phases[workflow]; ok {
 		return phase
 	}
-	return word
+	return workflow
 }

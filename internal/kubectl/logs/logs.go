@@ -80,13 +80,3 @@ func (o *options) validate() error {
 	}
 	return nil
 }
-
-// phaseOf returns the value of --phase for a workflow.
-func phaseOf(workflow string) string {
-	for _, phase := range phases {
-		if phase.workflow == workflow {
-			return phase.name
-		}
-	}
-	return workflow
-}

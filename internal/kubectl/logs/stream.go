@@ -89,7 +89,7 @@ func (p *printer) line(c *container, text string) error {
 
 // prefixOf returns the prefix of a container's lines if there are several containers.
 func prefixOf(c *container) string {
-	text := phaseOf(c.pod.Labels[pavv1.WorkflowLabel]) + "/" + c.pod.Name
+	text := cli.Phase(c.pod.Labels[pavv1.WorkflowLabel]) + "/" + c.pod.Name
 	if len(c.pod.Spec.Containers)+len(c.pod.Spec.InitContainers) > 1 {
 		text += "/" + c.name
 	}

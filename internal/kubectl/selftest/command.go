@@ -113,16 +113,21 @@ func describer(cluster *cli.Cluster, env *cli.Env, next []status.Step) func(ctx 
 		if err != nil {
 			return "", err
 		}
-		for _, report := range answer.Volumes {
-			for i := range report.Findings {
-				if next != nil {
-					report.Findings[i].Next = next
-				}
-			}
+		if next != nil {
+			replaceNext(answer, next)
 		}
 		var text strings.Builder
 		err = status.Render(&text, env.Style(), answer, time.Local)
 		return text.String(), err
+	}
+}
+
+// replaceNext replaces the steps to take after each finding.
+func replaceNext(answer *status.Answer, next []status.Step) {
+	for _, report := range answer.Volumes {
+		for i := range report.Findings {
+			report.Findings[i].Next = next
+		}
 	}
 }
 

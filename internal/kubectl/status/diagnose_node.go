@@ -63,7 +63,7 @@ func failedWork(status *pavv1.PavStageStatus) string {
 	if status.StagingFailure == nil {
 		return ""
 	}
-	return words(status.StagingFailure.Workflow)
+	return cli.Phase(status.StagingFailure.Workflow)
 }
 
 func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
@@ -91,7 +91,7 @@ func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 		return found
 	}
 	if failure := status.StagingFailure; failure != nil {
-		return failed(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted before the next attempt", words(failure.Workflow), node), failure, 0)
+		return failed(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted before the next attempt", cli.Phase(failure.Workflow), node), failure, 0)
 	}
 	return Finding{Code: "Unstaging", State: Working, Summary: "the volume is being unstaged on node " + node}
 }
@@ -106,7 +106,7 @@ func diagnoseFailedStage(f *Facts, s *pavv1.PavStage) []Finding {
 	if failure.Workflow == pavv1.WorkflowValidation {
 		code = "ValidationFailed"
 	}
-	return []Finding{failed(f, code, fmt.Sprintf("%s on node %s failed, attempt %d; kubelet tries again, at most two minutes later", words(failure.Workflow), s.Spec.NodeName, max(s.Status.Attempt, 1)), failure, 0)}
+	return []Finding{failed(f, code, fmt.Sprintf("%s on node %s failed, attempt %d; kubelet tries again, at most two minutes later", cli.Phase(failure.Workflow), s.Spec.NodeName, max(s.Status.Attempt, 1)), failure, 0)}
 }
 
 // degradedSteps returns what to do about a volume that has lost its staging pod, or does not respond.
@@ -141,8 +141,9 @@ func diagnoseFormerClients(f *Facts, s *pavv1.PavStage) (found []Finding) {
 // hasFormerMount reports whether a container of a pod has a claim's volume as it was at its start, which was before a time.
 func hasFormerMount(pod *corev1.Pod, claim string, before metav1.Time) bool {
 	names := map[string]bool{}
-	for _, v := range pod.Spec.Volumes {
-		names[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		names[volume.Name] = claimOf(pod, volume) == claim
 	}
 	for _, container := range pod.Spec.Containers {
 		fixed := slices.ContainsFunc(container.VolumeDevices, func(d corev1.VolumeDevice) bool { return names[d.Name] }) ||

@@ -98,19 +98,11 @@ func TestDiagnose(t *testing.T) {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, waits("CrashLoopBackOff")),
 			want:  w{"ContainerCrashes", Failing, "is restarted", "kubectl describe pod", "create-1/main"}},
 		"a container has ended, and is about to be restarted": {
-			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, func(pod *corev1.Pod) {
-				running(pod)
-				s := &pod.Status.ContainerStatuses[0]
-				s.RestartCount, s.State = 3, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}
-			}),
-			want: w{"ContainerCrashes", Failing, "a container of the staging pod ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1/main"}},
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, restartedAfter(0, false)),
+			want:  w{"ContainerCrashes", Failing, "a container of the staging pod ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1/main"}},
 		"a container was restarted, and runs": {
-			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, func(pod *corev1.Pod) {
-				running(pod)
-				s := &pod.Status.ContainerStatuses[0]
-				s.RestartCount, s.LastTerminationState = 1, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}
-			}),
-			want: w{"ContainerCrashes", Failing, "ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1"}},
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, restartedAfter(2, true)),
+			want:  w{"ContainerCrashes", Failing, "ends and is restarted", "kubectl logs -n pav-pods stage-1", "stage-1"}},
 		"a staging pod runs after one that failed": {
 			facts: bound().client("web", "n1").stage("n1", func(s *pavv1.PavStage) {
 				staging(s)

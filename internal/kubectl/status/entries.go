@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -145,20 +146,7 @@ func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Ent
 			return nil
 		}
 	}
-	return []Entry{{Time: failure.Time, Object: object, What: words(failure.Workflow) + " failed: " + message, State: Failing, rank: rankEvent}}
-}
-
-// names maps the workflows to their names in the definition's fields.
-var names = map[string]string{
-	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
-	pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
-}
-
-func words(kind string) string {
-	if name := names[kind]; name != "" {
-		return name
-	}
-	return kind
+	return []Entry{{Time: failure.Time, Object: object, What: cli.Phase(failure.Workflow) + " failed: " + message, State: Failing, rank: rankEvent}}
 }
 
 // rankOf returns the rank of a workflow's pods.
@@ -179,7 +167,7 @@ func rankOf(pod *corev1.Pod) int {
 
 // podEntries returns the entries about a workflow pod: how long it waited, when it began and how it ended.
 func podEntries(f *Facts, pod *corev1.Pod) []Entry {
-	kind, rank := words(pod.Labels[pavv1.WorkflowLabel]), rankOf(pod)
+	kind, rank := cli.Phase(pod.Labels[pavv1.WorkflowLabel]), rankOf(pod)
 	object := "pod " + pod.Name
 	all := []Entry{createdEntry(f, pod)}
 	began, ended := began(pod), ended(pod)
@@ -207,7 +195,7 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 }
 
 func createdEntry(f *Facts, pod *corev1.Pod) Entry {
-	e := Entry{Time: pod.CreationTimestamp, Object: "pod " + pod.Name, What: words(pod.Labels[pavv1.WorkflowLabel]) + " pod created", rank: rankOf(pod)}
+	e := Entry{Time: pod.CreationTimestamp, Object: "pod " + pod.Name, What: cli.Phase(pod.Labels[pavv1.WorkflowLabel]) + " pod created", rank: rankOf(pod)}
 	if pod.Namespace != workflow.DefaultNamespace {
 		e.What += " in namespace " + pod.Namespace
 	}
@@ -222,7 +210,7 @@ func createdEntry(f *Facts, pod *corev1.Pod) Entry {
 
 // goneEntries returns the entries about a workflow pod that was removed, as far as events tell.
 func goneEntries(f *Facts, pod *GonePod) []Entry {
-	kind, object, rank := words(pod.Workflow), "pod "+pod.Name, rankMaking
+	kind, object, rank := cli.Phase(pod.Workflow), "pod "+pod.Name, rankMaking
 	if pod.Workflow == pavv1.WorkflowDeletion {
 		rank = rankDeletion
 	}

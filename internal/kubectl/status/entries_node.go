@@ -68,7 +68,7 @@ func clientEntries(pod *corev1.Pod) []Entry {
 			Duration: took(since.Time, at.Time), Of: "volumes and images", rank: rankRunning})
 	}
 	all = append(all, deleted(&pod.ObjectMeta, object, rankEnd)...)
-	if state := workflow.Observe(pod); state == workflow.Succeeded || state == workflow.Failed {
+	if state := workflow.Observe(pod); state.IsOver() {
 		what := "completed"
 		if state == workflow.Failed {
 			what = "failed" + exit(pod)

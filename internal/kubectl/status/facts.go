@@ -188,13 +188,21 @@ func isOver(pod *corev1.Pod) bool {
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.Volumes {
-		volume := &pod.Spec.Volumes[i]
-		switch {
-		case volume.PersistentVolumeClaim != nil:
-			names = append(names, volume.PersistentVolumeClaim.ClaimName)
-		case volume.Ephemeral != nil:
-			names = append(names, pod.Name+"-"+volume.Name)
+		if name := claimOf(pod, &pod.Spec.Volumes[i]); name != "" {
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// claimOf returns the name of the claim of a pod's volume, or "".
+func claimOf(pod *corev1.Pod, volume *corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return pod.Name + "-" + volume.Name
+	default:
+		return ""
+	}
 }

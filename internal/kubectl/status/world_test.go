@@ -191,6 +191,21 @@ func restaged(s *pavv1.PavStage) {
 	s.Status.StagingPod = &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-2"}
 }
 
+// restartedAfter is a pod whose container has ended with an exit code, and is restarted; it may run again.
+func restartedAfter(code int32, runs bool) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		running(pod)
+		s := &pod.Status.ContainerStatuses[0]
+		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+		s.RestartCount = 3
+		if runs {
+			s.LastTerminationState = ended
+		} else {
+			s.State = ended
+		}
+	}
+}
+
 func youngerThanClients(pod *corev1.Pod) {
 	running(pod)
 	pod.CreationTimestamp = *at(-500 * time.Millisecond)

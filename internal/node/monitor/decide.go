@@ -92,7 +92,7 @@ func (o snapshot) unstaging() bool {
 
 // releasable reports whether the staging pod is over and still has its finalizer.
 func releasable(o snapshot) bool {
-	return o.outcomeHeld && (o.stagingPod == workflow.Succeeded || o.stagingPod == workflow.Failed)
+	return o.outcomeHeld && o.stagingPod.IsOver()
 }
 
 // mayRestage reports whether it is time to stage a dead volume again.

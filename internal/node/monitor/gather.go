@@ -112,7 +112,7 @@ func (m *Monitor) untilShutdown(pod *corev1.Pod) time.Duration {
 		return 0
 	}
 	ended := m.now()
-	if over := workflow.Observe(pod); over == workflow.Failed || over == workflow.Succeeded {
+	if workflow.Observe(pod).IsOver() {
 		ended = pod.CreationTimestamp.Time
 		for i := range pod.Status.ContainerStatuses {
 			if terminated := pod.Status.ContainerStatuses[i].State.Terminated; terminated != nil && terminated.FinishedAt.After(ended) {
