@@ -205,12 +205,15 @@ func (n *Node) stage(d *device) (string, func()) {
 	what, do := n.call(&d.operation, "stages "+d.handle+" for", d.driver, func(ctx context.Context, server csi.NodeServer) error {
 		_, err := server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: d.handle, StagingTargetPath: d.path(), VolumeCapability: d.capability()})
 		return err
-	}, func(err error) { d.staged = d.settle(err) })
+	}, func(err error) {
+		d.staged = d.settle(err)
+		d.confused = d.confused && err != nil // an agent finishes an unstaging before it stages again
+	})
 	if do == nil {
 		return "", nil
 	}
 	return what, func() {
-		d.staged, d.confused = uncertain, false
+		d.staged = uncertain
 		do()
 	}
 }
