@@ -29,6 +29,15 @@ type PodReference struct {
 	Due *metav1.Time `json:"due,omitempty"`
 }
 
+// Reasons of conditions of PavVolumes and PavStages that wait for a workflow pod.
+const (
+	// ReasonPodNotStarted means that the pod cannot start.
+	ReasonPodNotStarted = "PodNotStarted"
+
+	// ReasonPodRunsLong means that the pod has run for longer than such pods usually do. A retry stops it.
+	ReasonPodRunsLong = "PodRunsLong"
+)
+
 // FailureReason is the kind of a failure, for programs. There may be more in later versions.
 type FailureReason string
 

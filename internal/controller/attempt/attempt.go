@@ -36,6 +36,9 @@ type Attempt struct {
 	// Contended says that other objects of the provisioner wait for a slot.
 	Contended bool
 
+	// Retried says that a retry was requested. If the pod was reported as running for long, that was after the report.
+	Retried bool
+
 	// Reported is the reason of the condition that the object has now.
 	Reported string
 }

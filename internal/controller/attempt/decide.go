@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -23,6 +24,9 @@ const (
 	startTimeout = 5 * time.Minute
 	pullTimeout  = 30 * time.Minute
 
+	// runDelay is how long a pod may run before that is reported. From then on, a retry stops the pod.
+	runDelay = 30 * time.Second
+
 	// LongDelay is how long a pod may wait for its slot, or may run, before that is reported.
 	LongDelay = 10 * time.Minute
 
@@ -36,7 +40,7 @@ const (
 // has yet to report the files in /pav.
 const (
 	ReasonQueued       = "Queued"
-	ReasonNotStarted   = "PodNotStarted"
+	ReasonNotStarted   = pavv1.ReasonPodNotStarted
 	ReasonPodStopping  = "PodStopping"
 	ReasonPodReporting = "PodReporting"
 )
@@ -132,14 +136,22 @@ func notStarted(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s; see kubectl describe pod -n %s %s", text, pod.Namespace, pod.Name)
 }
 
-// decideStarted withdraws the report of a pod that could not start, and reports one that has run for long.
+// decideStarted withdraws the report of a pod that could not start, reports one that has run for long, and stops such a pod
+// if a retry was requested.
 func (a Attempt) decideStarted(pod *corev1.Pod) Decision {
-	left := LongDelay - a.Now.Sub(workflow.StartOf(pod))
-	if left <= 0 {
-		return Decision{Action: Wait, Reason: a.Step, Warning: true, Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers",
-			a.Describe(), LongDelay, a.Ref.Namespace, a.Ref.Name)}
+	start := workflow.StartOf(pod)
+	if a.Reported == pavv1.ReasonPodRunsLong && a.Retried {
+		return Decision{Action: Stop, Warning: true, Message: fmt.Sprintf("pod %s/%s is stopped, as a retry was requested", a.Ref.Namespace, a.Ref.Name)}
 	}
-	v := again(min(left, LongDelay))
+	ran := a.Now.Sub(start)
+	for _, least := range []time.Duration{LongDelay, runDelay} {
+		if ran < least {
+			continue
+		}
+		return Decision{Action: Wait, Reason: pavv1.ReasonPodRunsLong, Warning: least == LongDelay, After: max(LongDelay-ran, 0),
+			Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers", a.Describe(), least, a.Ref.Namespace, a.Ref.Name)}
+	}
+	v := again(min(runDelay-ran, runDelay)) // the clock may be behind
 	if a.Reported == ReasonNotStarted {
 		v.Reason, v.Message = a.Step, a.Describe()
 	}

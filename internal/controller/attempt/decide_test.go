@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // decision is an expected Decision: message is a part of its message, or empty if it has none.
@@ -49,35 +51,40 @@ func TestDecideRunning(t *testing.T) {
 	reportedAs := func(reason string) func(*Attempt) {
 		return func(a *Attempt) { a.Reported = reason }
 	}
+	retried := func(a *Attempt) { a.Retried = true }
 	tests := map[string]struct {
 		state *state
 		want  decision
 	}{
-		"it runs":                                        {state: intended().pod(60, running), want: decision{action: Wait, after: 9 * time.Minute}},
-		"it has run for long":                            {state: intended().pod(600, running), want: decision{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"}},
-		"it runs, and others wait for its slot":          {state: intended().with(contended).pod(500, running), want: decision{action: Wait, after: 100 * time.Second}},
-		"it runs after it could not start":               {state: intended().with(reportedAs(ReasonNotStarted)).pod(60, running), want: decision{action: Wait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute}},
-		"it starts":                                      {state: intended().pod(1), want: decision{action: Wait, after: 29 * time.Second}},
-		"a cause may pass":                               {state: intended().pod(1, imageFails), want: decision{action: Wait, after: 3 * time.Second}},
-		"its image cannot be pulled":                     {state: intended().pod(5, imageFails), want: decision{action: Wait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second}},
-		"its image cannot be pulled for an hour":         {state: intended().pod(3600, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 5 * time.Minute}},
-		"others have waited for its slot for some time":  {state: intended().with(contended).pod(100, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 200 * time.Second}},
-		"others have waited for its slot for long":       {state: intended().with(contended).pod(300, imageFails), want: decision{action: Stop}},
-		"it is not scheduled":                            {state: intended().pod(5, unscheduled), want: decision{action: Wait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second}},
-		"it is not scheduled for some time":              {state: intended().pod(100, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 200 * time.Second}},
-		"it may not fit on the selected node":            {state: intended().with(selectedNode).pod(6, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 9 * time.Second}},
-		"it does not fit on the selected node":           {state: intended().with(selectedNode).pod(15, unscheduled), want: decision{action: Stop}},
-		"no kubelet has seen it for some time":           {state: intended().pod(31), want: decision{action: Wait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second}},
-		"no kubelet has seen it for long":                {state: intended().pod(300), want: decision{action: Stop, message: "is given up"}},
-		"a mount fails for some time":                    {state: intended().pod(299, mountFails), want: decision{action: Wait, message: "has not started", after: time.Second}},
-		"a mount fails for long":                         {state: intended().pod(300, mountFails), want: decision{action: Stop, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`}},
-		"a mount fails, counted from the binding":        {state: intended().pod(9000, mountFails, bound(299)), want: decision{action: Wait, message: "has not started", after: time.Second}},
-		"its image is being pulled":                      {state: intended().pod(9000, pulling), want: decision{action: Wait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute}},
-		"its image is being pulled, and others wait":     {state: intended().with(contended).pod(1799, pulling), want: decision{action: Wait, message: "its images are being pulled", after: 5 * time.Minute}},
-		"others have waited for the pull of its image":   {state: intended().with(contended).pod(1800, pulling), want: decision{action: Stop}},
-		"kubelet gives no cause":                         {state: intended().pod(9000, seen), want: decision{action: Wait, message: "has not started", after: 5 * time.Minute}},
-		"kubelet gives no cause, and others wait":        {state: intended().with(contended).pod(300, seen), want: decision{action: Stop}},
-		"it crashes":                                     {state: intended().pod(60, crashes), want: decision{action: Wait, message: "CrashLoopBackOff", after: 240 * time.Second}},
+		"it runs":                                       {state: intended().pod(20, running), want: decision{action: Wait, after: 10 * time.Second}},
+		"it runs, and the clock is behind":              {state: intended().pod(-99, running), want: decision{action: Wait, after: 30 * time.Second}},
+		"it has run for some time":                      {state: intended().pod(60, running), want: decision{action: Wait, message: "it has run for more than 30s; see kubectl logs -n pav-pods pod", after: 9 * time.Minute}},
+		"a retry was requested after it was reported":   {state: intended().with(reportedAs(pavv1.ReasonPodRunsLong), retried).pod(60, running), want: decision{action: Stop, message: "pod pav-pods/pod is stopped, as a retry was requested"}},
+		"a retry was requested before it was reported":  {state: intended().with(retried).pod(20, running), want: decision{action: Wait, after: 10 * time.Second}},
+		"it has run for long":                           {state: intended().pod(600, running), want: decision{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"}},
+		"it runs, and others wait for its slot":         {state: intended().with(contended).pod(500, running), want: decision{action: Wait, message: "more than 30s", after: 100 * time.Second}},
+		"it runs after it could not start":              {state: intended().with(reportedAs(ReasonNotStarted)).pod(20, running), want: decision{action: Wait, message: "pod pav-pods/pod is creating the volume", after: 10 * time.Second}},
+		"it starts":                                     {state: intended().pod(1), want: decision{action: Wait, after: 29 * time.Second}},
+		"a cause may pass":                              {state: intended().pod(1, imageFails), want: decision{action: Wait, after: 3 * time.Second}},
+		"its image cannot be pulled":                    {state: intended().pod(5, imageFails), want: decision{action: Wait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second}},
+		"its image cannot be pulled for an hour":        {state: intended().pod(3600, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 5 * time.Minute}},
+		"others have waited for its slot for some time": {state: intended().with(contended).pod(100, imageFails), want: decision{action: Wait, message: "ErrImagePull", after: 200 * time.Second}},
+		"others have waited for its slot for long":      {state: intended().with(contended).pod(300, imageFails), want: decision{action: Stop}},
+		"it is not scheduled":                           {state: intended().pod(5, unscheduled), want: decision{action: Wait, message: "waiting, as pod pav-pods/pod is not scheduled: 0/2 nodes are available", after: 10 * time.Second}},
+		"it is not scheduled for some time":             {state: intended().pod(100, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 200 * time.Second}},
+		"it may not fit on the selected node":           {state: intended().with(selectedNode).pod(6, unscheduled), want: decision{action: Wait, message: "not scheduled", after: 9 * time.Second}},
+		"it does not fit on the selected node":          {state: intended().with(selectedNode).pod(15, unscheduled), want: decision{action: Stop}},
+		"no kubelet has seen it for some time":          {state: intended().pod(31), want: decision{action: Wait, message: "pod pav-pods/pod has not started after 30s; see kubectl describe pod -n pav-pods pod", after: 269 * time.Second}},
+		"no kubelet has seen it for long":               {state: intended().pod(300), want: decision{action: Stop, message: "is given up"}},
+		"a mount fails for some time":                   {state: intended().pod(299, mountFails), want: decision{action: Wait, message: "has not started", after: time.Second}},
+		"a mount fails for long":                        {state: intended().pod(300, mountFails), want: decision{action: Stop, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`}},
+		"a mount fails, counted from the binding":       {state: intended().pod(9000, mountFails, bound(299)), want: decision{action: Wait, message: "has not started", after: time.Second}},
+		"its image is being pulled":                     {state: intended().pod(9000, pulling), want: decision{action: Wait, message: "its images are being pulled, or its containers created", after: 5 * time.Minute}},
+		"its image is being pulled, and others wait":    {state: intended().with(contended).pod(1799, pulling), want: decision{action: Wait, message: "its images are being pulled", after: 5 * time.Minute}},
+		"others have waited for the pull of its image":  {state: intended().with(contended).pod(1800, pulling), want: decision{action: Stop}},
+		"kubelet gives no cause":                        {state: intended().pod(9000, seen), want: decision{action: Wait, message: "has not started", after: 5 * time.Minute}},
+		"kubelet gives no cause, and others wait":       {state: intended().with(contended).pod(300, seen), want: decision{action: Stop}},
+		"it crashes": {state: intended().pod(60, crashes), want: decision{action: Wait, message: "CrashLoopBackOff", after: 240 * time.Second}},
 		"it crashes, and may have done much, for others": {state: intended().with(contended).pod(600, crashes), want: decision{action: Wait, message: "CrashLoopBackOff", after: 5 * time.Minute}},
 	}
 	for name, test := range tests {

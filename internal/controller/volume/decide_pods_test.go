@@ -157,11 +157,12 @@ func TestDecideWithPods(t *testing.T) {
 		"reverting deletion pod recorded, provisioner gone: wait":                              {state: at(reverting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"waiting for a slot: decide again before that is long":                                 {state: at(creating).with(due(60)), want: stepRunPod, after: 9 * time.Minute},
 		"waiting for a slot for long: report it":                                               {state: at(creating).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a slot"},
-		"creation pod runs: wait":                                                              {state: at(creating).pod(60, runs), want: stepDone, after: 9 * time.Minute},
+		"creation pod runs: wait":                                                              {state: at(creating).pod(20, runs), want: stepDone, after: 10 * time.Second},
+		"creation pod runs for long: say so":                                                   {state: at(creating).pod(60, runs), want: stepWait, message: "it has run for more than 30s", after: 9 * time.Minute},
 		"creation pod runs for long: report it":                                                {state: at(creating).pod(600, runs), want: stepWait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"},
 		"creation pod runs, claim gone: stop it":                                               {state: at(creating).with(unclaimed).pod(1, runs), want: stepStopPod},
 		"validation pod runs, claim gone: stop it":                                             {state: at(validating).with(unclaimed).pod(1, runs), want: stepStopPod},
-		"reverting deletion pod runs, claim gone: wait":                                        {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone, after: 599 * time.Second},
+		"reverting deletion pod runs, claim gone: wait":                                        {state: at(reverting).with(unclaimed).pod(1, runs), want: stepDone, after: 29 * time.Second},
 		"pod starts: wait":                                                                     {state: at(creating).pod(1), want: stepDone, after: 29 * time.Second},
 		"pod cannot start: report it":                                                          {state: at(creating).pod(5, pulls), want: stepWait, message: `waiting, as pod pav-pods/pod, container "main": ErrImagePull: no such image`, after: 10 * time.Second},
 		"pod hangs on its node: stop it":                                                       {state: at(creating).pod(300, hung), want: stepStopPod, message: `pod pav-pods/pod has not started on node "n1" within 5m0s and is given up; the next one prefers other nodes`},
@@ -196,7 +197,7 @@ func TestDecideWithPods(t *testing.T) {
 		"reverting, the creation pod failed, the volume is bound: wait":                      {state: at(reverting).with(pvIs(corev1.VolumeBound)), want: stepWait, message: `PersistentVolume "pvc-u1" exists for a claim`},
 		"reverting, the creation pod failed, the volume is released: revert it":              {state: at(reverting).with(pvIs(corev1.VolumeReleased)), want: stepRunPod},
 		"reverting, the creation pod failed, the volume is released with Retain: mark ready": {state: at(reverting).with(pvIs(corev1.VolumeReleased)).with(retainsPV), want: stepMarkReady},
-		"reverting deletion pod runs, PersistentVolume bound: wait for the pod":              {state: at(reverting).with(pvIs(corev1.VolumeBound)).pod(1, runs), want: stepDone, after: 599 * time.Second},
+		"reverting deletion pod runs, PersistentVolume bound: wait for the pod":              {state: at(reverting).with(pvIs(corev1.VolumeBound)).pod(1, runs), want: stepDone, after: 29 * time.Second},
 		"reverted, PersistentVolume exists: delete it":                                       {state: at(reverting).with(pvIs(corev1.VolumeBound)).pod(1, ended(succeeded, 0)), want: stepDeletePV},
 		"validation pod succeeded: create the volume":                                        {state: at(validating).pod(9, ended(succeeded, 1)), want: stepCreate},
 		"validation pod succeeded, claim gone: drop it":                                      {state: at(validating).with(unclaimed).pod(9, ended(succeeded, 1)), want: stepDropPod},
@@ -222,14 +223,14 @@ func TestDecideWithPods(t *testing.T) {
 		"deletion pod is being deleted: wait for its end":                                    {state: at(deleting).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
 		"deletion pod failed, nothing reported: wait for its node":                           {state: at(deleting).pod(9, ended(failed, 1)), want: stepDone, after: 5 * time.Second},
 		"deletion pod removed by force: record the failure":                                  {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
-		"changed to Retain while the deletion pod runs: wait for the pod":                    {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 591 * time.Second},
+		"changed to Retain while the deletion pod runs: wait for the pod":                    {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 21 * time.Second},
 		"changed to Retain while the deletion pod cannot start: stop it":                     {state: at(deleting).pod(9, pulls).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
 		"changed to Retain before the deletion pod is created: align":                        {state: at(deleting).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
 		"bound again before the deletion pod is created: mark ready":                         {state: at(deleting).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
 		"pod runs that was reported as not started: report that it runs": {state: at(creating).pod(60, runs).with(func(o *snapshot) {
 			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
 		}), want: stepWait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute},
-		"bound again while the deletion pod runs: wait for the pod": {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 591 * time.Second},
+		"bound again while the deletion pod runs: wait for the pod": {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 21 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"reverting, handle known: record it first":                                           {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
 		"reverting deletion pod recorded, handle not: record the handle first":               {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
 		"reverting deletion pod waits for a slot, another object uses the storage: conflict": {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
-		"reverting deletion pod runs, another object uses the storage: wait for the pod":     {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
+		"reverting deletion pod runs, another object uses the storage: wait for the pod":     {state: at(pavv1.StepReverting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 21 * time.Second},
 
 		// Two volumes have the same handle at the same time.
 		"two pending volumes with one handle, this one sorts first: wait":                       {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
@@ -220,7 +220,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"released, another PavVolume uses the storage: wait":                      {state: idle().with(heldBy(retainedVolume)), want: stepWait, message: `PavVolume "pvc-u0" (Retained) uses the same storage`},
 		"released, staged: wait":                                               {state: idle().with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
 		"deletion pod recorded, staged: wait":                                  {state: at(deleting).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "waiting for the volume to be unstaged on node n1"},
-		"deletion pod runs, another object uses the storage: wait for the pod": {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 591 * time.Second},
+		"deletion pod runs, another object uses the storage: wait for the pod": {state: at(deleting).pod(9, runs).with(heldBy(staticPV)), want: stepDone, after: 21 * time.Second},
 		"no other object uses the storage: record a deletion pod":              {state: idle(), want: stepDelete},
 	}
 	for name, test := range tests {

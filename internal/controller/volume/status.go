@@ -55,6 +55,9 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 		if status.Phase == "" {
 			status.Phase = pavv1.VolumePending
 		}
+		if d.reason == pavv1.ReasonPodRunsLong {
+			status.LastHandledRetry = volume.Annotations[pavv1.RetryAnnotation] // a later request stops the pod
+		}
 		setCondition(volume, status, d.condition, d.reason, d.message)
 	})
 }

@@ -40,6 +40,8 @@ func steps() map[step]func(*task, context.Context) error {
 		stepBlockOnClients: (*task).blockOnClients,
 		stepOverMount:      (*task).overMount,
 		stepConfirm:        (*task).confirm,
+		stepLeave:          (*task).leave,
+		stepFailSlow:       (*task).failSlow,
 		stepFail:           (*task).fail,
 		stepRevert:         (*task).revert,
 		stepUnstageClients: (*task).unstageClients,

@@ -130,7 +130,7 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	return t.runner.Create(ctx, pod)
 }
 
-// giveUp stops an unstaging pod that cannot start.
+// giveUp stops an unstaging pod that cannot start, or that runs for long.
 func (t *task) giveUp(ctx context.Context) error {
 	return t.runner.Stop(ctx, t.unstagingPod)
 }

@@ -17,7 +17,8 @@ const (
 	stepRefuse         step = "Refuse"         // the volume is staged with other parameters
 	stepSweep          step = "Sweep"          // remove what a deleted PavStage has left
 	stepWait           step = "Wait"           // until something changes
-	stepReport         step = "Report"         // report what keeps a pod from starting
+	stepReport         step = "Report"         // report what keeps a pod from starting, or that it runs for long
+	stepLeave          step = "Leave"          // no pod needs the volume any more; kubelet unstages it
 	stepRecord         step = "Record"         // write the PavStage
 	stepReplace        step = "Replace"        // replace the record of a failed attempt by a new PavStage
 	stepRunValidation  step = "RunValidation"  // run the validation pod
@@ -28,6 +29,7 @@ const (
 	stepBlockOnClients step = "BlockOnClients" // the volume was unmounted while clients have it; they must be deleted first
 	stepOverMount      step = "OverMount"      // mount the new volume over the one that running clients have
 	stepConfirm        step = "Confirm"        // record that the volume is available
+	stepFailSlow       step = "FailSlow"       // record that a pod that runs for long is stopped, and begin to revert
 	stepFail           step = "Fail"           // record that the staging pod failed, and begin to revert
 	stepRevert         step = "Revert"         // begin to unstage
 	stepUnstageClients step = "UnstageClients" // unstage the volume for its client pods
@@ -35,7 +37,7 @@ const (
 	stepDetach         step = "Detach"         // unmount it
 	stepStop           step = "Stop"           // stop the validation or staging pod
 	stepRunUnstaging   step = "RunUnstaging"   // run the unstaging pod
-	stepGiveUp         step = "GiveUp"         // stop an unstaging pod that cannot start
+	stepGiveUp         step = "GiveUp"         // stop an unstaging pod that cannot start, or runs for long
 	stepRetry          step = "Retry"          // record that the unstaging pod failed, and begin the next attempt
 	stepRenew          step = "Renew"          // begin the next attempt to restage
 	stepClean          step = "Clean"          // remove /pav
@@ -93,6 +95,8 @@ var leftoverTable = table{
 var validationTable = table{
 	{"the validation pod succeeded", validation(workflow.Succeeded), to(stepAdmit)},
 	{"the validation pod failed", validation(workflow.Failed), to(stepReject)},
+	{"a retry of a slow validation pod was requested", func(o observation) bool { return o.validationPod == workflow.Running && o.stopRequested }, to(stepFailSlow)},
+	{"no pod needs the volume that is being validated", func(o observation) bool { return o.validationPod == workflow.Running && o.unneeded }, to(stepLeave)},
 	{"the validation pod runs", validation(workflow.Running), to(stepWait)},
 	{"the validation pod is being deleted", validation(workflow.Stopping), to(stepWait)},
 	// The API server does not have that pod any more.
@@ -112,6 +116,8 @@ var stagingTable = table{
 
 	{"the staging pod succeeded", stagingPod(workflow.Succeeded), to(stepAttach)},
 	{"the staging pod created /pav/ready", func(o observation) bool { return o.stagingPod == workflow.Running && o.ready }, to(stepAttach)},
+	{"a retry of a slow staging pod was requested", func(o observation) bool { return o.stagingPod == workflow.Running && o.stopRequested }, to(stepFailSlow)},
+	{"no pod needs the volume that is being staged", func(o observation) bool { return o.stagingPod == workflow.Running && o.unneeded }, to(stepLeave)},
 	{"the staging pod has not created /pav/ready", stagingPod(workflow.Running), to(stepWait)},
 	{"the staging pod failed", stagingPod(workflow.Failed), to(stepFail)},
 	{"the staging pod is being deleted", stagingPod(workflow.Stopping), to(stepWait)},

@@ -35,6 +35,9 @@ func TestDecideStage(t *testing.T) {
 		"node without pod slots, volume is being restaged: wait":            {o: with(staging, func(o *observation) { o.restaging, o.stagingIntended, o.full = true, false, true }), want: stepWait},
 		"node without pod slots, staging pod is ready: attach":              {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.full = workflow.Running, true, true }), want: stepAttach},
 		"staging pod runs: wait":                                            {o: with(staging, func(o *observation) { o.stagingPod = workflow.Running }), want: stepWait},
+		"staging pod runs for long, retry: stop it":                         {o: with(staging, func(o *observation) { o.stagingPod, o.stopRequested = workflow.Running, true }), want: stepFailSlow},
+		"staging pod runs for long, for no pod: leave it to kubelet":        {o: with(staging, func(o *observation) { o.stagingPod, o.unneeded = workflow.Running, true }), want: stepLeave},
+		"staging pod is ready, retry: attach":                               {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.stopRequested = workflow.Running, true, true }), want: stepAttach},
 		"staging pod is ready: attach":                                      {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
 		"staging pod succeeded: attach":                                     {o: with(staging, func(o *observation) { o.stagingPod = workflow.Succeeded }), want: stepAttach},
 		"staging pod is being deleted: wait":                                {o: with(staging, func(o *observation) { o.stagingPod = workflow.Stopping }), want: stepWait},
@@ -95,6 +98,8 @@ func TestDecideStage_Validation(t *testing.T) {
 		"new PavStage: run the validation pod":                                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true}, want: stepRunValidation},
 		"another pod has /pav: wait before the validation pod":                  {o: observation{exists: true, hasFinalizer: true, thisBoot: true, pavInUse: true}, want: stepWait},
 		"recorded validation pod does not exist: run it":                        {o: validating, want: stepRunValidation},
+		"validation pod runs for long, retry: stop it":                          {o: with(func(o *observation) { o.validationPod, o.stopRequested = workflow.Running, true }), want: stepFailSlow},
+		"validation pod runs for long, for no pod: leave it to kubelet":         {o: with(func(o *observation) { o.validationPod, o.unneeded = workflow.Running, true }), want: stepLeave},
 		"validation pod runs: wait":                                             {o: with(func(o *observation) { o.validationPod = workflow.Running }), want: stepWait},
 		"validation pod is being deleted: wait":                                 {o: with(func(o *observation) { o.validationPod = workflow.Stopping }), want: stepWait},
 		"validation pod succeeded: the volume is valid":                         {o: with(func(o *observation) { o.validationPod = workflow.Succeeded }), want: stepAdmit},
@@ -186,6 +191,9 @@ func TestDecideStage_Restaging(t *testing.T) {
 		"next attempt is due, another pod has /pav: wait":                           {o: with(staging, func(o *observation) { o.stagingIntended, o.pavInUse = false, true }), want: stepWait},
 		"recorded staging pod does not exist: run it":                               {o: staging, want: stepRunStaging},
 		"mount before any staging pod: unmount it":                                  {o: with(staging, func(o *observation) { o.stagingIntended, o.attached = false, true }), want: stepDetach},
+		"staging pod runs for long, retry: stop it":                                 {o: with(staging, func(o *observation) { o.stagingPod, o.stopRequested = workflow.Running, true }), want: stepFailSlow},
+		"staging pod runs for long, for no pod: leave it to kubelet":                {o: with(staging, func(o *observation) { o.stagingPod, o.unneeded = workflow.Running, true }), want: stepLeave},
+		"staging pod is ready, retry: attach":                                       {o: with(staging, func(o *observation) { o.stagingPod, o.ready, o.stopRequested = workflow.Running, true, true }), want: stepAttach},
 		"staging pod is ready: attach":                                              {o: with(staging, func(o *observation) { o.stagingPod, o.ready = workflow.Running, true }), want: stepAttach},
 		"new volume is attached: mount it over the dead one":                        {o: with(staging, func(o *observation) { o.stagingPod, o.attached = workflow.Running, true }), want: stepOverMount},
 		"staging pod failed: record the failure":                                    {o: with(staging, func(o *observation) { o.stagingPod = workflow.Failed }), want: stepFail},
@@ -288,6 +296,9 @@ func TestDecideUnstage(t *testing.T) {
 		"recorded unstaging pod is not due: wait":                             {o: with(func(o *observation) { o.unstagingIntended, o.backoff = true, time.Second }), want: stepWait},
 		"template of the unstaging pod failed, next attempt is not due: wait": {o: with(func(o *observation) { o.backoff = time.Second }), want: stepWait},
 		"unstaging pod runs: wait":                                            {o: with(func(o *observation) { o.unstagingIntended, o.unstagingPod, o.pavInUse = true, workflow.Running, true }), want: stepWait},
+		"unstaging pod runs for long, retry: stop it": {o: with(func(o *observation) {
+			o.unstagingIntended, o.unstagingPod, o.stopRequested = true, workflow.Running, true
+		}), want: stepGiveUp},
 		"unstaging pod cannot start: stop it": {o: with(func(o *observation) {
 			o.unstagingIntended, o.unstagingPod, o.stuck = true, workflow.Running, true
 		}), want: stepGiveUp},
@@ -318,6 +329,7 @@ func TestObservation_Due(t *testing.T) {
 		"next attempt":                   {o: observation{backoff: 2}, want: 2},
 		"report of the cause":            {o: observation{reportIn: 3}, want: 3},
 		"next attempt before the report": {o: observation{backoff: 2, reportIn: 3}, want: 2},
+		"next look for pods that need the volume": {o: observation{lookIn: 4}, want: 4},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

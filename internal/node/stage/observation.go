@@ -43,16 +43,21 @@ type observation struct {
 	unstagingPod      workflow.State
 
 	backoff   time.Duration // time until the next attempt
-	reportIn  time.Duration // time until the cause that keeps a pod from starting is reported; 0 if there is none
-	reportDue bool          // the cause is to be reported now
+	reportIn  time.Duration // time until it is reported that a pod cannot start, or runs for long; 0 if it is not to be reported
+	reportDue bool          // that is to be reported now
 	full      bool          // the node has no free pod slot for the staging pod; only known if one is to be created
 	stuck     bool          // the unstaging pod has not started for long
+
+	slow          bool          // the pod has run for long
+	stopRequested bool          // it was reported that the pod has run for long, and a retry was requested since the pod started
+	unneeded      bool          // no pod on the node needs the volume any more; only known if the pod has run for long
+	lookIn        time.Duration // time until the call looks again for pods that need the volume; 0 if it does not
 }
 
 // due returns after what time to observe again although nothing has changed; 0 means never.
 func (o observation) due() time.Duration {
 	var due time.Duration
-	waits := []time.Duration{o.backoff, o.reportIn, o.settling}
+	waits := []time.Duration{o.backoff, o.reportIn, o.settling, o.lookIn}
 	if o.full {
 		waits = append(waits, roomPeriod)
 	}

@@ -36,6 +36,9 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 		return o, t.observeLeftover(ctx, &o)
 	}
 	t.observeObstacle(&o)
+	if err := t.observeSlow(ctx, &o); err != nil {
+		return o, err
+	}
 	if err := t.observeMounts(ctx, &o); err != nil {
 		return o, err
 	}

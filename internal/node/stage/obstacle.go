@@ -78,9 +78,9 @@ func (t *attemptTracker) failures(stage string) int {
 	return t.of[stage].failures
 }
 
-// meets notes the cause that keeps a pod from starting, or "" if there is none. It returns whether the cause is to be
-// reported now or else in what time; 0 means never.
-func (t *attemptProblems) meets(pod, cause string, now time.Time) (due bool, in time.Duration) {
+// meets notes the cause that is to be reported of a pod after a delay, or "" if there is none. It returns whether the cause
+// is to be reported now or else in what time; 0 means never.
+func (t *attemptProblems) meets(pod, cause string, delay time.Duration, now time.Time) (due bool, in time.Duration) {
 	if cause == "" {
 		t.since = time.Time{}
 		return false, 0
@@ -94,36 +94,52 @@ func (t *attemptProblems) meets(pod, cause string, now time.Time) (due bool, in 
 	if t.reported[cause] || len(t.reported) >= maxCauses {
 		return false, 0
 	}
-	in = reportDelay - now.Sub(t.since)
+	in = delay - now.Sub(t.since)
 	return in <= 0, max(in, 0)
 }
 
-// observeObstacle gathers whether a cause that keeps the stage's pod from starting is to be reported.
+// observeObstacle gathers whether it is to be reported that the stage's pod cannot start, or that it runs for long.
 func (t *task) observeObstacle(o *observation) {
+	t.cause = ""
 	what, pod := t.work()
 	if pod == nil {
 		return
 	}
-	cause := ""
-	if workflow.Observe(pod) == workflow.Running {
-		cause = workflow.Waiting(pod)
+	runs, delay, in := workflow.Observe(pod) == workflow.Running, reportDelay, time.Duration(0)
+	if runs {
+		t.cause = workflow.Waiting(pod)
+	}
+	stuck := what == unstaging && pod == t.unstagingPod && t.cause != ""
+	if runs && t.cause == "" {
+		t.cause, in = t.slowness(o, what, pod)
+		delay, o.slow = 0, t.cause != ""
 	}
 	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
-		o.reportDue, o.reportIn = known.meets(string(pod.UID), cause, t.now())
-		o.stuck = what == unstaging && pod == t.unstagingPod && cause != "" && t.now().Sub(known.since) >= longestObstacle
+		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, delay, t.now())
+		if o.slow && t.hasReported() { // perhaps before this agent was started
+			known.reported[t.cause], o.reportDue = true, false
+		}
+		o.stuck = stuck && t.now().Sub(known.since) >= longestObstacle
 	})
+	o.reportIn = max(o.reportIn, in)
 }
 
-// reportObstacle reports the cause that keeps the pod from starting, or from being created, in the condition, in
-// events, and in the error of the call, which kubelet shows on the client pod.
+// reportObstacle reports the cause that keeps the pod from starting, from being created, or from completing, in the condition,
+// in events, and in the error of the call, which kubelet shows on the client pod.
 func (t *task) reportObstacle(ctx context.Context) error {
 	what, pod := t.work()
-	cause, kind := t.full, ErrFull
+	cause, kind, is := t.full, ErrFull, pavv1.ReasonPodNotStarted
 	if cause == "" {
-		cause, kind = workflow.Waiting(pod), ErrPending
+		cause, kind = t.cause, ErrPending
+		if workflow.Waiting(pod) == "" {
+			is = pavv1.ReasonPodRunsLong
+		}
 	}
-	if err := t.update(ctx, func(*pavv1.PavStageStatus) {
-		t.setReady(t.stage, metav1.ConditionFalse, "PodNotStarted", observability.Clip(cause, observability.MaxCondition))
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+		if is == pavv1.ReasonPodRunsLong {
+			t.handleRetry(status) // A later request stops the pod.
+		}
+		t.setReady(t.stage, metav1.ConditionFalse, is, observability.Clip(cause, observability.MaxCondition))
 	}); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func randomObservation(random *rand.Rand) observation {
 		&o.exists, &o.terminating, &o.leftover, &o.hasFinalizer, &o.thisBoot, &o.claimOnly, &o.restaging, &o.mismatch,
 		&o.validated, &o.validationIntended, &o.stagingIntended, &o.outcomeHeld, &o.ready, &o.attached, &o.covering,
 		&o.published, &o.occupied, &o.inUse, &o.pvReplaced, &o.clients, &o.given, &o.pavInUse, &o.unstagingWanted,
-		&o.unstagingIntended, &o.full, &o.stuck,
+		&o.unstagingIntended, &o.full, &o.stuck, &o.stopRequested, &o.unneeded,
 	} {
 		*value = random.IntN(2) == 0
 	}

@@ -206,7 +206,9 @@ type task struct {
 	inUseBy       []publication   // targets of pods that still run; only when unstaging
 	clients       []Subject       // stages of client pods that depend on this one
 	full          string          // why the node has no slot for a pod that is to be created
+	cause         string          // what is to be reported of the stage's pod: that it cannot start, or runs for long
 	waiting       bool            // only until kubelet has unmounted /pav from pods
+	looked        time.Time       // when the call last looked for pods that need the volume
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod
 	unstagingPod  *corev1.Pod
@@ -319,12 +321,18 @@ func (t *task) pending(ctx context.Context, err error) error {
 	case workflow.Waiting(pod) != "":
 		text += ": " + workflow.Waiting(pod)
 	default:
-		text += fmt.Sprintf(": pod %s/%s has not completed", pod.Namespace, pod.Name)
-		if pod == t.stagingPod && what == staging {
-			text += " and not created /pav/ready"
-		}
+		text += ": " + t.lacks(what, pod)
 	}
 	return fmt.Errorf("%w: %s", ErrPending, text)
+}
+
+// lacks says what a pod has not done yet.
+func (t *task) lacks(what string, pod *corev1.Pod) string {
+	text := fmt.Sprintf("pod %s/%s has not completed", pod.Namespace, pod.Name)
+	if pod == t.stagingPod && what == staging {
+		text += " and not created /pav/ready"
+	}
+	return text
 }
 
 // Words for the work in progress.
