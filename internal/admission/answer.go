@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -59,7 +60,7 @@ func answer(ctx context.Context, request admission.Request, judge func(ctx conte
 		log.Info("admitted an agent's pod")
 		return admission.Allowed("")
 	case errors.As(err, &refused):
-		log.Info("refused an agent's pod", "reason", err.Error())
+		log.Info("refused an agent's pod", observability.Reason, err.Error())
 		return admission.Denied(err.Error())
 	}
 	log.Error(err, "an agent's pod cannot be judged")

@@ -20,6 +20,9 @@ const (
 	Namespace   = "namespace"
 	Step        = "step" // what an agent does next
 	Rule        = "rule" // the rule that chose the step, by its name in the decision table
+	Workflow    = "workflow"
+	Reason      = "reason"   // why something failed
+	Duration    = "duration" // how long something took
 )
 
 // Name returns the value of a claim or pod in log lines.

@@ -85,7 +85,7 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 	}
 	w.trouble = &kubernetes.Trouble{
 		Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4)*w.Rand.IntN(4)),
-		Late: s.perMille("late", w.Rand.IntN(100)), Broken: s.broken,
+		Slow: s.perMille("slow", w.Rand.IntN(200)), Late: s.perMille("late", w.Rand.IntN(100)), Broken: s.broken,
 	}
 	w.faults = &agents.Faults{
 		Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60)), Killed: s.perMille("killed", w.Rand.IntN(10)),

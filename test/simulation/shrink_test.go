@@ -23,7 +23,7 @@ type settings struct {
 }
 
 // optional lists the kinds of trouble that a run can do without.
-var optional = []string{"refused", "cut", "killed", "hangs", "fails", "dies", "late", "clocks", "disturbances", "administrators"}
+var optional = []string{"refused", "cut", "killed", "hangs", "slow", "fails", "dies", "late", "clocks", "disturbances", "administrators"}
 
 func (s settings) has(what string) bool { return !slices.Contains(s.without, what) }
 

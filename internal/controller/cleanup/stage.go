@@ -129,7 +129,7 @@ func (r *StageReconciler) release(ctx context.Context, stage *pavv1.PavStage, wh
 	if err := r.removeFinalizer(ctx, stage, pavv1.StageFinalizer); err != nil {
 		return fmt.Errorf("releasing PavStage %q: %w", stage.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("let go of a stage", "reason", why)
+	ctrl.LoggerFrom(ctx).Info("let go of a stage", observability.Reason, why)
 	return nil
 }
 

@@ -109,9 +109,9 @@ func (s step) afterAllPods() bool {
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
-// claim, or the step cannot be undone.
+// claim, the step cannot be undone, or a former leader would take it again and again.
 func (s step) needsWhole() bool {
-	return s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
+	return s == stepReturnNode || s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
 }
 
 // decide is pure: it does no I/O and reads no clock.

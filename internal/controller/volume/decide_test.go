@@ -229,3 +229,10 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// A former leader must not return a node again and again, as long as it has yet to see that another one has recorded that.
+func TestNeedsWhole_OfAStepThatAFormerLeaderWouldRepeat(t *testing.T) {
+	if !stepReturnNode.needsWhole() {
+		t.Errorf("%s is taken with a record that may be old", stepReturnNode)
+	}
+}

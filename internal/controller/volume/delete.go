@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -270,6 +271,10 @@ func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a volume")
+	var keys []any
+	if c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeDeleted); c != nil {
+		keys = []any{observability.Duration, r.since(c.LastTransitionTime)}
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a volume", keys...)
 	return nil
 }

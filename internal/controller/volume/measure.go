@@ -2,9 +2,11 @@ package volume
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -14,13 +16,16 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// measure counts what a write of the status has recorded: a failure, and the outcome of a pod that is removed from the
-// status. The write happens once, so each is counted once.
+// measure logs and counts what a write of the status has recorded: a failure, and the outcome of a pod that is removed from
+// the status. The write happens once, so each is counted once.
 func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, before *pavv1.PavVolumeStatus) {
 	after := &volume.Status
 	failure := newest(before.Failure, after.Failure)
 	if failure == nil {
 		failure = newest(before.DeletionFailure, after.DeletionFailure)
+	}
+	if failure != nil {
+		ctrl.LoggerFrom(ctx).Info("an attempt failed", observability.Workflow, failure.Workflow, observability.Pod, podName(failure), observability.Reason, failure.Message)
 	}
 	over := before.Pod != nil && (after.Pod == nil || after.Pod.Name != before.Pod.Name)
 	if r.Metrics == nil || !over && failure == nil {
@@ -37,6 +42,19 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 	case workflow.Observe(p.Pod) == workflow.Succeeded:
 		r.Metrics.Succeeded(p)
 	}
+}
+
+// podName returns the name of the pod that failed, or "" if none was created.
+func podName(failure *pavv1.WorkflowFailure) string {
+	if failure.PodName == "" {
+		return ""
+	}
+	return observability.Name(failure.PodNamespace, failure.PodName)
+}
+
+// since returns how long ago something happened, in words.
+func (r *Reconciler) since(at metav1.Time) string {
+	return r.Now().Sub(at.Time).Round(time.Millisecond).String()
 }
 
 // cachedPod returns a pod of the volume from the cache, or nil.

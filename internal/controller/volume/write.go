@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -116,7 +117,7 @@ func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) erro
 	})
 	if err == nil && pending {
 		r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.ProvisioningSucceeded, "Successfully provisioned volume %s", o.volume.Name)
-		ctrl.LoggerFrom(ctx).Info("provisioned a volume")
+		ctrl.LoggerFrom(ctx).Info("provisioned a volume", observability.Duration, r.since(o.volume.CreationTimestamp))
 	}
 	return err
 }

@@ -309,7 +309,7 @@ func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !r.GetPluginRegistered() {
 		s.driver.kubelet.Store(kubeletRefused)
-		s.log.Info("kubelet refused the driver", observability.Provisioner, s.name, "reason", r.GetError())
+		s.log.Info("kubelet refused the driver", observability.Provisioner, s.name, observability.Reason, r.GetError())
 		return &registerapi.RegistrationStatusResponse{}, nil
 	}
 	s.driver.kubelet.Store(kubeletRegistered)

@@ -43,13 +43,13 @@ func Log(log logr.Logger, driver string) grpc.UnaryServerInterceptor {
 		began := time.Now()
 		ctx, noted := observability.WithNotes(logr.NewContext(ctx, log.WithValues(observability.Provisioner, driver)))
 		response, err := handler(ctx, request)
-		keys := []any{observability.Provisioner, driver, "method", info.FullMethod, "code", status.Code(err).String(), "duration", time.Since(began).String()}
+		keys := []any{observability.Provisioner, driver, "method", info.FullMethod, "code", status.Code(err).String(), observability.Duration, time.Since(began).String()}
 		if r, ok := request.(interface{ GetVolumeId() string }); ok {
 			keys = append(keys, "volumeHash", workflow.Hash(r.GetVolumeId()))
 		}
 		keys = append(keys, noted()...)
 		if err != nil {
-			log.Info("call failed", append(keys, "reason", status.Convert(err).Message())...)
+			log.Info("call failed", append(keys, observability.Reason, status.Convert(err).Message())...)
 		} else {
 			log.V(1).Info("call served", keys...)
 		}

@@ -207,6 +207,7 @@ func (t *task) forget(ctx context.Context) error {
 		if err := t.client.Patch(ctx, t.stage, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing PavStage %q: %w", t.stage.Name, err)
 		}
+		t.logEnd(ctx)
 		if failure == nil {
 			t.countSuccess(pavv1.WorkflowUnstaging, before.Status.UnstagingPod, t.unstagingPod)
 		}

@@ -23,6 +23,7 @@ func (t *task) update(ctx context.Context, change func(*pavv1.PavStageStatus)) e
 	if err := t.writeStatus(ctx, t.stage); err != nil {
 		return err
 	}
+	t.logProgress(ctx, before)
 	t.measure(before)
 	return nil
 }

@@ -24,13 +24,14 @@ type container struct {
 	volume *node.Mount // the mount of its volume at /pav/volume
 
 	hangs, effective, ended, failed bool
-	wants                           bool // for a client: it is about to exit
-	lost                            bool // killed by a power loss, and forgotten by the container runtime
+	wants                           bool      // for a client: it is about to exit
+	until                           time.Time // when a slow container goes on
+	lost                            bool      // killed by a power loss, and forgotten by the container runtime
 }
 
 // runs adds the actions that a container can take by itself.
 func (n *Node) runs(c *container, add func(world.Choice)) {
-	if c.ended || c.hangs || c.script.Verb == "" {
+	if c.ended || c.hangs || c.script.Verb == "" || time.Now().Before(c.until) {
 		return
 	}
 	name := c.pod.Namespace + "/" + c.pod.Name
@@ -130,6 +131,9 @@ func (n *Node) end(c *container, failed bool) {
 	}
 }
 
+// slowest is how long a slow container does nothing after its start, at most.
+const slowest = 5 * time.Minute
+
 // driverAnnotation is the annotation with the driver whose storage a container changes.
 const driverAnnotation = "simulation/driver"
 
@@ -142,6 +146,12 @@ func (n *Node) start(pod *corev1.Pod) {
 			panic(err) // the templates of the simulation are always valid
 		}
 		c.script = script
+		if !c.hangs && n.World.Chance(n.Trouble.Slow) {
+			n.World.Counts["slow containers"]++
+			slow := time.Duration(n.World.Rand.Int64N(int64(slowest)))
+			c.until = time.Now().Add(slow)
+			n.World.After(slow, func() {})
+		}
 	}
 	n.containers = append(n.containers, c)
 	if !c.hangs {

@@ -21,10 +21,10 @@ import (
 
 // Trouble has the rates, in thousandths, of failures of pods.
 type Trouble struct {
-	// Hangs is the rate of containers that never start. Fails is the rate of containers that fail, before or after
+	// Hangs is the rate of containers that never start, and Slow of those that do nothing for up to minutes. Fails is the rate of containers that fail, before or after
 	// their effect. Dies is the rate, per step, of deaths of a daemon that serves a volume. Late is the rate of daemons
 	// that create /pav/ready before they have mounted their volume.
-	Hangs, Fails, Dies, Late int
+	Hangs, Slow, Fails, Dies, Late int
 
 	// Broken is the driver whose containers never start; empty for none.
 	Broken string

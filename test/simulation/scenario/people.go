@@ -2,8 +2,10 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -174,6 +176,9 @@ func (a *Admins) Choices(add func(world.Choice)) {
 	if len(volumes) > 0 {
 		add(world.Choice{What: "an administrator does something to a PavVolume", Do: func() { a.record(volumes[a.World.Rand.IntN(len(volumes))]) }})
 	}
+	if stages := world.Objects[*pavv1.PavStage](a.World.Store); len(stages) > 0 {
+		add(world.Choice{What: "an administrator retries a PavStage", Do: func() { retry(a.World.Store, stages[a.World.Rand.IntN(len(stages))]) }})
+	}
 	if pods := workflowPods(a.World.Store); len(pods) > 0 && !a.Leaving {
 		add(world.Choice{What: "an administrator does something to a workflow pod", Do: func() { a.remove(pods[a.World.Rand.IntN(len(pods))]) }})
 	}
@@ -289,10 +294,20 @@ func (a *Admins) record(volume *pavv1.PavVolume) {
 	case n == 1 && (retained || a.World.Rand.IntN(4) == 0):
 		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(volume), nil, nil)
 	case n == 2:
-		_ = world.Change(a.World.Store, people, volume, func(v *pavv1.PavVolume) {
-			metav1.SetMetaDataAnnotation(&v.ObjectMeta, pavv1.RetryAnnotation, metav1.Now().UTC().Format("2006-01-02T15:04:05.999999999Z07:00"))
-		})
+		retry(a.World.Store, volume)
 	}
+}
+
+// retry requests a retry of a PavVolume or a PavStage.
+func retry[T client.Object](store *world.Store, object T) {
+	_ = world.Change(store, people, object, func(o T) {
+		annotations := maps.Clone(o.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[pavv1.RetryAnnotation] = time.Now().UTC().Format(pavv1.RetryFormat)
+		o.SetAnnotations(annotations)
+	})
 }
 
 // define edits, deletes or restores a definition.
