@@ -102,6 +102,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
 		WatchesRawSource(captureQueue).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "volume", observability.Volume, r.keys)).

@@ -87,6 +87,7 @@ var createdTable = table{
 	{"another volume reports the same handle, and will fail", func(o snapshot) bool { return len(o.others) > 0 }, waitForOther},
 	// The creation of the CSIDriver brings the next pass.
 	{"the CSIDriver does not exist yet", func(o snapshot) bool { return !o.registered }, to(stepDone)},
+	{"nodes have yet to register a new driver", func(o snapshot) bool { return o.registeringFor > 0 }, again(func(o snapshot) time.Duration { return o.registeringFor })},
 	{"the storage is created", always, to(stepWritePV)},
 }
 

@@ -135,6 +135,7 @@ func TestDecide(t *testing.T) {
 		// The volume is being provisioned.
 		"new claim: begin an attempt":                                            {state: fresh(), want: stepBegin},
 		"handle recorded: write the PersistentVolume":                            {state: recorded(), want: stepWritePV},
+		"handle recorded, the driver is not registered on all nodes: wait":       {state: recorded().with(func(o *snapshot) { o.registeringFor = 3 * time.Second }), want: stepDone},
 		"handle recorded, no CSIDriver yet: wait":                                {state: recorded().with(func(o *snapshot) { o.registered = false }), want: stepDone},
 		"claim deleted before the first attempt: delete the PavVolume":           {state: fresh().with(func(o *snapshot) { o.claim = claimGone }), want: stepForget},
 		"claim deleted after creation, no creation pod: delete the PavVolume":    {state: recorded().with(func(o *snapshot) { o.claim = claimGone }), want: stepForget},

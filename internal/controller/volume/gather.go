@@ -35,6 +35,11 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 	}
 	o.wasBound = wasBound(volume)
 	o.registered = driver != nil && driver.DeletionTimestamp == nil && o.provisioner != nil && metav1.IsControlledBy(driver, o.provisioner)
+	if o.registered {
+		if err := r.gatherRegistration(ctx, driver, &o); err != nil {
+			return o, err
+		}
+	}
 	if err := r.gatherPods(ctx, &o); err != nil {
 		return o, err
 	}

@@ -27,6 +27,9 @@ type snapshot struct {
 	// registered says that the CSIDriver of the provisioner exists.
 	registered bool
 
+	// registeringFor is how much longer the PersistentVolume waits for nodes to register a driver that is new; 0 if it does not.
+	registeringFor time.Duration
+
 	// claim is the state of the claim that the volume is provisioned for.
 	claim claimState
 
