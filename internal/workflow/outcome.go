@@ -90,6 +90,13 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 	return failure
 }
 
+// UnexpectedError describes a pod that succeeded although it wrote a text to /pav/error, as a script may that goes on after a
+// command of it has failed.
+func UnexpectedError(pod *corev1.Pod, podError string) string {
+	words := shorten(strings.TrimSpace(strings.ToValidUTF8(podError, "?")), MaxError)
+	return fmt.Sprintf("pod %s/%s succeeded, but wrote to /pav/error: %s", pod.Namespace, pod.Name, words)
+}
+
 func firstFailed(pod *corev1.Pod) *corev1.ContainerStatus {
 	for status := range containers(pod) {
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {

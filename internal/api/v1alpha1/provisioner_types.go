@@ -27,7 +27,7 @@ const (
 	// ProvisionerAccepted is true when the definition can be used.
 	ProvisionerAccepted = "Accepted"
 
-	// ProvisionerReady is true when the provisioner's CSIDriver exists and is PaV's.
+	// ProvisionerReady is true when the provisioner's CSIDriver exists and is PaV's, and the object is not being deleted.
 	ProvisionerReady = "Ready"
 
 	// ProvisionerDeleting is true while the deletion of the object waits for its last volume and stage.
@@ -49,7 +49,7 @@ const ProvisionerInvalid = "Invalid"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,priority=1
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.total`
-// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.volumes.failing`,priority=1
+// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.failing`,priority=1
 // +kubebuilder:printcolumn:name="Stages",type=integer,JSONPath=`.status.stages.total`,priority=1
 // +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes on which the driver is registered, of those on which PaV runs."
 // +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What the deletion of a PavProvisioner waits for. Its volumes are still served."
@@ -273,6 +273,10 @@ type PavProvisionerStatus struct {
 	// unstaging failed, or that are degraded.
 	// +optional
 	Stages *ProvisionerCount `json:"stages,omitempty"`
+
+	// failing is the number of PavVolumes and PavStages that are failing.
+	// +optional
+	Failing *int32 `json:"failing,omitempty"`
 
 	// nodes counts the nodes on which the provisioner's driver is registered.
 	// +optional

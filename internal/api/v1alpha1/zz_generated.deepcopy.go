@@ -143,6 +143,11 @@ func (in *PavProvisionerStatus) DeepCopyInto(out *PavProvisionerStatus) {
 		*out = new(ProvisionerCount)
 		**out = **in
 	}
+	if in.Failing != nil {
+		in, out := &in.Failing, &out.Failing
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Nodes != nil {
 		in, out := &in.Nodes, &out.Nodes
 		*out = new(ProvisionerNodes)

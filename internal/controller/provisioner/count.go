@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -25,11 +26,9 @@ func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
 	nodes := pavv1.ProvisionerNodes{
 		Registered: c.registered, Wanted: c.wanted, Summary: fmt.Sprintf("%d/%d", c.registered, c.wanted),
 	}
-	if v, s, n := status.Volumes, status.Stages, status.Nodes; v != nil && s != nil && n != nil && *v == c.volumes && *s == c.stages && *n == nodes {
-		return false
-	}
-	status.Volumes, status.Stages, status.Nodes = &c.volumes, &c.stages, &nodes
-	return true
+	before := status.DeepCopy()
+	status.Volumes, status.Stages, status.Failing, status.Nodes = &c.volumes, &c.stages, new(c.volumes.Failing+c.stages.Failing), &nodes
+	return !equality.Semantic.DeepEqual(before, status)
 }
 
 // count counts the cached objects of a provisioner, without copying them.

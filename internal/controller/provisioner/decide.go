@@ -89,9 +89,10 @@ func decideDeletion(o snapshot) decision {
 		return decision{action: nothing}
 	}
 	if len(o.volumes)+len(o.stages) > 0 {
-		return decision{action: nothing, conditions: []metav1.Condition{{
-			Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o),
-		}}}
+		return decision{action: nothing, conditions: []metav1.Condition{
+			{Type: pavv1.ProvisionerReady, Status: metav1.ConditionFalse, Reason: "Deleting", Message: "the provisioner is being deleted: it creates no more volumes, and serves those that it has"},
+			{Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o)},
+		}}
 	}
 	if o.driver != nil && o.driver.DeletionTimestamp == nil && originOf(o.driver, o.provisioner) == ours {
 		return decision{action: deleteDriver}

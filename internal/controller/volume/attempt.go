@@ -146,9 +146,15 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 	if err != nil {
 		return err
 	}
-	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		setMade(status, made, status.Plan.AccessibleTopology)
-	})
+	}); err != nil {
+		return err
+	}
+	if result, err := workflow.ResultOf(pod); err == nil && result.Error != "" {
+		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q: creation: %s", o.volume.Spec.Provisioner, workflow.UnexpectedError(pod, result.Error)))
+	}
+	return nil
 }
 
 func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (podplan.VolumeOutcome, error) {

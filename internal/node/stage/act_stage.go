@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -247,6 +248,7 @@ func (t *task) confirm(ctx context.Context) error {
 }
 
 func (t *task) available(ctx context.Context) error {
+	isNew := t.stage.Status.Phase != pavv1.StageStaged
 	message := "the volume is available on the node"
 	if t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil {
 		message = "the volume is this node's; each client pod has a stage of its own"
@@ -269,7 +271,17 @@ func (t *task) available(ctx context.Context) error {
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
 		return nil
 	}
+	if isNew {
+		t.reportError(ctx)
+	}
 	return t.runner.Release(ctx, t.stagingPod)
+}
+
+// reportError reports a staging pod that wrote a text to /pav/error, although it succeeded.
+func (t *task) reportError(ctx context.Context) {
+	if text := strings.TrimSpace(t.podError(ctx, t.stagingPod)); text != "" {
+		t.eventf(ctx, corev1.EventTypeWarning, "SucceededWithError", "staging on node %s: provisioner %q: %s", t.node, t.stage.Spec.Provisioner, workflow.UnexpectedError(t.stagingPod, text))
+	}
 }
 
 // fail records the failure of the staging pod. From here on, staging is reverted.
