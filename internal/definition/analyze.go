@@ -106,7 +106,7 @@ var methods = []string{"clear", "copy", "fromkeys", "get", "items", "keys", "pop
 // no field at the top of an object, and none whose name is almost that of another field.
 func (c *check) unknownPath(field string, path template.Path, i int, read string, names []string) {
 	key := path.Keys[i]
-	near := nearest(key, names)
+	near := Nearest(key, names)
 	whole := i == 0 && slices.Contains(names, "spec")
 	provided := i < path.Tested || path.Guarded && i == len(path.Keys)-1
 	found := Finding{Severity: Warning, Field: field, Line: path.Line, Column: path.Column}

@@ -129,7 +129,7 @@ func (p *pod) mounted(name node, volumes map[string]bool, known bool) {
 	case isPlain && known && !volumes[text]:
 		hint := "; there is none in spec.volumes"
 		if len(volumes) <= maxCompared {
-			if near := nearest(text, slices.Sorted(maps.Keys(volumes))); near != "" {
+			if near := Nearest(text, slices.Sorted(maps.Keys(volumes))); near != "" {
 				hint = "; did you mean " + quote(near) + "?"
 			}
 		}

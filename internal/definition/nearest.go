@@ -6,9 +6,9 @@ import (
 	"github.com/albertofaria/pav/jinja/editdistance"
 )
 
-// nearest returns the known name that differs from name only in case, or else the most similar known name; "" if none
+// Nearest returns the known name that differs from name only in case, or else the most similar known name; "" if none
 // is similar.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	for _, candidate := range known {
 		if strings.EqualFold(candidate, name) {
 			return candidate

@@ -111,7 +111,7 @@ func (w *walker) scalar(field string, typ reflect.Type, value any) (any, bool) {
 // notOneOf reports a string that is not one of the allowed values.
 func (w *walker) notOneOf(field, text string, known []string) {
 	var hint string
-	if near := nearest(text, known); near != "" {
+	if near := Nearest(text, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	} else if hasTemplate(text) {
 		hint = "; this field cannot be a template"

@@ -78,7 +78,7 @@ func TestNearest(t *testing.T) {
 		"imag": "image", "IMAGE": "image", "restartpolicy": "restartPolicy", "volumeMount": "volumeMounts", "naem": "name",
 		"pullPolicy": "imagePullPolicy", "policy": "", "x": "", "something": "", "": "",
 	} {
-		if got := nearest(name, known); got != want {
+		if got := Nearest(name, known); got != want {
 			t.Errorf("nearest to %q is %q, want %q", name, got, want)
 		}
 	}

@@ -148,13 +148,13 @@ func (w *walker) unknown(key string) string {
 	}
 	here := w.inside[len(w.inside)-1]
 	names := schemaOf(here.typ).names
-	if near := nearest(key, names); strings.EqualFold(near, key) {
+	if near := Nearest(key, names); strings.EqualFold(near, key) {
 		return fmt.Sprintf("unknown field; did you mean %q?", near)
 	}
 	if place := w.elsewhere(key); place != "" {
 		return "unknown field; it belongs " + place
 	}
-	if near := nearest(key, names); near != "" {
+	if near := Nearest(key, names); near != "" {
 		return fmt.Sprintf("unknown field; did you mean %q?", near)
 	}
 	const few = 10

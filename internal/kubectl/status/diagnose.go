@@ -307,6 +307,9 @@ func obstacleOf(pod *corev1.Pod) string {
 	return ""
 }
 
+// slowAfter is how long a pod may run before it is said what to do about it. The agents report it then, and a retry stops it.
+const slowAfter = 30 * time.Second
+
 // working is a finding about a workflow pod that runs or is about to run.
 func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	if found := obstructed(pod, what); found != nil {
@@ -326,12 +329,13 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	if age >= time.Second {
 		found.Summary += " (for " + cli.Duration(age) + ")"
 	}
-	if age < time.Minute {
+	if age < slowAfter {
 		return found
 	}
 	found.Next = []Step{{Text: "if that is too long, see what it does", Command: describePod(pod.Namespace, pod.Name)}}
 	if hasBegun(pod) {
 		found.Next[0] = Step{Text: "if that is too long, see what it does", Command: fmt.Sprintf("kubectl pav logs %s -f", f.object())}
+		found.Next = append(found.Next, Step{Text: "or stop it, so that the next attempt follows", Command: "kubectl pav retry " + f.object()})
 		ref := refOf(pod)
 		found.Pod = &ref
 	}

@@ -30,6 +30,9 @@ func TestDiagnose(t *testing.T) {
 		"the class's provisioner does not exist": {
 			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil }),
 			want:  w{"NoProvisioner", Failing, `no PavProvisioner "demo"`, "kubectl get pavprovisioners", ""}},
+		"the class's provisioner does not exist, and another one has a similar name": {
+			facts: pendingClaim().with(func(f *Facts) { f.Provisioner, f.Similar = nil, "demos" }),
+			want:  w{"NoProvisioner", Failing, `no PavProvisioner "demo"; did you mean "demos"?`, "kubectl get pavprovisioners", ""}},
 		"the StorageClass is another driver's": {
 			facts: pendingClaim().with(func(f *Facts) { f.Provisioner = nil; f.Driver = &storagev1.CSIDriver{} }),
 			want:  w{NotPaV, Waiting, "is another driver", "", ""}},
@@ -290,6 +293,19 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("want %+v, pod %q, got %s, next %q, pod %q", test.want, test.want.pod, cmp.Diff(Finding{}, got), next, pod)
 			}
 		})
+	}
+}
+
+// A retry stops a pod that has run for more than half a minute.
+func TestDiagnose_OfAPodThatRunsForLong_OffersARetry(t *testing.T) {
+	for since, want := range map[time.Duration]string{-20 * time.Second: "", -40 * time.Second: "kubectl pav retry pvc/data -n apps"} {
+		got := ""
+		if next := Build(making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(since)).f).Findings[0].Next; len(next) > 1 {
+			got = next[1].Command
+		}
+		if got != want {
+			t.Errorf("after %s: got the command %q, want %q", -since, got, want)
+		}
 	}
 }
 

@@ -61,6 +61,9 @@ func noProvisioner(f *Facts) Finding {
 	name := f.provisionerName()
 	found := Finding{Code: "NoProvisioner", State: Failing, Summary: fmt.Sprintf("there is no PavProvisioner %q", name),
 		Next: []Step{{Text: "create it, or correct the name", Command: "kubectl get pavprovisioners"}}}
+	if f.Similar != "" {
+		found.Summary += fmt.Sprintf("; did you mean %q?", f.Similar)
+	}
 	switch {
 	case f.isForeign():
 		found.Code, found.State = NotPaV, Waiting

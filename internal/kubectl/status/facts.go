@@ -42,6 +42,9 @@ type Facts struct {
 	// Gone are workflow pods that were removed after they had succeeded, so only their events are left.
 	Gone []GonePod
 
+	// Similar is the name of the PavProvisioner whose name is most like the one that does not exist; "" if there is none.
+	Similar string
+
 	// Nodes are the nodes of stages and clients, by name.
 	Nodes map[string]*Node
 

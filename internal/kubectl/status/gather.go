@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -196,7 +197,24 @@ func (g *gatherer) definition(ctx context.Context) error {
 	if found, err = g.get(ctx, "", g.provisionerName(), "CSIDrivers", driver); found {
 		g.Driver = driver
 	}
-	return err
+	if found || err != nil || g.provisionerName() == "" {
+		return err
+	}
+	return g.similar(ctx)
+}
+
+// similar looks for a PavProvisioner whose name is like the one that does not exist.
+func (g *gatherer) similar(ctx context.Context) error {
+	list := &pavv1.PavProvisionerList{}
+	if _, err := g.list(ctx, list, hiddenProvisioners); err != nil {
+		return err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	g.Similar = definition.Nearest(g.provisionerName(), names)
+	return nil
 }
 
 func (g *gatherer) class(ctx context.Context) error {
