@@ -22,43 +22,58 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// objects returns the objects of a kind, of all manifests.
+// objects returns the objects of a kind in deployment.yaml.
 func objects[T any](t *testing.T, kind string) []T {
 	t.Helper()
-	files, err := filepath.Glob("*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there are no manifests:", err)
-	}
 	var found []T
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for _, document := range documents(t, deployment(t)) {
+		meta := struct{ Kind string }{}
+		if err := yaml.Unmarshal(document, &meta); err != nil {
+			t.Fatal(err)
+		}
+		if meta.Kind != kind {
+			continue
+		}
+		var object T
+		if err := sigsyaml.UnmarshalStrict(document, &object); err != nil {
+			t.Fatal(kind, err)
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// deployment returns the text of deployment.yaml.
+func deployment(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// documents splits YAML into its documents, without those that have only comments.
+func documents(t *testing.T, text []byte) [][]byte {
+	t.Helper()
+	var all [][]byte
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-		for {
-			document, err := reader.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(file, err)
-			}
-			meta := struct{ Kind string }{}
-			if err := yaml.Unmarshal(document, &meta); err != nil {
-				t.Fatal(file, err)
-			}
-			if meta.Kind != kind {
-				continue
-			}
-			var object T
-			if err := sigsyaml.UnmarshalStrict(document, &object); err != nil {
-				t.Fatal(file, err)
-			}
-			found = append(found, object)
+		var content map[string]any
+		if err := sigsyaml.Unmarshal(document, &content); err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > 0 {
+			all = append(all, document)
 		}
 	}
-	return found
 }
 
 // podSpecs returns the pods of the agents, by account.

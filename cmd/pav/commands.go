@@ -13,6 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/uninstall"
 )
 
 func controllerCommand() *cobra.Command {
@@ -31,6 +32,21 @@ func nodeCommand() *cobra.Command {
 		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
 			return node.Run(ctx, config, options, log)
 		})
+}
+
+func prepareUninstallCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "prepare-uninstall",
+		Short: "Fail if PaV has volumes or PavProvisioners, and else remove its driver from the nodes",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return err
+			}
+			return uninstall.Run(command.Context(), config)
+		},
+	}
 }
 
 // agentCommand returns the command of an agent with its options. Run reads the options itself, once

@@ -1,4 +1,4 @@
-// Command pav is both agents of PaV: the controller agent and the node agent.
+// Command pav is both agents of PaV, the controller agent and the node agent, and prepares their removal.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(controllerCommand(), nodeCommand())
+	root.AddCommand(controllerCommand(), nodeCommand(), prepareUninstallCommand())
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "pav:", err)
 		os.Exit(1)

@@ -7,7 +7,7 @@ import (
 )
 
 func main() {
-	if err := run("crds", "docs/reference.md"); err != nil {
+	if err := run("deploy/chart/definitions", "docs/reference.md"); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}

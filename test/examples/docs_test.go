@@ -118,8 +118,8 @@ func TestSkeletons_LintClean(t *testing.T) {
 
 // Prometheus finds the agents by the name of a port.
 func TestMonitoring_ScrapesThePortOfTheAgents(t *testing.T) {
-	for _, manifest := range []string{"../../deploy/60-controller.yaml", "../../deploy/70-node.yaml"} {
-		ports := regexp.MustCompile(`- name: (\S*metrics)\n`).FindAllStringSubmatch(read(t, manifest), -1)
+	for _, manifest := range []string{"60-controller.yaml", "70-node.yaml"} {
+		ports := regexp.MustCompile(`- name: (\S*metrics)\n`).FindAllStringSubmatch(read(t, "../../deploy/chart/templates/"+manifest), -1)
 		if len(ports) != 1 {
 			t.Fatalf("%s has the ports %q", manifest, ports)
 		}

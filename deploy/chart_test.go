@@ -1,0 +1,231 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// helm runs Helm, which "make bin/helm" builds.
+func helm(t *testing.T, args ...string) (out []byte, err error) {
+	t.Helper()
+	var errs bytes.Buffer
+	command := exec.CommandContext(t.Context(), "../bin/helm", args...)
+	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
+	command.Stderr = &errs
+	if out, err = command.Output(); err != nil {
+		return out, fmt.Errorf("helm %q: %w: %s", args, err, errs.String())
+	}
+	return out, nil
+}
+
+// render returns the objects that the chart renders, by kind, namespace and name.
+func render(t *testing.T, args ...string) map[string]map[string]any {
+	t.Helper()
+	out, err := helm(t, append([]string{"template", "pav", "chart", "--kube-version", "1.30.0"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return byName(t, out)
+}
+
+func byName(t *testing.T, text []byte) map[string]map[string]any {
+	t.Helper()
+	found := map[string]map[string]any{}
+	for _, document := range documents(t, text) {
+		var object map[string]any
+		if err := sigsyaml.UnmarshalStrict(document, &object); err != nil {
+			t.Fatalf("%v:\n%s", err, document)
+		}
+		metadata, _ := object["metadata"].(map[string]any)
+		name := fmt.Sprint(object["kind"], " ", metadata["namespace"], "/", metadata["name"])
+		if found[name] != nil {
+			t.Errorf("there are two objects %s", name)
+		}
+		found[name] = object
+	}
+	return found
+}
+
+// as converts an object to its type, and fails if a field is unknown.
+func as[T any](t *testing.T, object map[string]any) T {
+	t.Helper()
+	var typed T
+	text, err := sigsyaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sigsyaml.UnmarshalStrict(text, &typed); err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+func TestChart_HasNoMistake(t *testing.T) {
+	if out, err := helm(t, "lint", "--strict", "chart"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestChart_ByDefault_AndKustomize_AreDeployment(t *testing.T) {
+	want := byName(t, deployment(t))
+	if diff := cmp.Diff(want, render(t, "--no-hooks")); diff != "" {
+		t.Errorf("the chart (-deployment.yaml +chart):\n%s", diff)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Kustomize doubles line feeds of folded text, which is CEL.
+	words := cmp.Transformer("words", strings.Fields)
+	if diff := cmp.Diff(want, byName(t, text), cmp.FilterValues(func(a, b string) bool { return a != b }, words)); diff != "" {
+		t.Errorf("kustomize (-deployment.yaml +kustomize):\n%s", diff)
+	}
+}
+
+func TestChart_PutsTheValuesIntoBothAgents(t *testing.T) {
+	const values = `
+namespace: storage
+image: {repository: registry.example/pav, tag: v1, digest: "sha256:%s", pullPolicy: Always, pullSecrets: [{name: registry}]}
+kubeletDirectory: /data/kubelet
+logVerbosity: 1
+controllerAgent:
+  replicas: 3
+  resources: {limits: {memory: 2Gi}}
+  memoryTarget: 1800MiB
+  priorityClassName: high
+  nodeSelector: {pool: system}
+  tolerations: [{key: pool, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  extraArgs: [--max-pods=200]
+  extraEnv: [{name: HTTPS_PROXY, value: proxy}]
+nodeAgent:
+  resources: {limits: {memory: 1Gi}}
+  memoryTarget: 900MiB
+  priorityClassName: high
+  nodeSelector: {pool: all}
+  tolerations: [{key: a, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  maxUnavailable: 1
+  extraArgs: [--orphan-grace=1m]
+  extraEnv: [{name: HTTPS_PROXY, value: proxy}]
+`
+	file := t.TempDir() + "/values.yaml"
+	digest := strings.Repeat("ab", 32)
+	if err := os.WriteFile(file, fmt.Appendf(nil, values, digest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := render(t, "-f", file)
+	controller := as[appsv1.Deployment](t, all["Deployment storage/controller-agent"])
+	node := as[appsv1.DaemonSet](t, all["DaemonSet storage/node-agent"])
+	if *controller.Spec.Replicas != 3 || node.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String() != "1" {
+		t.Errorf("replicas %d, maxUnavailable %s", *controller.Spec.Replicas, node.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable)
+	}
+	for name, test := range map[string]struct {
+		spec         corev1.PodSpec
+		args         []string
+		pool, target string
+	}{
+		"controller agent": {spec: controller.Spec.Template.Spec, args: []string{"controller", "--verbosity=1", "--max-pods=200"}, pool: "system", target: "1800MiB"},
+		"node agent":       {spec: node.Spec.Template.Spec, args: []string{"node", "--kubelet-dir=/data/kubelet", "--verbosity=1", "--orphan-grace=1m"}, pool: "all", target: "900MiB"},
+	} {
+		t.Run(name, func(t *testing.T) { checkAgent(t, &test.spec, test.args, test.pool, test.target, digest) })
+	}
+	for _, volume := range node.Spec.Template.Spec.Volumes {
+		if !strings.HasPrefix(volume.HostPath.Path, "/data/kubelet/") {
+			t.Errorf("the node agent has the directory %s", volume.HostPath.Path)
+		}
+	}
+	for name, object := range all {
+		text, err := sigsyaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(name, " pav/") || strings.Contains(string(text), "namespace: pav\n") || strings.Contains(string(text), "serviceaccount:pav:") {
+			t.Errorf("%s refers to the namespace pav", name)
+		}
+	}
+}
+
+func checkAgent(t *testing.T, spec *corev1.PodSpec, args []string, pool, target, digest string) {
+	t.Helper()
+	c := &spec.Containers[0]
+	if want := "registry.example/pav:v1@sha256:" + digest; c.Image != want || c.ImagePullPolicy != corev1.PullAlways || len(spec.ImagePullSecrets) != 1 {
+		t.Errorf("image %s, policy %s, secrets %v", c.Image, c.ImagePullPolicy, spec.ImagePullSecrets)
+	}
+	if diff := cmp.Diff(args, c.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	env := map[string]string{}
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+	}
+	if env["GOMEMLIMIT"] != target || env["HTTPS_PROXY"] != "proxy" {
+		t.Errorf("environment %v", env)
+	}
+	if spec.PriorityClassName != "high" || spec.NodeSelector["pool"] != pool || len(spec.Tolerations) != 1 || spec.Affinity.NodeAffinity == nil || spec.Affinity.PodAntiAffinity != nil || c.Resources.Limits.Memory().Value()%(1<<30) != 0 {
+		t.Errorf("priority %s, selector %v, tolerations %v, affinity %v, resources %v", spec.PriorityClassName, spec.NodeSelector, spec.Tolerations, spec.Affinity, c.Resources)
+	}
+}
+
+func TestChart_WithoutOptionalParts(t *testing.T) {
+	all := render(t, "--set", "createNamespaces=false,networkPolicies.enabled=false,definitions.install=false,uninstallGuard.enabled=false")
+	for name := range all {
+		for _, kind := range []string{"Namespace", "NetworkPolicy", "CustomResourceDefinition", "Job"} {
+			if strings.HasPrefix(name, kind+" ") {
+				t.Errorf("it still has %s", name)
+			}
+		}
+	}
+	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
+		t.Error("there is no PodMonitor")
+	}
+}
+
+// A wrong value is refused with its name.
+func TestChart_RefusesWrongValues(t *testing.T) {
+	for value, want := range map[string]string{
+		"replicas=3":                     "additional properties 'replicas' not allowed",
+		"controllerAgent.replicas=0":     "/controllerAgent/replicas",
+		"image.digest=abc":               "/image/digest",
+		"kubeletDirectory=var":           "/kubeletDirectory",
+		"logVerbosity=3":                 "/logVerbosity",
+		"nodeAgent.extraArgs[0]=verbose": "/nodeAgent/extraArgs/0",
+	} {
+		if out, err := helm(t, "template", "pav", "chart", "--set", value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q; %d bytes were rendered", value, err, want, len(out))
+		}
+	}
+}
+
+func TestChart_HasTheVersionOfTheProduct(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart struct{ Version, AppVersion string }
+	text, err := os.ReadFile("chart/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sigsyaml.Unmarshal(text, &chart); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nVERSION := " + chart.AppVersion + "\n"; chart.AppVersion == "" || chart.Version != chart.AppVersion || !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile does not have the line %q of chart %s", strings.TrimSpace(want), chart.Version)
+	}
+}

@@ -1,0 +1,103 @@
+// Package uninstall prepares the removal of PaV from a cluster. It deletes no volume, no definition, and no object of the
+// installation other than PaV's own CSIDriver.
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// ErrInUse means that PaV cannot be removed without losing volumes.
+var ErrInUse = errors.New("PaV is in use")
+
+// unregisterTimeout is how long the node agents may take to remove the sockets of PaV's driver.
+const unregisterTimeout = time.Minute
+
+// Run is Prepare with a client of its own.
+func Run(ctx context.Context, config *rest.Config) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("registering kinds: %w", err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return Prepare(ctx, c)
+}
+
+// Prepare fails with ErrInUse if there are PavProvisioners, or volumes that only PaV can delete or unstage. Otherwise it
+// deletes PaV's CSIDriver, and waits until the node agents, which must still run, have removed the driver from their nodes.
+func Prepare(ctx context.Context, c client.Client) error {
+	left, err := remaining(ctx, c)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%w: there are still %s; run: kubectl delete crd pavprovisioners.%s, which waits until all volumes except retained ones are deleted",
+			ErrInUse, strings.Join(left, ", "), pavv1.GroupVersion.Group)
+	}
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}
+	if err := c.Delete(ctx, driver); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting CSIDriver %q: %w", driver.Name, err)
+	}
+	return unregistered(ctx, c)
+}
+
+// remaining returns the objects that are in the way, in words.
+func remaining(ctx context.Context, c client.Client) ([]string, error) {
+	provisioners, volumes, stages := &pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}
+	for _, list := range []client.ObjectList{provisioners, volumes, stages} {
+		if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("looking for objects of PaV: %w", err)
+		}
+	}
+	volumes.Items = slices.DeleteFunc(volumes.Items, func(v pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained })
+	var left []string
+	for _, found := range []struct {
+		kind  string
+		count int
+	}{{"PavProvisioners", len(provisioners.Items)}, {"PavVolumes", len(volumes.Items)}, {"PavStages", len(stages.Items)}} {
+		if found.count > 0 {
+			left = append(left, fmt.Sprintf("%d %s", found.count, found.kind))
+		}
+	}
+	return left, nil
+}
+
+// unregistered waits until PaV's driver is registered on no node.
+func unregistered(ctx context.Context, c client.Client) error {
+	var on []string
+	err := wait.PollUntilContextTimeout(ctx, time.Second, unregisterTimeout, true, func(ctx context.Context) (bool, error) {
+		nodes := &storagev1.CSINodeList{}
+		if err := c.List(ctx, nodes); err != nil {
+			return false, fmt.Errorf("listing CSINodes: %w", err)
+		}
+		on = nil
+		for i := range nodes.Items {
+			if slices.ContainsFunc(nodes.Items[i].Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == pavv1.Driver }) {
+				on = append(on, nodes.Items[i].Name)
+			}
+		}
+		return len(on) == 0, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("driver %q is still registered on %d node(s), for example %q: is the node agent running there?", pavv1.Driver, len(on), on[0])
+	}
+	return err
+}

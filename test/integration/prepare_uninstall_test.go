@@ -1,0 +1,65 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/uninstall"
+)
+
+func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *testing.T) {
+	c := start(t)
+	provisioner := mustCreate(t, c, provisionerOf("kept"))
+	err := uninstall.Prepare(t.Context(), c.admin)
+	if !errors.Is(err, uninstall.ErrInUse) || !strings.Contains(err.Error(), "1 PavProvisioners; run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
+		t.Errorf("with a PavProvisioner: got %v", err)
+	}
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}
+	exists(t, c, driver, "is there", func(d *storagev1.CSIDriver) bool { return d.DeletionTimestamp == nil })
+	mustDelete(t, c, provisioner)
+	gone(t, c, provisioner)
+
+	node := mustCreate(t, c, &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: "leaving"},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: "leaving"}}},
+	})
+	defer mustDelete(t, c, node)
+	defer reinstall(t, c, driver)
+	// The node agent removes the driver from its node when the CSIDriver has gone.
+	removed := make(chan error, 1)
+	go func() { removed <- unregister(t, c, driver, node) }()
+	if err := uninstall.Prepare(t.Context(), c.admin); err != nil {
+		t.Error(err)
+	}
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
+
+// unregister does what the agent of a node does when PaV's CSIDriver is deleted.
+func unregister(t *testing.T, c *cluster, driver *storagev1.CSIDriver, node *storagev1.CSINode) error {
+	t.Helper()
+	eventually(t, "the CSIDriver is gone", func(ctx context.Context) (bool, string) {
+		return apierrors.IsNotFound(c.admin.Get(ctx, client.ObjectKeyFromObject(driver), &storagev1.CSIDriver{})), ""
+	})
+	node.Spec.Drivers = nil
+	return c.admin.Update(t.Context(), node)
+}
+
+// reinstall creates a deleted object again.
+func reinstall(t *testing.T, c *cluster, object client.Object) {
+	t.Helper()
+	object.SetUID("")
+	object.SetResourceVersion("")
+	if err := c.admin.Create(lasting(t), object); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Error(err)
+	}
+}
