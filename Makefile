@@ -137,7 +137,7 @@ packages: $(CLUSTER) ## Install the Debian packages that the tests take, where t
 	$(CLUSTER) packages
 
 .PHONY: compile
-compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
+compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
 	$(CLUSTER) build
 
 .PHONY: verify
@@ -197,7 +197,7 @@ SOAK := ^TestSoak$$
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
 LENGTHY := ^Test(Example_(LocalPath|ObjectStore)|Load_ClaimsWithPods)
-E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/e2e.test $(EXAMPLE_IMAGES)
+E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster

@@ -72,9 +72,9 @@ func remaining(ctx context.Context, c client.Client) ([]string, error) {
 	for _, found := range []struct {
 		kind  string
 		count int
-	}{{"PavProvisioners", len(provisioners.Items)}, {"PavVolumes", len(volumes.Items)}, {"PavStages", len(stages.Items)}} {
+	}{{"PavProvisioner", len(provisioners.Items)}, {"PavVolume", len(volumes.Items)}, {"PavStage", len(stages.Items)}} {
 		if found.count > 0 {
-			left = append(left, fmt.Sprintf("%d %s", found.count, found.kind))
+			left = append(left, fmt.Sprintf("%d %s(s)", found.count, found.kind))
 		}
 	}
 	return left, nil

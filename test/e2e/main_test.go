@@ -112,7 +112,14 @@ func install(ctx context.Context) error {
 
 // verbose lets the agents log all that they can, as the search for secrets is in what they log.
 func verbose(manifests string) string {
-	return strings.NewReplacer("args: [controller]", "args: [controller, -v=1]", "args: [node]", "args: [node, -v=1]").Replace(manifests)
+	changed := strings.NewReplacer(
+		"            - controller\n", "            - controller\n            - -v=1\n", "            - node\n", "            - node\n            - -v=1\n",
+		"args: [controller]", "args: [controller, -v=1]", "args: [node]", "args: [node, -v=1]", // of the former version
+	).Replace(manifests)
+	if strings.Count(changed, "-v=1") != 2 {
+		panic("the manifests do not have the arguments of both agents")
+	}
+	return changed
 }
 
 // kubectl runs kubectl with the text as its standard input, and returns what it printed.

@@ -19,7 +19,7 @@ func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *tes
 	c := start(t)
 	provisioner := mustCreate(t, c, provisionerOf("kept"))
 	err := uninstall.Prepare(t.Context(), c.admin)
-	if !errors.Is(err, uninstall.ErrInUse) || !strings.Contains(err.Error(), "1 PavProvisioners; run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
+	if !errors.Is(err, uninstall.ErrInUse) || !strings.Contains(err.Error(), "1 PavProvisioner(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
 		t.Errorf("with a PavProvisioner: got %v", err)
 	}
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The chart takes over what deployment.yaml has installed. A volume is in use all the time, until it would be lost by an
+// uninstallation, which is refused.
+func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
+	namespace := startUninstall(t)
+	_, err := kubectl(t.Context(), provisioner("charted", "mkdir /pav/volume; echo kept >/pav/volume/file", ""), "create", "-f", "-")
+	must(t, err)
+	apply(t, namespace, documents(storageClass("charted"), claim("data", "charted", "ReadWriteOnce"), clientPod("client", "data", "")))
+	waitRunning(t, namespace, "client")
+
+	helm(t, "install", "pav", "deploy/chart", "--take-ownership", "--force-conflicts", "--wait")
+	wantArgs(t, "", "client", namespace)
+	helm(t, "upgrade", "pav", "deploy/chart", "--set", "logVerbosity=1", "--wait")
+	wantArgs(t, "--verbosity=1", "client", namespace)
+	helm(t, "rollback", "pav", "1", "--wait")
+	wantArgs(t, "", "client", namespace)
+
+	if out, err := tryHelm(t.Context(), "uninstall", "pav"); err == nil {
+		t.Errorf("PaV was uninstalled while it had a volume: %s", out)
+	}
+	says, err := kubectl(t.Context(), "", "-n", "pav", "logs", "job/pav-uninstall")
+	if err != nil || !strings.Contains(says, "1 PavVolume(s), 1 PavStage(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
+		t.Errorf("the pod says %q, %v", says, err)
+	}
+	wantArgs(t, "", "client", namespace)
+
+	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
+	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
+	deleteProvisioners(t)
+	helm(t, "uninstall", "pav")
+	// What an uninstallation keeps are the definitions of records.
+	_, err = kubectl(t.Context(), "", "delete", "crd", "pavvolumes.pav.albertofaria.github.io", "pavstages.pav.albertofaria.github.io")
+	must(t, err)
+	wantUninstalled(t)
+	wantWorksAgain(t, namespace)
+}
+
+func helm(t *testing.T, args ...string) {
+	t.Helper()
+	_, err := tryHelm(t.Context(), args...)
+	must(t, err)
+}
+
+func tryHelm(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, uninstallWithin)
+	defer cancel()
+	args = append(args, "--namespace", "default", "--timeout", uninstallWithin.String())
+	out, err := exec.CommandContext(ctx, "bin/helm", args...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("helm %s: %w: %s", strings.Join(args, " "), errors.Join(err, ctx.Err()), out)
+	}
+	return string(out), nil
+}
+
+// wantArgs fails the test unless both agents have an argument, or no other than their command, and the client still has its volume.
+func wantArgs(t *testing.T, argument, client, namespace string) {
+	t.Helper()
+	const args = `jsonpath={range .items[*]}{.spec.template.spec.containers[0].args}{"\n"}{end}`
+	out, err := kubectl(t.Context(), "", "-n", "pav", "get", "deployments,daemonsets", "-o", args)
+	must(t, err)
+	if want := strings.ReplaceAll(`["controller"ARG]`+"\n"+`["node"ARG]`+"\n", "ARG", quoted(argument)); out != want {
+		t.Errorf("the agents have the arguments %q, want %q", out, want)
+	}
+	if text, err := inPod(t.Context(), namespace, client, "cat /data/file"); err != nil || text != "kept\n" {
+		t.Errorf("the client reads %q, %v", text, err)
+	}
+}
+
+// quoted returns an argument as it follows others in JSON.
+func quoted(argument string) string {
+	if argument == "" {
+		return ""
+	}
+	return fmt.Sprintf(",%q", argument)
+}
