@@ -21,11 +21,11 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	waitRunning(t, namespace, "client")
 
 	helm(t, "install", "pav", "deploy/chart", "--take-ownership", "--force-conflicts", "--wait")
-	wantArgs(t, "", "client", namespace)
+	wantArgs(t, "", namespace)
 	helm(t, "upgrade", "pav", "deploy/chart", "--set", "logVerbosity=1", "--wait")
-	wantArgs(t, "--verbosity=1", "client", namespace)
+	wantArgs(t, "--verbosity=1", namespace)
 	helm(t, "rollback", "pav", "1", "--wait")
-	wantArgs(t, "", "client", namespace)
+	wantArgs(t, "", namespace)
 
 	if out, err := tryHelm(t.Context(), "uninstall", "pav"); err == nil {
 		t.Errorf("PaV was uninstalled while it had a volume: %s", out)
@@ -34,7 +34,7 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	if err != nil || !strings.Contains(says, "1 PavVolume(s), 1 PavStage(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
 		t.Errorf("the pod says %q, %v", says, err)
 	}
-	wantArgs(t, "", "client", namespace)
+	wantArgs(t, "", namespace)
 
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
@@ -65,7 +65,7 @@ func tryHelm(ctx context.Context, args ...string) (string, error) {
 }
 
 // wantArgs fails the test unless both agents have an argument, or no other than their command, and the client still has its volume.
-func wantArgs(t *testing.T, argument, client, namespace string) {
+func wantArgs(t *testing.T, argument, namespace string) {
 	t.Helper()
 	const args = `jsonpath={range .items[*]}{.spec.template.spec.containers[0].args}{"\n"}{end}`
 	out, err := kubectl(t.Context(), "", "-n", "pav", "get", "deployments,daemonsets", "-o", args)
@@ -73,7 +73,7 @@ func wantArgs(t *testing.T, argument, client, namespace string) {
 	if want := strings.ReplaceAll(`["controller"ARG]`+"\n"+`["node"ARG]`+"\n", "ARG", quoted(argument)); out != want {
 		t.Errorf("the agents have the arguments %q, want %q", out, want)
 	}
-	if text, err := inPod(t.Context(), namespace, client, "cat /data/file"); err != nil || text != "kept\n" {
+	if text, err := inPod(t.Context(), namespace, "client", "cat /data/file"); err != nil || text != "kept\n" {
 		t.Errorf("the client reads %q, %v", text, err)
 	}
 }

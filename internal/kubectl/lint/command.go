@@ -21,10 +21,19 @@ const group = pavv1.Group
 
 // options are the command's flags.
 type options struct {
-	strict, server, recursive bool
-	limits                    template.Limits
-	output                    cli.Output
+	strict, recursive bool
+
+	// dryRun is "none", or "server" to ask the API server, too.
+	dryRun string
+	limits template.Limits
+	output cli.Output
 }
+
+// Values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunServer = "server"
+)
 
 // Command returns the command "lint".
 func Command(env *cli.Env) *cobra.Command {
@@ -42,6 +51,9 @@ The exit status is 0 where there are no errors, 1 where there are, and 2 where n
   kustomize build . | kubectl pav lint -`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
+			if o.dryRun != dryRunNone && o.dryRun != dryRunServer {
+				return &cli.ExitError{Code: 2, Err: fmt.Errorf("--dry-run: %q is neither %q nor %q", o.dryRun, dryRunServer, dryRunNone)}
+			}
 			if err := o.limits.Validate(); err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
@@ -50,7 +62,7 @@ The exit status is 0 where there are no errors, 1 where there are, and 2 where n
 	}
 	flags := command.Flags()
 	flags.BoolVarP(&o.strict, "strict", "W", false, "fail if there are warnings, too")
-	flags.BoolVar(&o.server, "server", false, "also send a dry run to the cluster, which checks more")
+	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, `"server" to send a dry run to the cluster, too, which checks more, or "none"`)
 	flags.BoolVarP(&o.recursive, "recursive", "R", false, "also check the files in subdirectories")
 	o.limits.AddFlags(flags)
 	o.output.AddFlag(flags)
@@ -78,7 +90,7 @@ func (o *options) run(command *cobra.Command, env *cli.Env, names []string) erro
 	if result.Provisioners == 0 && len(result.Findings) == 0 {
 		return &cli.ExitError{Code: 2, Err: fmt.Errorf("there is no PavProvisioner in %s", strings.Join(names, ", "))}
 	}
-	if o.server {
+	if o.dryRun == dryRunServer {
 		if err := askAll(command.Context(), env, &result, documents); err != nil {
 			return &cli.ExitError{Code: 2, Err: err}
 		}

@@ -62,9 +62,14 @@ func mistakes(err error) []*template.Error {
 	}
 }
 
-// complain reports why phases are not rendered.
+// complain reports why phases are not rendered. If creation, which is not asked for, fails as well, that may be the cause: the
+// volume, whose handle the other phases see, is made up.
 func (r *rendering) complain(env *cli.Env, style cli.Style, d source.Document) error {
-	for _, f := range r.failures {
+	failures := r.failures
+	if len(failures) > 0 {
+		failures = append(r.unshown, failures...)
+	}
+	for _, f := range failures {
 		findings := locate(d, f.err)
 		if len(findings) == 0 {
 			if _, err := fmt.Fprintf(env.ErrOut, "%s: %s: %s\n", style.Bad("error"), f.phase, cli.Plain(f.err.Error())); err != nil {

@@ -50,13 +50,14 @@ const example = "../../../examples/1-hello-world/"
 // The whole output, on both streams. To write it again: go test ./internal/kubectl/render -update
 func TestRender_Golden(t *testing.T) {
 	tests := map[string][]string{
-		"hello-world":         {example + "provisioner.yaml", example + "usage.yaml", "--node", "worker"},
-		"hello-world-made-up": {example + "provisioner.yaml"},
-		"hello-world-static":  {example + "provisioner.yaml", "--pv", "testdata/static.yaml", "--read-only"},
-		"all-phases":          {"testdata/all.yaml", "--pvc", "testdata/claims.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml"},
-		"all-phases-fail":     {"testdata/all.yaml"},
-		"refused":             {"testdata/refused.yaml", "--pvc", "testdata/claims.yaml"},
-		"pod-scope":           {"testdata/scope.yaml", "--phase", "unstaging,staging", "--handle", "h"},
+		"hello-world":                {example + "provisioner.yaml", example + "usage.yaml", "--node", "worker"},
+		"hello-world-made-up":        {example + "provisioner.yaml"},
+		"hello-world-static":         {example + "provisioner.yaml", "--pv", "testdata/static.yaml", "--read-only"},
+		"all-phases":                 {"testdata/all.yaml", "--pvc", "testdata/claims.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml"},
+		"all-phases-fail":            {"testdata/all.yaml"},
+		"refused":                    {"testdata/refused.yaml", "--pvc", "testdata/claims.yaml"},
+		"pod-scope":                  {"testdata/scope.yaml", "--phase", "unstaging,staging", "--handle", "h"},
+		"staging-fails-for-creation": {"testdata/cause.yaml", "--phase", "staging"},
 	}
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,6 +75,7 @@ type rendering struct {
 
 	result   Result
 	failures []failure
+	unshown  []failure // of creation, if that is not to be shown
 }
 
 // render returns the phases that a definition renders for the objects, and the errors of phases that cannot be
@@ -224,8 +225,11 @@ func (r *rendering) create(ctx context.Context, request podplan.VolumeRequest) p
 		_, err = c.Outcome(nil)
 	}
 	wanted := r.wanted(creation, true)
-	if err != nil && wanted {
+	switch {
+	case err != nil && wanted:
 		r.fail(creation, err)
+	case err != nil:
+		r.unshown = []failure{{creation, err}}
 	}
 	if c == nil {
 		c = &podplan.Creation{}

@@ -181,6 +181,8 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 	all = append(all, deleted(&pod.ObjectMeta, object, rank+2)...)
 	end := Entry{Time: ended, Object: object, Duration: took(began.Time, ended.Time), Of: "run", rank: rank + 3}
 	switch state := workflow.Observe(pod); {
+	case state == workflow.Succeeded && hasFailed(f, pod):
+		end.What = kind + " pod completed" // without what it was to leave in /pav, as another entry says
 	case state == workflow.Succeeded:
 		end.What, end.State = kind+" succeeded", Healthy
 	case state == workflow.Failed && pod.DeletionTimestamp != nil && rank == rankStaging:
@@ -192,6 +194,20 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 		return all
 	}
 	return append(all, end)
+}
+
+// hasFailed reports whether the failure of a pod is recorded.
+func hasFailed(f *Facts, pod *corev1.Pod) bool {
+	var failures []*pavv1.WorkflowFailure
+	if f.Volume != nil {
+		failures = append(failures, f.Volume.Status.Failure, f.Volume.Status.DeletionFailure)
+	}
+	for i := range f.Stages {
+		failures = append(failures, f.Stages[i].Status.StagingFailure, f.Stages[i].Status.UnstagingFailure)
+	}
+	return slices.ContainsFunc(failures, func(failure *pavv1.WorkflowFailure) bool {
+		return failure != nil && failure.PodName == pod.Name && failure.PodNamespace == pod.Namespace
+	})
 }
 
 func createdEntry(f *Facts, pod *corev1.Pod) Entry {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,26 @@ func TestEntries_WholeLife(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, said(entries(w.f))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A staging pod that completes without a volume has not succeeded.
+func TestEntries_OfAPodThatCompletedAndFailed(t *testing.T) {
+	w := bound().stage("n1", func(s *pavv1.PavStage) {
+		s.Status.StagingFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, PodNamespace: "pav-pods", PodName: "stage-1", Message: "there is no /pav/volume", Time: *at(4 * time.Second)}
+	})
+	w.pod("stage-1", pavv1.WorkflowStaging, func(p *corev1.Pod) {
+		failedWith(0)(p)
+		p.Status.Phase = corev1.PodSucceeded
+		p.Status.ContainerStatuses[0].State.Terminated.FinishedAt = *at(3 * time.Second)
+	})
+	for _, line := range said(entries(w.f)) {
+		if strings.Contains(line, "succeeded") {
+			t.Errorf("it says %q", line)
+		}
+	}
+	if got := said(podEntries(w.f, &w.f.Pods[0])); !strings.Contains(got[len(got)-1], "pod stage-1: staging pod completed") {
+		t.Errorf("it says %q", got)
 	}
 }
 
