@@ -48,7 +48,7 @@ type table struct {
 	// templated says that fields may be templates. written says that users write the fields.
 	templated, written bool
 
-	// told has the types whose fields already have rows. The key of a type is the list of its field names.
+	// told has the types whose fields already have rows, and which have many. The key of a type is the list of its field names.
 	told map[string]bool
 }
 
@@ -56,8 +56,9 @@ type table struct {
 // fields are those of Kubernetes.
 func (t *table) fields(w *bytes.Buffer, path string, schema apiextensionsv1.JSONSchemaProps) {
 	names := slices.Sorted(maps.Keys(schema.Properties))
+	const few = 3
 	kind := strings.Join(names, " ")
-	if t.told[kind] {
+	if t.told[kind] && len(names) > few {
 		return
 	}
 	t.told[kind] = true
