@@ -24,6 +24,6 @@ var IgnoreCountUpdates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) b
 func withoutCounts(p *pavv1.PavProvisioner) pavv1.PavProvisioner {
 	rest := *p
 	rest.ResourceVersion, rest.ManagedFields = "", nil // these change with every write
-	rest.Status.Volumes, rest.Status.Stages, rest.Status.Nodes = nil, nil, nil
+	rest.Status.Volumes, rest.Status.Stages, rest.Status.Failing, rest.Status.Nodes = nil, nil, nil, nil
 	return rest
 }

@@ -29,6 +29,7 @@ func TestMoreThanCounts(t *testing.T) {
 	}{
 		"volumes are counted":         {change: func(p *pavv1.PavProvisioner) { p.Status.Volumes.Total++ }},
 		"failing ones are counted":    {change: func(p *pavv1.PavProvisioner) { p.Status.Volumes.Failing++ }},
+		"the failing are counted":     {change: func(p *pavv1.PavProvisioner) { p.Status.Failing = new(int32(2)) }},
 		"stages are counted":          {change: func(p *pavv1.PavProvisioner) { p.Status.Stages.Total++ }},
 		"nodes are counted":           {change: func(p *pavv1.PavProvisioner) { p.Status.Nodes.Registered++ }},
 		"counts come":                 {change: func(p *pavv1.PavProvisioner) { p.Status.Volumes = nil }},

@@ -68,6 +68,8 @@ func remaining(ctx context.Context, c client.Client) ([]string, error) {
 		}
 	}
 	volumes.Items = slices.DeleteFunc(volumes.Items, func(v pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained })
+	// Records of failed attempts protect nothing.
+	stages.Items = slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool { return !slices.Contains(s.Finalizers, pavv1.StageFinalizer) })
 	var left []string
 	for _, found := range []struct {
 		kind  string
@@ -96,8 +98,11 @@ func unregistered(ctx context.Context, c client.Client) error {
 		}
 		return len(on) == 0, nil
 	})
-	if wait.Interrupted(err) {
+	if wait.Interrupted(err) && len(on) > 0 {
 		return fmt.Errorf("driver %q is still registered on %d node(s), for example %q: is the node agent running there?", pavv1.Driver, len(on), on[0])
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("waiting for the nodes to remove driver %q: %w", pavv1.Driver, err)
+	}
+	return nil
 }

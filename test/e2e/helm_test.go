@@ -35,13 +35,16 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 		t.Errorf("the pod says %q, %v", says, err)
 	}
 	wantArgs(t, "", namespace)
+	helm(t, "rollback", "pav", "3", "--wait") // Helm upgrades no release whose uninstallation was refused.
+	helm(t, "upgrade", "pav", "deploy/chart", "--wait")
+	wantArgs(t, "", namespace)
 
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
 	deleteProvisioners(t)
 	helm(t, "uninstall", "pav")
-	// What an uninstallation keeps are the definitions of records.
-	_, err = kubectl(t.Context(), "", "delete", "crd", "pavvolumes.pav.albertofaria.github.io", "pavstages.pav.albertofaria.github.io")
+	// What an uninstallation keeps are the definitions of records, and the namespaces.
+	_, err = kubectl(t.Context(), "", "delete", "crd/pavvolumes.pav.albertofaria.github.io", "crd/pavstages.pav.albertofaria.github.io", "namespace/pav", "namespace/pav-pods")
 	must(t, err)
 	wantUninstalled(t)
 	wantWorksAgain(t, namespace)
