@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -89,4 +90,9 @@ func Uses(pod *corev1.Pod, claim string) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
 			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
 	})
+}
+
+// IsRegistered reports whether a driver is registered on a node.
+func IsRegistered(node *storagev1.CSINode, driver string) bool {
+	return slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }

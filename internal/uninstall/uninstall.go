@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // ErrInUse means that PaV cannot be removed without losing volumes.
@@ -85,6 +86,7 @@ func remaining(ctx context.Context, c client.Client) ([]string, error) {
 // unregistered waits until PaV's driver is registered on no node.
 func unregistered(ctx context.Context, c client.Client) error {
 	var on []string
+	// The command runs once, for a second or two, so a watch would be no gain.
 	err := wait.PollUntilContextTimeout(ctx, time.Second, unregisterTimeout, true, func(ctx context.Context) (bool, error) {
 		nodes := &storagev1.CSINodeList{}
 		if err := c.List(ctx, nodes); err != nil {
@@ -92,7 +94,7 @@ func unregistered(ctx context.Context, c client.Client) error {
 		}
 		on = nil
 		for i := range nodes.Items {
-			if slices.ContainsFunc(nodes.Items[i].Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == pavv1.Driver }) {
+			if protocol.IsRegistered(&nodes.Items[i], pavv1.Driver) {
 				on = append(on, nodes.Items[i].Name)
 			}
 		}

@@ -3,7 +3,6 @@ package cleanup
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -78,7 +77,7 @@ func (r *MissingDriverReconciler) known(ctx context.Context, driver, node string
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: node}, csiNode); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("getting CSINode %q: %w", node, err)
 	}
-	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }), nil
+	return protocol.IsRegistered(csiNode, driver), nil
 }
 
 // report records an event on the volume's claim and on the pods of the node that use it.

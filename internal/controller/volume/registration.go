@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // registrationDelay is for how long after its CSIDriver was created the first PersistentVolumes of a provisioner wait until its
@@ -30,16 +30,11 @@ func (r *Reconciler) gatherRegistration(ctx context.Context, driver *storagev1.C
 		return fmt.Errorf("looking up CSINodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if has(&nodes.Items[i], pavv1.Driver) && !has(&nodes.Items[i], driver.Name) {
+		if protocol.IsRegistered(&nodes.Items[i], pavv1.Driver) && !protocol.IsRegistered(&nodes.Items[i], driver.Name) {
 			o.registeringFor = min(left, registrationDelay) // the clock may be behind
 		}
 	}
 	return nil
-}
-
-// has reports whether a driver is registered on a node.
-func has(node *storagev1.CSINode, driver string) bool {
-	return slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
 // ofNewDrivers maps a CSINode to the volumes that may wait for a driver to be registered on it.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // install creates the namespace, the other objects of the files if the user asked for that, the copy of the
@@ -107,9 +108,9 @@ func (r *run) registered(ctx context.Context) (nodes int, err error) {
 		for _, object := range seen {
 			node, _ := object.(*storagev1.CSINode)
 			switch {
-			case hasDriver(node, r.name):
+			case protocol.IsRegistered(node, r.name):
 				nodes++
-			case hasDriver(node, pavv1.Driver) && able[node.Name]:
+			case protocol.IsRegistered(node, pavv1.Driver) && able[node.Name]:
 				missing = node.Name
 			}
 		}
@@ -137,15 +138,6 @@ func (r *run) nodesThatTakePods(ctx context.Context) (map[string]bool, error) {
 	return able, nil
 }
 
-func hasDriver(node *storagev1.CSINode, name string) bool {
-	for _, driver := range node.Spec.Drivers {
-		if driver.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // otherNode reports whether a pod with the volume could run on another node, and if not, why.
 func (r *run) otherNode(ctx context.Context, than string, pv *corev1.PersistentVolume) (able bool, why string, err error) {
 	nodes, csi := &corev1.NodeList{}, &storagev1.CSINodeList{}
@@ -157,7 +149,7 @@ func (r *run) otherNode(ctx context.Context, than string, pv *corev1.PersistentV
 	}
 	served := map[string]bool{}
 	for i := range csi.Items {
-		served[csi.Items[i].Name] = hasDriver(&csi.Items[i], r.name)
+		served[csi.Items[i].Name] = protocol.IsRegistered(&csi.Items[i], r.name)
 	}
 	why = "the cluster has no other node that accepts pods"
 	for i := range nodes.Items {

@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -193,15 +194,7 @@ func isReady(pod *corev1.Pod) bool {
 // isRegistered reports whether the driver is registered with a node's kubelet. It is true if the user may not read
 // that.
 func isRegistered(node *Node, driver string) bool {
-	if node == nil || node.Registration == nil {
-		return true
-	}
-	for _, d := range node.Registration.Spec.Drivers {
-		if d.Name == driver {
-			return true
-		}
-	}
-	return false
+	return node == nil || node.Registration == nil || protocol.IsRegistered(node.Registration, driver)
 }
 
 // clientPatience is how long a pod may wait for its volumes before there is a finding about it.

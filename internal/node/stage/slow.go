@@ -34,7 +34,7 @@ func (t *task) slowness(o *observation, what string, pod *corev1.Pod) (cause str
 	}
 	claim := &t.stage.Spec.ClaimRef
 	return fmt.Sprintf("%s after %s; see kubectl logs -n %s %s --all-containers, or stop it with kubectl pav retry pvc/%s -n %s",
-		t.lacks(what, pod), runDelay, pod.Namespace, pod.Name, claim.Name, claim.Namespace), 0
+		t.unfinished(what, pod), runDelay, pod.Namespace, pod.Name, claim.Name, claim.Namespace), 0
 }
 
 // hasReported reports whether the condition of the stage has what is to be reported of its pod.
@@ -94,7 +94,7 @@ func (t *task) isNeededBy(pod corev1.Pod) bool {
 func (t *task) leave(context.Context) error {
 	what, pod := t.work()
 	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s, and no pod on the node needs the volume any more",
-		ErrPending, t.Driver, what, t.stage.Spec.VolumeName, t.lacks(what, pod))
+		ErrPending, t.Driver, what, t.stage.Spec.VolumeName, t.unfinished(what, pod))
 }
 
 // failSlow records that the validation or staging pod is stopped, as a retry was requested. From here on, staging is reverted.

@@ -321,13 +321,13 @@ func (t *task) pending(ctx context.Context, err error) error {
 	case workflow.Waiting(pod) != "":
 		text += ": " + workflow.Waiting(pod)
 	default:
-		text += ": " + t.lacks(what, pod)
+		text += ": " + t.unfinished(what, pod)
 	}
 	return fmt.Errorf("%w: %s", ErrPending, text)
 }
 
-// lacks says what a pod has not done yet.
-func (t *task) lacks(what string, pod *corev1.Pod) string {
+// unfinished says that a pod has not completed.
+func (t *task) unfinished(what string, pod *corev1.Pod) string {
 	text := fmt.Sprintf("pod %s/%s has not completed", pod.Namespace, pod.Name)
 	if pod == t.stagingPod && what == staging {
 		text += " and not created /pav/ready"
