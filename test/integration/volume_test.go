@@ -128,9 +128,9 @@ func TestRetainedVolumeStaysAndHoldsNothing(t *testing.T) {
 	provisioner := driver(t, c, "retain", retain)
 	claim := mustCreate(t, c, claimOf("retain", "data"))
 	pv, volume := bound(t, c, claim)
-	if len(pv.Finalizers) != 1 { // Kubernetes' own
-		t.Errorf("finalizers of a retained PersistentVolume: %v", pv.Finalizers)
-	}
+	exists(t, c, pv, "holds nothing of PaV's", func(pv *corev1.PersistentVolume) bool {
+		return cmp.Equal(pv.Finalizers, []string{"kubernetes.io/pv-protection"})
+	})
 	mustDelete(t, c, claim)
 	exists(t, c, volume, "is retained", func(v *pavv1.PavVolume) bool {
 		return v.Status.Phase == pavv1.VolumeRetained && len(v.Finalizers) == 0
