@@ -26,7 +26,14 @@ func RetryDelay(failures int) time.Duration {
 // Date sets when a failure, the last of so many, happened, and when the next attempt is due.
 func Date(failure *pavv1.WorkflowFailure, failures int, now time.Time) {
 	failure.Time = metav1.NewTime(now)
-	failure.NextAttemptTime = new(metav1.NewTime(now.Add(RetryDelay(failures))))
+	failure.NextAttemptTime = new(metav1.NewTime(now.Add(delayAfter(failure, failures))))
+}
+
+func delayAfter(last *pavv1.WorkflowFailure, failures int) time.Duration {
+	if last.Reason == pavv1.FailurePodStopped { // for the next attempt
+		return 0
+	}
+	return RetryDelay(failures)
 }
 
 // RetryIn returns how much of the delay is left after a failure that is the last of so many; 0 if there is no failure.
@@ -35,6 +42,6 @@ func RetryIn(last *pavv1.WorkflowFailure, failures int, now time.Time) time.Dura
 	if last == nil {
 		return 0
 	}
-	delay := RetryDelay(failures)
+	delay := delayAfter(last, failures)
 	return min(max(last.Time.Add(delay).Sub(now), 0), delay)
 }

@@ -27,6 +27,7 @@ func TestRetryIn(t *testing.T) {
 		"nothing when the delay has passed":            {last: ago(time.Minute), failures: 4},
 		"at most five minutes":                         {last: ago(0), failures: 10, want: 5 * time.Minute},
 		"at most five minutes after very many":         {last: ago(0), failures: 2000, want: 5 * time.Minute},
+		"nothing if a retry stopped the pod":           {last: &pavv1.WorkflowFailure{Reason: pavv1.FailurePodStopped, Time: metav1.NewTime(now)}, failures: 4},
 		"no longer than the delay if a clock is ahead": {last: ago(-time.Hour), failures: 4, want: 8 * time.Second},
 	}
 	for name, test := range tests {
@@ -43,6 +44,9 @@ func TestDate_AnnouncesTheNextAttempt(t *testing.T) {
 	now := time.Now()
 	for failures := range 12 {
 		failure := &pavv1.WorkflowFailure{}
+		if failures == 11 {
+			failure.Reason = pavv1.FailurePodStopped
+		}
 		Date(failure, failures, now)
 		if want := now.Add(RetryIn(failure, failures, now)); !failure.Time.Time.Equal(now) || !failure.NextAttemptTime.Time.Equal(want) {
 			t.Errorf("after %d failures at %s, the next attempt is at %s, want %s", failures, now, failure.NextAttemptTime, want)

@@ -34,9 +34,14 @@ const (
 	// ReasonPodNotStarted means that the pod cannot start.
 	ReasonPodNotStarted = "PodNotStarted"
 
-	// ReasonPodRunsLong means that the pod has run for longer than such pods usually do. A retry stops it.
+	// ReasonPodRunsLong means that the pod has run for longer than such pods usually do.
 	ReasonPodRunsLong = "PodRunsLong"
 )
+
+// IsStoppedByRetry reports whether a retry stops the pod of an object with such a condition.
+func IsStoppedByRetry(reason string) bool {
+	return reason == ReasonPodNotStarted || reason == ReasonPodRunsLong
+}
 
 // FailureReason is the kind of a failure, for programs. There may be more in later versions.
 type FailureReason string
@@ -47,6 +52,9 @@ const (
 
 	// FailurePodRemoved means that the pod was removed by force before its outcome was known.
 	FailurePodRemoved FailureReason = "PodRemoved"
+
+	// FailurePodStopped means that PaV deleted the pod, as a retry was requested. The next attempt does not wait.
+	FailurePodStopped FailureReason = "PodStopped"
 
 	// FailureOutputInvalid means that what the pod left in /pav is missing or invalid.
 	FailureOutputInvalid FailureReason = "OutputInvalid"
@@ -78,7 +86,7 @@ type WorkflowFailure struct {
 	// workflow is validate, create, delete, stage or unstage.
 	Workflow string `json:"workflow"`
 
-	// reason is the kind of the failure: PodFailed, PodRemoved, OutputInvalid, HandleInUse, HandleUnknown, Refused,
+	// reason is the kind of the failure: PodFailed, PodRemoved, PodStopped, OutputInvalid, HandleInUse, HandleUnknown, Refused,
 	// NamespaceNotOpen, QuotaExceeded, PodSecurity or PodRefused. There may be more in later versions.
 	// +optional
 	Reason FailureReason `json:"reason,omitempty"`

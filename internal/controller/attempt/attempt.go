@@ -36,7 +36,8 @@ type Attempt struct {
 	// Contended says that other objects of the provisioner wait for a slot.
 	Contended bool
 
-	// Retried says that a retry was requested. If the pod was reported as running for long, that was after the report.
+	// Retried says that a retry was requested. If it was reported that the pod runs for long or cannot start, the request
+	// came after the report.
 	Retried bool
 
 	// Reported is the reason of the condition that the object has now.

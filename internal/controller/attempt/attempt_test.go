@@ -240,6 +240,25 @@ func TestFailure_OfAPodRemovedByForce(t *testing.T) {
 	}
 }
 
+func TestFailure_OfAPodStoppedByARetry_IsNoneOfTheScript(t *testing.T) {
+	retried := func(a *Attempt) { a.Retried = true }
+	failed := ended(corev1.PodFailed, 1)
+	for name, test := range map[string]struct {
+		state *state
+		want  pavv1.FailureReason
+	}{
+		"stopped by a retry":                {state: intended().with(retried).pod(9, failed, deleted(1, 0)), want: pavv1.FailurePodStopped},
+		"deleted by somebody else":          {state: intended().pod(9, failed, deleted(1, 0)), want: pavv1.FailurePodFailed},
+		"failed by itself before the retry": {state: intended().with(retried).pod(9, failed), want: pavv1.FailurePodFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.state.Failure("create"); got.Reason != test.want {
+				t.Errorf("got %s, want %s", got.Reason, test.want)
+			}
+		})
+	}
+}
+
 func TestIsKept(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "failed"}}
 	failure := &pavv1.WorkflowFailure{PodNamespace: "ns", PodName: "failed"}

@@ -24,7 +24,7 @@ const (
 	startTimeout = 5 * time.Minute
 	pullTimeout  = 30 * time.Minute
 
-	// runDelay is how long a pod may run before that is reported. From then on, a retry stops the pod.
+	// runDelay is how long a pod may run before that is reported.
 	runDelay = 30 * time.Second
 
 	// LongDelay is how long a pod may wait for its slot, or may run, before that is reported.
@@ -102,6 +102,9 @@ func (a Attempt) DecideQueued() Decision {
 // DecideRunning decides about a pod that is Running: it runs, or cannot start.
 func (a Attempt) DecideRunning() Decision {
 	pod := a.Pod()
+	if a.Retried && pavv1.IsStoppedByRetry(a.Reported) {
+		return Decision{Action: Stop, Warning: true, Message: fmt.Sprintf("pod %s/%s is stopped, as a retry was requested", a.Ref.Namespace, a.Ref.Name)}
+	}
 	cause := workflow.Waiting(pod)
 	if cause == "" && workflow.Started(pod) {
 		return a.decideStarted(pod)
@@ -136,14 +139,9 @@ func notStarted(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s; see kubectl describe pod -n %s %s", text, pod.Namespace, pod.Name)
 }
 
-// decideStarted withdraws the report of a pod that could not start, reports one that has run for long, and stops such a pod
-// if a retry was requested.
+// decideStarted withdraws the report of a pod that could not start, and reports one that has run for long.
 func (a Attempt) decideStarted(pod *corev1.Pod) Decision {
-	start := workflow.StartOf(pod)
-	if a.Reported == pavv1.ReasonPodRunsLong && a.Retried {
-		return Decision{Action: Stop, Warning: true, Message: fmt.Sprintf("pod %s/%s is stopped, as a retry was requested", a.Ref.Namespace, a.Ref.Name)}
-	}
-	ran := a.Now.Sub(start)
+	ran := a.Now.Sub(workflow.StartOf(pod))
 	for _, least := range []time.Duration{LongDelay, runDelay} {
 		if ran < least {
 			continue

@@ -20,7 +20,11 @@ func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
 			Message: fmt.Sprintf("pod %s/%s was removed by force before its outcome was known", a.Ref.Namespace, a.Ref.Name),
 		}
 	}
-	return failureOf(kind, pod, errorText(pod))
+	failure := failureOf(kind, pod, errorText(pod))
+	if a.Retried && pod.DeletionTimestamp != nil {
+		failure.Reason = pavv1.FailurePodStopped
+	}
+	return failure
 }
 
 // failureOf returns the failure of a pod that wrote a text to /pav/error, as it is recorded.

@@ -55,7 +55,8 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 		if status.Phase == "" {
 			status.Phase = pavv1.VolumePending
 		}
-		if d.reason == pavv1.ReasonPodRunsLong {
+		was := meta.FindStatusCondition(status.Conditions, d.condition)
+		if pavv1.IsStoppedByRetry(d.reason) && (was == nil || !pavv1.IsStoppedByRetry(was.Reason)) {
 			status.LastHandledRetry = volume.Annotations[pavv1.RetryAnnotation] // a later request stops the pod
 		}
 		setCondition(volume, status, d.condition, d.reason, d.message)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +37,8 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Start the next attempt now",
 		Long: `After a failure, PaV waits longer and longer, up to five minutes, before the next attempt. This command
 starts the next attempt now: to create or delete a volume, to unstage it, or to stage it again on its nodes.
-A pod that has run for more than 30 s, as an event says, is stopped: its attempt fails, and is reverted where
-necessary. Other pods that run continue.
+A pod that cannot start, or that has run for more than 30 s, is stopped once an event says so: its attempt fails, and
+is reverted where necessary. Other pods continue.
 
 Kubelet's own pauses between attempts to stage a volume for a pod cannot be skipped: delete the pod.`,
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
@@ -222,10 +223,14 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 // if none waits.
 func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 	status := &volume.Status
-	slow := runsLong(status.Conditions)
+	condition := pavv1.VolumeProvisioned
+	if status.Step == pavv1.StepReverting || status.Step == pavv1.StepDeleting {
+		condition = pavv1.VolumeDeleted
+	}
+	obstacle := reported(status.Conditions, condition)
 	switch {
-	case status.Pod != nil && slow != nil:
-		return slow, fmt.Sprintf("pod %s/%s, which has run for long, is stopped first", status.Pod.Namespace, status.Pod.Name)
+	case status.Pod != nil && obstacle != nil:
+		return obstacle, fmt.Sprintf("pod %s/%s is stopped first", status.Pod.Namespace, status.Pod.Name)
 	case status.Pod != nil:
 		return nil, fmt.Sprintf("pod %s/%s runs or is about to run", status.Pod.Namespace, status.Pod.Name)
 	case status.DeletionFailure != nil && status.Step == pavv1.StepReverting:
@@ -243,10 +248,10 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 // ofPavStage does what ofPavVolume does for a stage.
 func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	status, node := &stage.Status, stage.Spec.NodeName
-	degraded, slow := degradedSince(stage), runsLong(status.Conditions)
+	degraded, obstacle := degradedSince(stage), reported(status.Conditions, pavv1.StageReady)
 	switch {
-	case slow != nil:
-		return slow, "the pod that has run for long on node " + node + " is stopped first"
+	case obstacle != nil && (status.ValidationPod != nil || status.StagingPod != nil || status.UnstagingPod != nil):
+		return obstacle, "the pod on node " + node + " is stopped first"
 	case status.Phase == pavv1.StageFailed:
 		return nil, fmt.Sprintf("staging failed on node %s and was reverted; kubelet retries as long as a pod needs the volume", node)
 	case status.UnstagingFailure != nil && isUnstaging(stage):
@@ -269,14 +274,13 @@ func isUnstaging(stage *pavv1.PavStage) bool {
 		pod.Name == workflow.Name(pavv1.WorkflowUnstaging, string(stage.UID), strconv.Itoa(int(stage.Status.UnstagingAttempt)))
 }
 
-// runsLong returns the report of a pod that has run for long in the form of a failure, or nil.
-func runsLong(conditions []metav1.Condition) *pavv1.WorkflowFailure {
-	for _, c := range conditions {
-		if c.Status == metav1.ConditionFalse && c.Reason == pavv1.ReasonPodRunsLong {
-			return &pavv1.WorkflowFailure{Message: c.Message, Time: c.LastTransitionTime}
-		}
+// reported returns the report of a pod that runs for long or cannot start in the form of a failure, or nil.
+func reported(conditions []metav1.Condition, kind string) *pavv1.WorkflowFailure {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil || c.Status != metav1.ConditionFalse || !pavv1.IsStoppedByRetry(c.Reason) {
+		return nil
 	}
-	return nil
+	return &pavv1.WorkflowFailure{Message: c.Message, Time: c.LastTransitionTime}
 }
 
 // degradedSince returns the degradation of a staged volume in the form of a failure, or nil.

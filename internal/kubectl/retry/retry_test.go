@@ -74,6 +74,10 @@ func TestOfPavStage_WhereUnstagingHasFailed_SaysWhetherTheNextAttemptHasBegun(t 
 	}
 }
 
+func reports(kind, reason string) []metav1.Condition {
+	return []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason}}
+}
+
 func TestOfPavVolume_SaysWhichAttemptWaits(t *testing.T) {
 	failed := &pavv1.WorkflowFailure{}
 	for name, test := range map[string]struct {
@@ -81,8 +85,14 @@ func TestOfPavVolume_SaysWhichAttemptWaits(t *testing.T) {
 		waits  bool
 		what   string
 	}{
-		"nothing has failed":                    {status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady}, what: "no attempt has failed; the volume is Ready"},
-		"a pod runs after a failure":            {status: pavv1.PavVolumeStatus{Failure: failed, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}}, what: "pod ns/p runs or is about to run"},
+		"nothing has failed":         {status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady}, what: "no attempt has failed; the volume is Ready"},
+		"a pod runs after a failure": {status: pavv1.PavVolumeStatus{Failure: failed, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}}, what: "pod ns/p runs or is about to run"},
+		"a pod runs for long": {status: pavv1.PavVolumeStatus{Step: pavv1.StepCreating, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}, Conditions: reports(pavv1.VolumeProvisioned, pavv1.ReasonPodRunsLong)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"a deletion pod cannot start": {status: pavv1.PavVolumeStatus{Step: pavv1.StepDeleting, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}, Conditions: reports(pavv1.VolumeDeleted, pavv1.ReasonPodNotStarted)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"an earlier pod ran for long": {status: pavv1.PavVolumeStatus{Step: pavv1.StepReverting, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}, Conditions: reports(pavv1.VolumeProvisioned, pavv1.ReasonPodRunsLong)},
+			what: "pod ns/p runs or is about to run"},
 		"creation failed":                       {status: pavv1.PavVolumeStatus{Failure: failed, Attempt: 2}, waits: true, what: "attempt 3 to provision the volume"},
 		"creation failed and is being reverted": {status: pavv1.PavVolumeStatus{Failure: failed, Step: pavv1.StepReverting, Handle: "h"}, what: "the failed creation is being reverted"},
 		"the deletion pod that reverts failed": {status: pavv1.PavVolumeStatus{Failure: failed, DeletionFailure: failed, DeletionAttempt: 1, Step: pavv1.StepReverting, Handle: "h"},

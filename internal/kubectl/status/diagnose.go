@@ -313,6 +313,9 @@ const slowAfter = 30 * time.Second
 // working is a finding about a workflow pod that runs or is about to run.
 func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	if found := obstructed(pod, what); found != nil {
+		if workflow.Waiting(pod) != "" {
+			found.Next = append(found.Next, Step{Text: "once the definition is right, replace the pod", Command: "kubectl pav retry " + f.object()})
+		}
 		return *found
 	}
 	found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod runs", what)}

@@ -42,7 +42,7 @@ func steps() map[step]func(*task, context.Context) error {
 		stepOverMount:      (*task).overMount,
 		stepConfirm:        (*task).confirm,
 		stepLeave:          (*task).leave,
-		stepFailSlow:       (*task).failSlow,
+		stepFailStopped:    (*task).failStopped,
 		stepFail:           (*task).fail,
 		stepRevert:         (*task).revert,
 		stepUnstageClients: (*task).unstageClients,

@@ -130,7 +130,7 @@ func (t *task) createUnstaging(ctx context.Context, pod *corev1.Pod, attempt int
 	return t.runner.Create(ctx, pod)
 }
 
-// giveUp stops an unstaging pod that cannot start, or that runs for long.
+// giveUp stops an unstaging pod that cannot start, or as a retry was requested.
 func (t *task) giveUp(ctx context.Context) error {
 	return t.runner.Stop(ctx, t.unstagingPod)
 }
@@ -140,6 +140,9 @@ func (t *task) giveUp(ctx context.Context) error {
 func (t *task) retryUnstaging(ctx context.Context) error {
 	if t.stage.Status.UnstagingFailure == nil || t.stage.Status.UnstagingFailure.PodName != t.unstagingPod.Name {
 		failure := workflow.Failure(pavv1.WorkflowUnstaging, t.unstagingPod, t.podError(ctx, t.unstagingPod))
+		if t.unstagingPod.DeletionTimestamp != nil && !t.retryRequested(t.stage).IsZero() {
+			failure.Reason = pavv1.FailurePodStopped
+		}
 		return t.unstagingFailed(ctx, t.stage.Status.UnstagingAttempt, failure)
 	}
 	if err := t.runner.Release(ctx, t.unstagingPod); err != nil {

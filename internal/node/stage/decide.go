@@ -29,7 +29,7 @@ const (
 	stepBlockOnClients step = "BlockOnClients" // the volume was unmounted while clients have it; they must be deleted first
 	stepOverMount      step = "OverMount"      // mount the new volume over the one that running clients have
 	stepConfirm        step = "Confirm"        // record that the volume is available
-	stepFailSlow       step = "FailSlow"       // record that a pod that runs for long is stopped, and begin to revert
+	stepFailStopped    step = "FailStopped"    // record that a retry stops the pod, and begin to revert
 	stepFail           step = "Fail"           // record that the staging pod failed, and begin to revert
 	stepRevert         step = "Revert"         // begin to unstage
 	stepUnstageClients step = "UnstageClients" // unstage the volume for its client pods
@@ -95,7 +95,7 @@ var leftoverTable = table{
 var validationTable = table{
 	{"the validation pod succeeded", validation(workflow.Succeeded), to(stepAdmit)},
 	{"the validation pod failed", validation(workflow.Failed), to(stepReject)},
-	{"a retry of a slow validation pod was requested", func(o observation) bool { return o.validationPod == workflow.Running && o.stopRequested }, to(stepFailSlow)},
+	{"a retry stops the validation pod", func(o observation) bool { return o.validationPod == workflow.Running && o.stopRequested }, to(stepFailStopped)},
 	{"no pod needs the volume that is being validated", func(o observation) bool { return o.validationPod == workflow.Running && o.unneeded }, to(stepLeave)},
 	{"the validation pod runs", validation(workflow.Running), to(stepWait)},
 	{"the validation pod is being deleted", validation(workflow.Stopping), to(stepWait)},
@@ -116,7 +116,7 @@ var stagingTable = table{
 
 	{"the staging pod succeeded", stagingPod(workflow.Succeeded), to(stepAttach)},
 	{"the staging pod created /pav/ready", func(o observation) bool { return o.stagingPod == workflow.Running && o.ready }, to(stepAttach)},
-	{"a retry of a slow staging pod was requested", func(o observation) bool { return o.stagingPod == workflow.Running && o.stopRequested }, to(stepFailSlow)},
+	{"a retry stops the staging pod", func(o observation) bool { return o.stagingPod == workflow.Running && o.stopRequested }, to(stepFailStopped)},
 	{"no pod needs the volume that is being staged", func(o observation) bool { return o.stagingPod == workflow.Running && o.unneeded }, to(stepLeave)},
 	{"the staging pod has not created /pav/ready", stagingPod(workflow.Running), to(stepWait)},
 	{"the staging pod failed", stagingPod(workflow.Failed), to(stepFail)},

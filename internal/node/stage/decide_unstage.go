@@ -36,7 +36,7 @@ var unstagingTable = table{
 	{"the unstaging pod succeeded", unstagingPod(workflow.Succeeded), to(stepClean)},
 	// The definition may have been fixed since: the next attempt uses the current one.
 	{"the unstaging pod cannot start", func(o observation) bool { return o.unstagingPod == workflow.Running && o.stuck }, to(stepGiveUp)},
-	{"a retry of a slow unstaging pod was requested", func(o observation) bool { return o.unstagingPod == workflow.Running && o.stopRequested }, to(stepGiveUp)},
+	{"a retry stops the unstaging pod", func(o observation) bool { return o.unstagingPod == workflow.Running && o.stopRequested }, to(stepGiveUp)},
 	{"the unstaging pod runs", unstagingPod(workflow.Running), to(stepWait)},
 	{"the unstaging pod is being deleted", unstagingPod(workflow.Stopping), to(stepWait)},
 	{"no pod has run that could have left anything", func(o observation) bool { return !o.unstagingIntended && !o.stagingIntended }, to(stepClean)},

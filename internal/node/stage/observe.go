@@ -36,7 +36,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 		return o, t.observeLeftover(ctx, &o)
 	}
 	t.observeObstacle(&o)
-	if err := t.observeSlow(ctx, &o); err != nil {
+	if err := t.observeReported(ctx, &o); err != nil {
 		return o, err
 	}
 	if err := t.observeMounts(ctx, &o); err != nil {

@@ -105,23 +105,19 @@ func (t *task) observeObstacle(o *observation) {
 	if pod == nil {
 		return
 	}
-	runs, delay, in := workflow.Observe(pod) == workflow.Running, reportDelay, time.Duration(0)
+	runs := workflow.Observe(pod) == workflow.Running
 	if runs {
 		t.cause = workflow.Waiting(pod)
 	}
-	stuck := what == unstaging && pod == t.unstagingPod && t.cause != ""
-	if runs && t.cause == "" {
-		t.cause, in = t.slowness(o, what, pod)
-		delay, o.slow = 0, t.cause != ""
-	}
 	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
-		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, delay, t.now())
-		if o.slow && t.hasReported() { // perhaps before this agent was started
-			known.reported[t.cause], o.reportDue = true, false
-		}
-		o.stuck = stuck && t.now().Sub(known.since) >= longestObstacle
+		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, reportDelay, t.now())
+		o.stuck = what == unstaging && pod == t.unstagingPod && t.cause != "" && t.now().Sub(known.since) >= longestObstacle
 	})
-	o.reportIn = max(o.reportIn, in)
+	if runs && t.cause == "" {
+		t.cause, o.reportIn = t.slowness(o, what, pod)
+		o.reportDue = t.cause != "" && !t.hasReportedSlow()
+	}
+	o.reported = t.cause != "" && !o.reportDue && isStoppable(&t.stage.Status) && t.isAwaited(o, what, pod)
 }
 
 // reportObstacle reports the cause that keeps the pod from starting, from being created, or from completing, in the condition,
@@ -136,14 +132,16 @@ func (t *task) reportObstacle(ctx context.Context) error {
 		}
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
-		if is == pavv1.ReasonPodRunsLong {
+		if pavv1.IsStoppedByRetry(is) && !isStoppable(status) {
 			t.handleRetry(status) // A later request stops the pod.
 		}
 		t.setReady(t.stage, metav1.ConditionFalse, is, observability.Clip(cause, observability.MaxCondition))
 	}); err != nil {
 		return err
 	}
-	t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.reported[cause] = true })
+	if is != pavv1.ReasonPodRunsLong {
+		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.reported[cause] = true })
+	}
 	reason := "FailedMount"
 	if what == unstaging {
 		reason = "FailedUnmount"

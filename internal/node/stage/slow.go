@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
@@ -16,10 +17,10 @@ import (
 )
 
 const (
-	// runDelay is how long a pod may run before that is reported. From then on, a retry stops the pod.
+	// runDelay is how long a pod may run before that is reported.
 	runDelay = 30 * time.Second
 
-	// needPeriod is how often a call looks for pods that need the volume, while a pod that was reported still runs.
+	// needPeriod is how often a call looks for pods that need the volume, while a pod that was reported has not ended.
 	needPeriod = 30 * time.Second
 )
 
@@ -37,10 +38,17 @@ func (t *task) slowness(o *observation, what string, pod *corev1.Pod) (cause str
 		t.unfinished(what, pod), runDelay, pod.Namespace, pod.Name, claim.Name, claim.Namespace), 0
 }
 
-// hasReported reports whether the condition of the stage has what is to be reported of its pod.
-func (t *task) hasReported() bool {
+// hasReportedSlow reports whether the condition of the stage says that its pod has run for long, perhaps by an agent before
+// this one.
+func (t *task) hasReportedSlow() bool {
 	ready := meta.FindStatusCondition(t.stage.Status.Conditions, pavv1.StageReady)
 	return ready != nil && ready.Reason == pavv1.ReasonPodRunsLong && ready.Message == observability.Clip(t.cause, observability.MaxCondition)
+}
+
+// isStoppable reports whether a retry stops the pod of a stage: the condition says that it runs for long or cannot start.
+func isStoppable(status *pavv1.PavStageStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, pavv1.StageReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && pavv1.IsStoppedByRetry(ready.Reason)
 }
 
 // isAwaited reports whether the work on the stage waits for what a running pod does. The pod that serves a staged volume runs
@@ -56,9 +64,9 @@ func (t *task) isAwaited(o *observation, what string, pod *corev1.Pod) bool {
 	}
 }
 
-// observeSlow gathers what is to be done about a pod that has run for long, and was reported.
-func (t *task) observeSlow(ctx context.Context, o *observation) error {
-	if !o.slow || o.reportDue {
+// observeReported gathers what is to be done about a pod that runs for long or cannot start, and was reported.
+func (t *task) observeReported(ctx context.Context, o *observation) error {
+	if !o.reported {
 		return nil
 	}
 	o.stopRequested = !t.retryRequested(t.stage).IsZero()
@@ -97,14 +105,15 @@ func (t *task) leave(context.Context) error {
 		ErrPending, t.Driver, what, t.stage.Spec.VolumeName, t.unfinished(what, pod))
 }
 
-// failSlow records that the validation or staging pod is stopped, as a retry was requested. From here on, staging is reverted.
-func (t *task) failSlow(ctx context.Context) error {
+// failStopped records that the validation or staging pod is stopped, as a retry was requested. From here on, staging is reverted.
+func (t *task) failStopped(ctx context.Context) error {
 	what, pod := t.work()
 	kind := pavv1.WorkflowStaging
 	if what == validating {
 		kind = pavv1.WorkflowValidation
 	}
 	failure := workflow.Failure(kind, pod, "")
+	failure.Reason = pavv1.FailurePodStopped
 	failure.Message = fmt.Sprintf("pod %s/%s was stopped, as a retry was requested", pod.Namespace, pod.Name)
 	return t.recordFailure(ctx, failure, false)
 }
