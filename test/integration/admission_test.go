@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/admission"
@@ -133,18 +135,36 @@ func TestWebhook_ReportsAllMistakesAtOnce(t *testing.T) {
 	wrong := provisionerOf("wrong")
 	wrong.Spec.VolumeCreation.Capacity = field(`"{{ requestedMinCapacty }}"`)
 	wrong.Spec.VolumeStaging.PodTemplate = *field(`{"spec": {"containers": [{"name": "Stage", "image": "busybox:1.37.0", "volumeMounts": [{"name": "none", "mountPath": "/none"}]}]}}`)
-	err := w.try(t.Context(), wrong)
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
-		t.Fatalf("got %v", err)
-	}
-	var fields []string
-	for _, cause := range status.Status().Details.Causes {
-		fields = append(fields, cause.Field)
-		t.Logf("%s: %s", cause.Field, cause.Message)
-	}
-	want := []string{"spec.volumeCreation.capacity", "spec.volumeStaging.podTemplate.spec.containers[0].name", "spec.volumeStaging.podTemplate.spec.containers[0].volumeMounts[0].name"}
-	if diff := cmp.Diff(want, fields); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
+	// The schema must not speak before the webhook.
+	nested := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"volumeCreation": map[string]any{"hndle": "h", "volumeStaging": map[string]any{"podTemplate": map[string]any{}}},
+	}}}
+	nested.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavProvisioner"))
+	nested.SetName("nested")
+	for name, test := range map[string]struct {
+		object client.Object
+		fields []string
+		says   string
+	}{
+		"in templates": {wrong, []string{"spec.volumeCreation.capacity", "spec.volumeStaging.podTemplate.spec.containers[0].name", "spec.volumeStaging.podTemplate.spec.containers[0].volumeMounts[0].name"},
+			"requestedMinCapacity"},
+		"in the structure": {nested, []string{"spec.provisioningModes", "spec.volumeCreation.hndle", "spec.volumeCreation.volumeStaging", "spec.volumeStaging"},
+			"it belongs in spec: check the indentation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.try(t.Context(), test.object)
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
+				t.Fatalf("got %v", err)
+			}
+			var fields []string
+			for _, cause := range status.Status().Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+			slices.Sort(fields)
+			if diff := cmp.Diff(test.fields, fields); diff != "" || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("fields (-want +got):\n%s%v", diff, err)
+			}
+		})
 	}
 }

@@ -84,16 +84,18 @@ type PavProvisionerList struct {
 type Template = apiextensionsv1.JSON
 
 // PavProvisionerSpec is the definition of a provisioner. Unknown fields are preserved, in all objects below it, so
-// that admission can reject them and suggest the right name.
+// that admission can reject them and suggest the right name. The schema requires no field, as the API server would
+// then reject an object before admission can name all of its mistakes; admission requires those marked Required.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
 type PavProvisionerSpec struct {
-	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates.
+	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates. Required.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +listType=set
-	ProvisioningModes []ProvisioningMode `json:"provisioningModes"`
+	ProvisioningModes []ProvisioningMode `json:"provisioningModes,omitempty"`
 
 	// allowedClaimNamespaces are the namespaces whose claims get_pvc looks up, besides the namespace of the
 	// volume's own claim. Default: all. An empty list allows no other namespace. Not templates.
@@ -115,8 +117,9 @@ type PavProvisionerSpec struct {
 	// +optional
 	VolumeDeletion *VolumeDeletion `json:"volumeDeletion,omitempty"`
 
-	// volumeStaging defines how a volume is made available on a node.
-	VolumeStaging VolumeStaging `json:"volumeStaging"`
+	// volumeStaging defines how a volume is made available on a node. Required.
+	// +optional
+	VolumeStaging VolumeStaging `json:"volumeStaging,omitzero"`
 
 	// volumeUnstaging defines how staging is reverted.
 	// +optional
@@ -192,8 +195,9 @@ type VolumeDeletion struct {
 type VolumeStaging struct {
 	// podTemplate is the PodTemplateSpec of the staging pod, which runs on the client's node. It makes the volume
 	// available at /pav/volume, as a directory or a block special file, and then completes, or creates /pav/ready and
-	// keeps running.
-	PodTemplate Template `json:"podTemplate"`
+	// keeps running. Required.
+	// +optional
+	PodTemplate Template `json:"podTemplate,omitzero"`
 
 	// scope says which client pods share a staging pod: all client pods of a node, or none. Not a template. A new
 	// scope applies once no stages of the provisioner exist; see status.stagingScope.
