@@ -103,6 +103,7 @@ namespace: storage
 image: {repository: registry.example/pav, tag: v1, digest: "sha256:%s", pullPolicy: Always, pullSecrets: [{name: registry}]}
 kubeletDirectory: /data/kubelet
 logVerbosity: 1
+podDefaults: {registries: {docker.io: mirror.example/hub}, nodeSelector: {pool: storage}}
 controllerAgent:
   replicas: 3
   resources: {limits: {memory: 2Gi}}
@@ -124,6 +125,7 @@ nodeAgent:
   extraArgs: [--orphan-grace=1m]
   extraEnv: [{name: HTTPS_PROXY, value: proxy}]
 `
+	const podDefaults = `--pod-defaults={"nodeSelector":{"pool":"storage"},"registries":{"docker.io":"mirror.example/hub"}}`
 	file := t.TempDir() + "/values.yaml"
 	digest := strings.Repeat("ab", 32)
 	if err := os.WriteFile(file, fmt.Appendf(nil, values, digest), 0o600); err != nil {
@@ -140,8 +142,8 @@ nodeAgent:
 		args         []string
 		pool, target string
 	}{
-		"controller agent": {spec: controller.Spec.Template.Spec, args: []string{"controller", "--verbosity=1", "--max-pods=200"}, pool: "system", target: "1800MiB"},
-		"node agent":       {spec: node.Spec.Template.Spec, args: []string{"node", "--kubelet-dir=/data/kubelet", "--verbosity=1", "--orphan-grace=1m"}, pool: "all", target: "900MiB"},
+		"controller agent": {spec: controller.Spec.Template.Spec, args: []string{"controller", "--verbosity=1", podDefaults, "--max-pods=200"}, pool: "system", target: "1800MiB"},
+		"node agent":       {spec: node.Spec.Template.Spec, args: []string{"node", "--kubelet-dir=/data/kubelet", "--verbosity=1", podDefaults, "--orphan-grace=1m"}, pool: "all", target: "900MiB"},
 	} {
 		t.Run(name, func(t *testing.T) { checkAgent(t, &test.spec, test.args, test.pool, test.target, digest) })
 	}
@@ -205,6 +207,7 @@ func TestChart_RefusesWrongValues(t *testing.T) {
 		"kubeletDirectory=var":           "/kubeletDirectory",
 		"logVerbosity=3":                 "/logVerbosity",
 		"nodeAgent.extraArgs[0]=verbose": "/nodeAgent/extraArgs/0",
+		"podDefaults.registry=mirror":    "additional properties 'registry' not allowed",
 	} {
 		if out, err := helm(t, "template", "pav", "chart", "--set", value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q; %d bytes were rendered", value, err, want, len(out))

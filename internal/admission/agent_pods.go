@@ -13,6 +13,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 const (
@@ -33,6 +34,9 @@ type PodHandler struct {
 
 	// Templates evaluates definitions.
 	Templates *template.Evaluator
+
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
 }
 
 // Handle implements admission.Handler.

@@ -33,6 +33,9 @@ type ControllerPodHandler struct {
 
 	// Templates evaluates definitions.
 	Templates *template.Evaluator
+
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
 }
 
 // Handle implements admission.Handler.
@@ -111,7 +114,7 @@ func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*
 func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
 	request := podplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,
-		Templates: h.Templates, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
+		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef
 	claim, live, err := get[corev1.PersistentVolumeClaim](ctx, h.Client, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/albertofaria/pav/internal/definition"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // within limits the time of an answer besides the check, which has its own limit: the API server waits ten seconds.
@@ -35,6 +36,9 @@ type Handler struct {
 	// Definitions checks definitions.
 	Definitions *definition.Checker
 
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
+
 	// Client reads the API server, not a cache, and writes only dry runs. It has its own rate limit at the API
 	// server: a webhook must not wait for reconcilers.
 	Client client.Client
@@ -42,8 +46,8 @@ type Handler struct {
 	dryRuns chan struct{} // slots for definitions whose pods are tried
 }
 
-func newHandler(definitions *definition.Checker, dry client.Client) *Handler {
-	return &Handler{Definitions: definitions, Client: dry, dryRuns: make(chan struct{}, dryRunsAtOnce)}
+func newHandler(definitions *definition.Checker, defaults workflow.Defaults, dry client.Client) *Handler {
+	return &Handler{Definitions: definitions, PodDefaults: defaults, Client: dry, dryRuns: make(chan struct{}, dryRunsAtOnce)}
 }
 
 // Handle implements admission.Handler.

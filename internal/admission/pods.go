@@ -54,7 +54,9 @@ func (h *Handler) tryPod(ctx context.Context, static definition.StaticPod) []def
 	if spec, ok := known["spec"].(map[string]any); ok && spec["restartPolicy"] == "Always" && static.Workflow != pavv1.WorkflowStaging {
 		delete(spec, "restartPolicy") // which is already reported, and is all that Build would report
 	}
-	pod, err := workflow.Build(static.Field, known, staticPodPolicy(static))
+	policy := staticPodPolicy(static)
+	policy.Defaults = h.PodDefaults
+	pod, err := workflow.Build(static.Field, known, policy)
 	if err != nil {
 		return []definition.Finding{{Severity: definition.Error, Field: fieldOf(static.Field, err), Message: strings.TrimPrefix(err.Error(), fieldOf(static.Field, err)+": ")}}
 	}

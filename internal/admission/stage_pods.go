@@ -154,6 +154,6 @@ func (h *PodHandler) planned(ctx context.Context, s *standing, objects podplan.S
 		// A stage cannot make what is for reading only writable.
 		stage.Spec.ReadOnly = stage.Spec.ReadOnly || podplan.IsReadOnly(s.volume, s.claim)
 	}
-	request := podplan.StageRequest{Provisioner: s.provisioner, Templates: h.Templates, GetPVC: getPVC(h.Client)}
+	request := podplan.StageRequest{Provisioner: s.provisioner, Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client)}
 	return request.Planned(ctx, stage, objects, h.account)
 }

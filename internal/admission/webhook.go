@@ -22,6 +22,7 @@ import (
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // path is where the webhook is served; deployment.yaml has it too.
@@ -34,6 +35,9 @@ type Webhook struct {
 
 	// Templates evaluates definitions, to judge the pods of agents.
 	Templates *template.Evaluator
+
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
 
 	// Namespace is the agent's own.
 	Namespace string
@@ -79,10 +83,10 @@ func (w *Webhook) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("making the client that makes dry runs: %w", err)
 	}
-	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, client.NewDryRunClient(direct))})
-	pods := &PodHandler{Client: direct, Templates: w.Templates}
+	server.handle(path, &admission.Webhook{Handler: newHandler(w.Definitions, w.PodDefaults, client.NewDryRunClient(direct))})
+	pods := &PodHandler{Client: direct, Templates: w.Templates, PodDefaults: w.PodDefaults}
 	server.handle(podsPath, &admission.Webhook{Handler: pods})
-	server.handle(controllerPodsPath, &admission.Webhook{Handler: &ControllerPodHandler{Client: direct, Templates: w.Templates}})
+	server.handle(controllerPodsPath, &admission.Webhook{Handler: &ControllerPodHandler{Client: direct, Templates: w.Templates, PodDefaults: w.PodDefaults}})
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook's server: %w", err)
 	}

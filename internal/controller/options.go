@@ -13,6 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Options are the settings of the controller agent.
@@ -56,6 +57,9 @@ type Options struct {
 	// Templates limits the resources for evaluating a PavProvisioner's fields.
 	Templates template.Limits
 
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
+
 	// Version is the agent's own. No flag sets it.
 	Version string
 }
@@ -93,6 +97,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server, for each kind of object")
 	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
 	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for one PavProvisioner; if as many of its pods cannot start, it gets no more, except one for each namespace without any")
+	flags.Var(&o.PodDefaults, "pod-defaults", workflow.DefaultsHelp)
 	o.Templates.AddFlags(flags)
 }
 

@@ -36,6 +36,9 @@ type Parts struct {
 	Templates   *template.Evaluator
 	Definitions *definition.Checker
 
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
+
 	// Pods limits how many validation, creation and deletion pods run at once.
 	Pods queue.Limits
 
@@ -61,7 +64,7 @@ func NewReconcilers(p Parts) *Reconcilers {
 	}
 	return &Reconcilers{parts: p, volumes: &volume.Reconciler{
 		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
-		Templates: p.Templates, Limits: p.Pods, Version: p.Version, Now: p.Now,
+		Templates: p.Templates, PodDefaults: p.PodDefaults, Limits: p.Pods, Version: p.Version, Now: p.Now,
 	}}
 }
 

@@ -114,14 +114,15 @@ func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Opt
 	}
 	reconcilers := NewReconcilers(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), Pods: o.Pods, Version: o.Version, Now: now,
+		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), PodDefaults: o.PodDefaults, Pods: o.Pods,
+		Version: o.Version, Now: now,
 	})
 	if reconcilers.volumes.Metrics, err = export(ctx, mgr, now, reconcilers.PodCounts); err != nil {
 		return err
 	}
 	if o.serves() {
 		hook := &admission.Webhook{
-			Definitions: reconcilers.parts.Definitions, Templates: reconcilers.parts.Templates,
+			Definitions: reconcilers.parts.Definitions, Templates: reconcilers.parts.Templates, PodDefaults: o.PodDefaults,
 			Namespace: o.Namespace, Address: o.WebhookAddress, ClientCA: o.WebhookClientCA, Lifetimes: o.Certificates, Now: now,
 		}
 		if err := hook.Register(ctx, mgr); err != nil {

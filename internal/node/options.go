@@ -10,6 +10,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Options are the settings of the node agent.
@@ -38,6 +39,9 @@ type Options struct {
 
 	// Templates limits the resources for evaluating a PavProvisioner's fields.
 	Templates template.Limits
+
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
 
 	// Version is the version of the agent, which its drivers report. No flag sets it.
 	Version string
@@ -69,6 +73,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server")
 	flags.DurationVar(&o.OrphanGrace, "orphan-grace", o.OrphanGrace, "how long a volume stays staged that no pod uses and that kubelet may have forgotten")
+	flags.Var(&o.PodDefaults, "pod-defaults", workflow.DefaultsHelp)
 	o.Templates.AddFlags(flags)
 }
 

@@ -240,6 +240,9 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, cl
 		Notifier:  notifier,
 		Events:    events,
 		Templates: template.NewEvaluator(o.Templates),
+
+		PodDefaults: o.PodDefaults,
+
 		Workflows: workflows,
 		Calls:     calls,
 		Node:      o.NodeName,

@@ -25,6 +25,9 @@ type StageRequest struct {
 	Templates *template.Evaluator
 	GetPVC    template.GetPVC
 	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
+
+	// Defaults are those of all workflow pods.
+	Defaults workflow.Defaults
 }
 
 // StageObjects are the objects that the templates of staging and unstaging see, as the API server returned them.
@@ -59,7 +62,7 @@ func (r StageRequest) Validation(ctx context.Context, stage *pavv1.PavStage, vol
 	if err != nil || value == nil {
 		return nil, err
 	}
-	return buildStagePod(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
+	return r.build(stage, pavv1.WorkflowValidation, ValidationPod, value, stage.Status.Attempt)
 }
 
 // errUnprivileged rejects a device of an unprivileged pod: most containers may create device files, and such a file
@@ -139,7 +142,7 @@ func (r StageRequest) pod(ctx context.Context, stage *pavv1.PavStage, kind, fiel
 	if err != nil {
 		return nil, err
 	}
-	return buildStagePod(stage, kind, field, value, attempt)
+	return r.build(stage, kind, field, value, attempt)
 }
 
 // evaluator returns the Evaluate function of the definition for a claim of the namespace.
@@ -163,12 +166,14 @@ func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextens
 }
 
 // buildStagePod returns the pod of an evaluated template with its PodPolicy.
-func buildStagePod(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
+func (r StageRequest) build(stage *pavv1.PavStage, kind, field string, value any, attempt int32) (*corev1.Pod, error) {
 	rendered, err := template.Object(field, value)
 	if err != nil {
 		return nil, err
 	}
-	pod, err := workflow.Build(field, rendered, stagePodPolicy(stage, kind, attempt))
+	policy := stagePodPolicy(stage, kind, attempt)
+	policy.Defaults = r.Defaults
+	pod, err := workflow.Build(field, rendered, policy)
 	if err != nil {
 		return nil, &Error{err}
 	}

@@ -34,7 +34,7 @@ type Placement struct {
 
 // VolumePod returns a pod of a volume, from its evaluated template, with its PodPolicy. Number is unique among the
 // pods of the volume.
-func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, number int32) (*corev1.Pod, error) {
+func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, defaults workflow.Defaults, number int32) (*corev1.Pod, error) {
 	attempt := strconv.Itoa(int(number))
 	fence := workflow.PodPolicy{
 		Workflow: kind,
@@ -50,8 +50,9 @@ func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, pl
 			pavv1.VolumeAnnotation:  volume.Name,
 			pavv1.AttemptAnnotation: attempt,
 		},
-		Within: placement.Within,
-		Avoid:  placement.Avoid,
+		Within:   placement.Within,
+		Avoid:    placement.Avoid,
+		Defaults: defaults,
 	}
 	if volume.Status.Handle != "" {
 		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle
@@ -82,5 +83,5 @@ func (r VolumeRequest) Planned(ctx context.Context, definition *pavv1.PavProvisi
 	if err != nil || rendered == nil {
 		return nil, err
 	}
-	return VolumePod(volume, kind, rendered, Placement{}, 1)
+	return VolumePod(volume, kind, rendered, Placement{}, r.Defaults, 1)
 }

@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Error is why a volume cannot be provisioned or staged until the claim, its StorageClass, the PersistentVolume, the
@@ -51,6 +52,9 @@ type VolumeRequest struct {
 	GetPVC    template.GetPVC
 	Allowed   []string
 	Foreign   func(ctx context.Context, name, namespace string, allowed bool)
+
+	// Defaults are those of all workflow pods.
+	Defaults workflow.Defaults
 }
 
 // evaluate returns the value of a field, or nil if it is absent.

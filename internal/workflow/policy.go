@@ -57,6 +57,9 @@ type PodPolicy struct {
 
 	// Avoid lists nodes that the scheduler should select only if there are no others.
 	Avoid []string
+
+	// Defaults are those of all workflow pods, which do not override the template.
+	Defaults Defaults
 }
 
 // maxTerms is how many alternatives a template's node affinity and PodPolicy.Within may have together.
@@ -88,6 +91,7 @@ func Build(field string, rendered map[string]any, fence PodPolicy) (*corev1.Pod,
 	if pod.Namespace == "" {
 		pod.Namespace = DefaultNamespace
 	}
+	fence.Defaults.apply(&pod.Spec, fence.Node != "")
 	setDefaults(&pod.Spec, fence.Workflow)
 	if err := confine(field, &pod.Spec, fence.Within); err != nil {
 		return nil, err

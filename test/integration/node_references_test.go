@@ -17,8 +17,10 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/kubelet"
 )
 
@@ -34,6 +36,7 @@ type held struct {
 	provisioner *pavv1.PavProvisioner
 	volume      kubelet.Volume
 	user        *corev1.Pod
+	defaults    workflow.Defaults // of all workflow pods
 }
 
 var holders atomic.Int32
@@ -150,7 +153,7 @@ func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.Pav
 func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o podplan.StageObjects) (staging, unstaging *corev1.Pod) {
 	t.Helper()
 	request := podplan.StageRequest{
-		Provisioner: h.provisioner, Templates: template.NewEvaluator(template.DefaultLimits()),
+		Provisioner: h.provisioner, Defaults: h.defaults, Templates: template.NewEvaluator(template.DefaultLimits()),
 		GetPVC: func(context.Context, string, string) (map[string]any, error) { return nil, template.ErrNoClaim },
 	}
 	staging, err := request.Staging(t.Context(), stage, o)
@@ -243,6 +246,29 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	injected.Spec.TerminationGracePeriodSeconds = new(int64(7))
 	delete(injected.Annotations, pavv1.AdmitAnnotation) // which the agents of former versions do not write
 	mustAdmit(t, h.token, injected)
+	mustAdmit(t, h.token, unstaging)
+}
+
+// The defaults of all workflow pods are the administrator's, so the pods of agents that have the same defaults are admitted.
+func TestNodePods_HaveTheDefaultsOfTheControllerAgent(t *testing.T) {
+	c := start(t)
+	w := serveWebhook(t, c)
+	var defaults workflow.Defaults
+	if err := defaults.Set("imagePullSecrets: [{name: mirror}]"); err != nil {
+		t.Fatal(err)
+	}
+	w.launch(t, admission.DefaultLifetimes(), func(o *controller.Options) { o.PodDefaults = defaults })
+	h := hold(t, c)
+	stage, o := h.stage(t)
+	h.defaults = defaults
+	staging, unstaging := h.pods(t, stage, o)
+	if secrets := staging.Spec.ImagePullSecrets; len(secrets) != 1 || secrets[0].Name != "mirror" {
+		t.Errorf("the staging pod has the pull secrets %v", secrets)
+	}
+	other := staging.DeepCopy()
+	other.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "of-others"}}
+	wantForbidden(t, h.token, other, "does not plan")
+	mustAdmit(t, h.token, staging)
 	mustAdmit(t, h.token, unstaging)
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/admission"
+	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/test/agent"
 )
 
@@ -112,12 +113,15 @@ func secret() *corev1.Secret {
 }
 
 // launch starts a replica, and waits until it is ready.
-func (w *webhook) launch(t *testing.T, lifetimes admission.Lifetimes) *replica {
+func (w *webhook) launch(t *testing.T, lifetimes admission.Lifetimes, changes ...func(*controller.Options)) *replica {
 	t.Helper()
 	o := agent.Options(namespace)
 	o.LeaderElect, o.LeaseDuration = true, 30*time.Second // On a busy machine, a short one is lost, and the agent ends.
 	o.Certificates = lifetimes
 	o.WebhookAddress, o.ProbeAddress = freeAddress(t), freeAddress(t)
+	for _, change := range changes {
+		change(&o)
+	}
 	r := &replica{Agent: agent.Launch(t, w.cluster.agent, o, &agent.Line{}), address: o.WebhookAddress, probes: o.ProbeAddress}
 	t.Cleanup(func() { r.Stop(t) })
 	w.mu.Lock()

@@ -25,6 +25,9 @@ tolerations:
 {{- if $values.logVerbosity }}
 - --verbosity={{ $values.logVerbosity }}
 {{- end }}
+{{- with $values.podDefaults }}
+- {{ printf "--pod-defaults=%s" (toJson .) | quote }}
+{{- end }}
 {{- with $agent.extraArgs }}
 {{ toYaml . }}
 {{- end }}

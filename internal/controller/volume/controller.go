@@ -52,6 +52,9 @@ type Reconciler struct {
 	// Templates evaluates the fields of provisioners.
 	Templates *template.Evaluator
 
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
+
 	// Version is the version of the agent, which is written with each status.
 	Version string
 

@@ -81,7 +81,7 @@ func conditionOf(step pavv1.VolumeStep) string {
 // build returns the pod of an intent with its PodPolicy. Its name is unique among the pods of the volume.
 func (r *Reconciler) build(volume *pavv1.PavVolume, i intent, number int32) (*corev1.Pod, error) {
 	placement := podplan.Placement{Within: i.within, Avoid: r.slots.Avoid(volume.Spec.Provisioner, r.Now())}
-	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, number)
+	return podplan.VolumePod(volume, workflows[i.step], i.pod, placement, r.PodDefaults, number)
 }
 
 // owner returns the owner of a volume's slot.

@@ -17,6 +17,7 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // The phases, in the order of a volume's life.
@@ -210,7 +211,7 @@ func (r *rendering) validate(ctx context.Context, request podplan.VolumeRequest)
 // build shows the next pod of the ledger.
 func (r *rendering) build(phase Phase, kind string, rendered map[string]any, within *corev1.NodeSelector) {
 	r.pods++
-	pod, err := podplan.VolumePod(r.ledger, kind, rendered, podplan.Placement{Within: within}, r.pods)
+	pod, err := podplan.VolumePod(r.ledger, kind, rendered, podplan.Placement{Within: within}, workflow.Defaults{}, r.pods)
 	if err != nil {
 		r.fail(phase.Phase, err)
 		return

@@ -21,7 +21,7 @@ import (
 // returned it.
 func (s *Stager) definition(provisioner *pavv1.PavProvisioner, volume map[string]any) podplan.StageRequest {
 	return podplan.StageRequest{
-		Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC,
+		Provisioner: provisioner, Templates: s.templates, GetPVC: s.getPVC, Defaults: s.config.PodDefaults,
 		Foreign: func(_ context.Context, name, namespace string, allowed bool) {
 			s.reportLookup(provisioner.Name, volume, name, namespace, allowed)
 		},

@@ -78,6 +78,9 @@ type Config struct {
 	Events    EventRecorder
 	Templates *template.Evaluator
 
+	// PodDefaults are those of all workflow pods.
+	PodDefaults workflow.Defaults
+
 	// Workflows and Calls count pods and calls; nil disables these metrics.
 	Workflows *metrics.Workflows
 	Calls     *metrics.Calls
