@@ -181,7 +181,7 @@ RACED := ^Test(LeaderStalls|ManyClaims|Node_(APIServerOutage|LifeOfAVolume|ManyI
 SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 
 .PHONY: test-integration
-test-integration: $(CLUSTER) ## Run the agents against a real kube-apiserver and etcd
+test-integration: $(CLUSTER) bin/helm ## Run the agents against a real kube-apiserver and etcd
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 45m -skip '$(RACED)|$(SIMULATED)' ./test/integration/...
 

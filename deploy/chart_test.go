@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,6 +193,10 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 				t.Errorf("it still has %s", name)
 			}
 		}
+	}
+	if got := render(t, "--set", "startupTaint.enabled=true"); got["ValidatingAdmissionPolicy <nil>/pav-controller-nodes"] == nil ||
+		!slices.Contains(as[appsv1.Deployment](t, got["Deployment pav/controller-agent"]).Spec.Template.Spec.Containers[0].Args, "--startup-taint") {
+		t.Error("the startup taint is not removed")
 	}
 	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
 		t.Error("there is no PodMonitor")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/albertofaria/pav/internal/admission"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/template"
@@ -60,6 +61,9 @@ type Options struct {
 	// PodDefaults are those of all workflow pods.
 	PodDefaults workflow.Defaults
 
+	// StartupTaint says whether to remove the taint pavv1.NotReadyTaint of nodes on which all drivers are registered.
+	StartupTaint bool
+
 	// Version is the agent's own. No flag sets it.
 	Version string
 }
@@ -97,6 +101,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server, for each kind of object")
 	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
 	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for one PavProvisioner; if as many of its pods cannot start, it gets no more, except one for each namespace without any")
+	flags.BoolVar(&o.StartupTaint, "startup-taint", o.StartupTaint, "remove the taint "+pavv1.NotReadyTaint+" from nodes once the drivers of PaV are registered there; needs the right to patch nodes")
 	flags.Var(&o.PodDefaults, "pod-defaults", workflow.DefaultsHelp)
 	o.Templates.AddFlags(flags)
 }

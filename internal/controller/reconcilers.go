@@ -14,6 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/controller/startup"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -41,6 +42,9 @@ type Parts struct {
 
 	// Pods limits how many validation, creation and deletion pods run at once.
 	Pods queue.Limits
+
+	// StartupTaint says whether the startup taint of nodes is removed.
+	StartupTaint bool
 
 	// Version is the version of the agent.
 	Version string
@@ -84,6 +88,9 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},
 		&eviction.BudgetReconciler{Client: p.Client, Live: p.Live},
 		&eviction.DrainReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
+	}
+	if p.StartupTaint {
+		reconcilers = append(reconcilers, &startup.Reconciler{Client: p.Client, Live: p.Live, Now: p.Now})
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.Register(mgr, options()); err != nil {

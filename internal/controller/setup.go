@@ -114,7 +114,7 @@ func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Opt
 	}
 	reconcilers := NewReconcilers(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), PodDefaults: o.PodDefaults, Pods: o.Pods,
+		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), PodDefaults: o.PodDefaults, Pods: o.Pods, StartupTaint: o.StartupTaint,
 		Version: o.Version, Now: now,
 	})
 	if reconcilers.volumes.Metrics, err = export(ctx, mgr, now, reconcilers.PodCounts); err != nil {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,13 +31,17 @@ const (
 )
 
 // manifests returns the objects of deployment.yaml, in its order.
-func manifests() (objects []*unstructured.Unstructured, err error) {
-	file, err := os.Open(filepath.Join("..", "..", "deployment.yaml"))
+func manifests() ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "deployment.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	reader := yaml.NewYAMLReader(bufio.NewReader(file))
+	return objectsIn(text)
+}
+
+// objectsIn returns the objects of a text in YAML, in its order.
+func objectsIn(text []byte) (objects []*unstructured.Unstructured, err error) {
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {

@@ -90,6 +90,10 @@ const (
 	ControllerPodsWebhook = "controller-pods." + Group
 )
 
+// NotReadyTaint keeps pods away from a new node until PaV's drivers are registered there. Administrators register nodes with
+// it; the controller agent removes it, if that is enabled.
+const NotReadyTaint = Group + "/agent-not-ready"
+
 // RetryAnnotation on a PavVolume or a PavStage requests the next attempt now, if the last one has failed and the next one
 // would wait. The value is the time of the request, as RFC 3339 with microseconds. The agent that makes the attempts records
 // the value that it has handled in status.lastHandledRetry, and never removes the annotation; see RetryRequested.

@@ -80,7 +80,7 @@ func (t *attemptTracker) failures(stage string) int {
 
 // meets notes the cause that is to be reported of a pod after a delay, or "" if there is none. It returns whether the cause
 // is to be reported now or else in what time; 0 means never.
-func (t *attemptProblems) meets(pod, cause string, delay time.Duration, now time.Time) (due bool, in time.Duration) {
+func (t *attemptProblems) meets(pod, cause string, now time.Time) (due bool, in time.Duration) {
 	if cause == "" {
 		t.since = time.Time{}
 		return false, 0
@@ -94,7 +94,7 @@ func (t *attemptProblems) meets(pod, cause string, delay time.Duration, now time
 	if t.reported[cause] || len(t.reported) >= maxCauses {
 		return false, 0
 	}
-	in = delay - now.Sub(t.since)
+	in = reportDelay - now.Sub(t.since)
 	return in <= 0, max(in, 0)
 }
 
@@ -110,7 +110,7 @@ func (t *task) observeObstacle(o *observation) {
 		t.cause = workflow.Waiting(pod)
 	}
 	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
-		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, reportDelay, t.now())
+		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, t.now())
 		o.stuck = what == unstaging && pod == t.unstagingPod && t.cause != "" && t.now().Sub(known.since) >= longestObstacle
 	})
 	if runs && t.cause == "" {

@@ -78,7 +78,7 @@ func (t *task) observeRoom(ctx context.Context, o *observation) error {
 	t.full = fmt.Sprintf("node %s is full: all of its %d pod slots are taken, and the pod that serves the volume needs one; "+
 		"it waits until a pod there has ended; run fewer pods there, or raise maxPods of its kubelet", t.node, slots)
 	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
-		o.reportDue, o.reportIn = known.meets(noPod, t.full, reportDelay, t.now())
+		o.reportDue, o.reportIn = known.meets(noPod, t.full, t.now())
 	})
 	return nil
 }

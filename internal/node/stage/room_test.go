@@ -65,15 +65,15 @@ func TestRoom_OneReadAtATime_AndNoWaitExceedsTheCall(t *testing.T) {
 func TestFullNode_IsReportedOnce_AndCheckedAgain(t *testing.T) {
 	now, trouble := time.Now(), &attemptProblems{}
 	const full = "node n is full"
-	if due, in := trouble.meets(noPod, full, reportDelay, now); due || in != reportDelay {
+	if due, in := trouble.meets(noPod, full, now); due || in != reportDelay {
 		t.Errorf("at first: got %t, %s; want false, %s", due, in, reportDelay)
 	}
 	now = now.Add(reportDelay)
-	if due, _ := trouble.meets(noPod, full, reportDelay, now); !due {
+	if due, _ := trouble.meets(noPod, full, now); !due {
 		t.Error("it is not reported after a while")
 	}
 	trouble.reported[full] = true
-	if due, in := trouble.meets(noPod, full, reportDelay, now.Add(time.Hour)); due || in != 0 {
+	if due, in := trouble.meets(noPod, full, now.Add(time.Hour)); due || in != 0 {
 		t.Errorf("it is reported again (%t, in %s)", due, in)
 	}
 	o := observation{full: true}

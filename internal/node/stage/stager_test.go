@@ -152,7 +152,7 @@ func TestTrouble_IsReportedOncePerCause_AndNotAtOnce(t *testing.T) {
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)
-		due, in := known.meets("pod"+step.pod, step.cause, reportDelay, now)
+		due, in := known.meets("pod"+step.pod, step.cause, now)
 		if due != step.due || in != step.in {
 			t.Errorf("%s: got %t, in %s, want %t, in %s", step.reason, due, in, step.due, step.in)
 		}

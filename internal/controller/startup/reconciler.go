@@ -1,0 +1,110 @@
+package startup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// Reconciler removes the taint of new nodes.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+
+	// Live reads from the API server.
+	Live client.Reader
+
+	// Now returns the time of the cluster.
+	Now func() time.Time
+}
+
+// Register adds the reconciler and its watches to the manager. Requests are for nodes.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+	tainted := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		node, ok := object.(*corev1.Node)
+		return ok && isTainted(node)
+	})
+	driversChange := predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*storagev1.CSINode)
+			after, also := e.ObjectNew.(*storagev1.CSINode)
+			return ok && also && !equality.Semantic.DeepEqual(before.Spec.Drivers, after.Spec.Drivers)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("startup").
+		For(&corev1.Node{}, builder.WithPredicates(tainted)).
+		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(driversChange)). // it has the name of its node
+		WithOptions(options).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "startup", observability.Node, nil)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cached, node := &corev1.Node{}, &corev1.Node{}
+	if err := r.Client.Get(ctx, request.NamespacedName, cached); err != nil || !isTainted(cached) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// The list of taints is written as a whole, so it must be the one that the API server has.
+	if err := r.Live.Get(ctx, request.NamespacedName, node); err != nil || !isTainted(node) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	registered := &storagev1.CSINode{}
+	if err := r.Client.Get(ctx, request.NamespacedName, registered); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading CSINode %q: %w", node.Name, err)
+	}
+	provisioners := &pavv1.PavProvisionerList{}
+	if err := r.Client.List(ctx, provisioners); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing PavProvisioners: %w", err)
+	}
+	d := decide(node, registered, usable(provisioners.Items), r.Now())
+	if !d.remove {
+		return ctrl.Result{RequeueAfter: d.after}, nil
+	}
+	return reconcile.Result(r.untaint(ctx, node, d.missing))
+}
+
+// usable returns the drivers that node agents register.
+func usable(provisioners []pavv1.PavProvisioner) (drivers []string) {
+	for i := range provisioners {
+		if meta.IsStatusConditionTrue(provisioners[i].Status.Conditions, pavv1.ProvisionerReady) {
+			drivers = append(drivers, provisioners[i].Name)
+		}
+	}
+	return drivers
+}
+
+// untaint removes the taint. Missing are the drivers that are not registered on the node.
+func (r *Reconciler) untaint(ctx context.Context, node *corev1.Node, missing []string) error {
+	before := node.DeepCopy()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isNotReady)
+	if err := r.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("removing the taint %s of Node %q: %w", pavv1.NotReadyTaint, node.Name, err)
+	}
+	log := ctrl.LoggerFrom(ctx)
+	if len(missing) > 0 {
+		log.Info("removed the startup taint, although drivers are not registered", "drivers", missing)
+		return nil
+	}
+	log.Info("removed the startup taint")
+	return nil
+}
