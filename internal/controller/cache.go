@@ -104,7 +104,7 @@ func trimCSINode(node *storagev1.CSINode) {
 
 func trimPod(pod *corev1.Pod) {
 	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
-	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.ResultAnnotation)
+	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation)
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // onlyTheResult are words of the refusal of all else that a node agent may want to change of a pod of the controller agent.
-const onlyTheResult = "only write the result of a pod of the controller agent, once"
+const onlyTheResult = "only write of a pod of the controller agent, once"
 
 // controllersPod creates a pod of a workflow of the controller agent's, and waits until it is on its node.
 func controllersPod(t *testing.T, namespace, workflow, node string, annotations map[string]string) *corev1.Pod {
@@ -80,6 +80,8 @@ func TestNodeAgentToken_WritesTheResultOfPodsOnItsNode_Once(t *testing.T) {
 		{"of that very pod", patching(own, ofUID(string(own.UID))), ""},
 		{"of a pod without annotations", patching(bare, result), ""},
 		{"of a deletion pod", patching(deletion, result), ""},
+		{"not yet, but that it has got /pav", patching(own, annotations(`{"`+pavv1.GivenAnnotation+`": "true"}`)), ""},
+		{"and that it has got /pav", patching(own, annotations(`{"`+pavv1.ResultAnnotation+`": "{}", "`+pavv1.GivenAnnotation+`": "true"}`)), onlyTheResult},
 		{"of a pod on another node", patching(other, result), ownPods},
 		{"and another annotation", patching(own, annotations(`{"`+pavv1.ResultAnnotation+`": "{}", "a": "b"}`)), onlyTheResult},
 		{"and another value of an annotation", patching(own, annotations(`{"`+pavv1.ResultAnnotation+`": "{}", "`+pavv1.AttemptAnnotation+`": "2"}`)), onlyTheResult},

@@ -70,6 +70,11 @@ const (
 	// ResultAnnotation is what a validation, creation or deletion pod left in /pav. Written once,
 	// by the agent of the pod's node, when the containers have ended; see workflow.Result.
 	ResultAnnotation = Group + "/result"
+
+	// GivenAnnotation says that a creation pod that may choose the volume's handle has got /pav, so that its result will
+	// follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
+	// it never ran, because the container runtime has lost it with the power of the node.
+	GivenAnnotation = Group + "/given"
 )
 
 // AdmittedAnnotation on a PavStage is the record that its pods were admitted, and what they may refer to: that is

@@ -248,7 +248,7 @@ func TestFailure_OfAPodStoppedByARetry_IsNoneOfTheScript(t *testing.T) {
 		want  pavv1.FailureReason
 	}{
 		"stopped by a retry":                {state: intended().with(retried).pod(9, failed, deleted(1, 0)), want: pavv1.FailurePodStopped},
-		"deleted by another":          {state: intended().pod(9, failed, deleted(1, 0)), want: pavv1.FailurePodFailed},
+		"deleted by another":                {state: intended().pod(9, failed, deleted(1, 0)), want: pavv1.FailurePodFailed},
 		"failed by itself before the retry": {state: intended().with(retried).pod(9, failed), want: pavv1.FailurePodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

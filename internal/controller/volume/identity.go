@@ -85,7 +85,7 @@ func (o snapshot) chosen() (string, knowledge) {
 		return "", handleUnknown
 	case result != nil:
 		return handleOf(result, o.volume.Name)
-	case attempt.WasNeverBound(pod), workflow.NeverRan(pod) && !o.nodeGone:
+	case attempt.WasNeverBound(pod), workflow.NeverRan(pod) && !o.nodeGone && pod.Annotations[pavv1.GivenAnnotation] == "":
 		return o.volume.Name, handleKnown
 	case o.nodeGone && !attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay), attempt.UnreportedFor(o.now, pod) >= attempt.LongDelay:
 		return "", handleUnknown

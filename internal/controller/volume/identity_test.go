@@ -41,6 +41,9 @@ func neverMounted(pod *corev1.Pod) {
 	}}}
 }
 
+// given marks a pod that got /pav.
+func given(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.GivenAnnotation: "true"} }
+
 // collected sets the status of a pod that the garbage collector of Kubernetes ended this many seconds ago.
 func collected(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
@@ -81,6 +84,8 @@ func TestIdentity(t *testing.T) {
 		"no container of the creation pod ran: the default":                           {state: at(creating).pod(9, func(p *corev1.Pod) { p.Status.Phase = failed }), want: "pvc-u1"},
 		"/pav of the creation pod was never mounted: the default":                     {state: at(creating).pod(99, neverMounted), want: "pvc-u1"},
 		"/pav of the creation pod was never mounted, claim gone: the default":         {state: at(creating).with(unclaimed).pod(99, neverMounted), want: "pvc-u1"},
+		"/pav was given, though kubelet knows no container: not reported yet":         {state: at(creating).pod(99, neverMounted, given), unreported: true},
+		"/pav was given, and its node is gone: unknown":                               {state: at(creating).pod(99, neverMounted, given).with(nodeGone), never: true},
 		"creation pod ended by the garbage collector: not reported yet":               {state: at(creating).pod(99, collected(99)), unreported: true},
 		"creation pod ended by the garbage collector, not reported for long: unknown": {state: at(creating).pod(999, collected(601)), never: true},
 		"no container status, node gone: unknown":                                     {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},

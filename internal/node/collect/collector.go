@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,6 +52,11 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 	defer release()
 	pod.Boot = c.boot
 	return c.dirs.PublishPod(ctx, volumeID, pod, target)
+}
+
+// Announce says in an annotation of a pod that it has got /pav. It must be called before the pod's containers start.
+func (c *Collector) Announce(ctx context.Context, pod pavdir.Pod) error {
+	return c.annotate(ctx, pod, pavv1.GivenAnnotation, "true")
 }
 
 // Unpublish reports the files in a pod's /pav in an annotation of the pod, and removes the /pav. It must be called
@@ -146,17 +152,19 @@ func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) er
 	if err != nil {
 		return err
 	}
+	return c.annotate(ctx, of, pavv1.ResultAnnotation, value)
+}
+
+// annotate adds an annotation to a pod, unless the pod is gone.
+func (c *Collector) annotate(ctx context.Context, of pavdir.Pod, key, value string) error {
 	// The API server rejects a patch with another UID than the pod's.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         of.UID,
-		"annotations": map[string]string{pavv1.ResultAnnotation: value},
-	}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": of.UID, "annotations": map[string]string{key: value}}})
 	if err != nil {
 		return fmt.Errorf("encoding the patch of a pod: %w", err)
 	}
-	err = c.api.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("telling on pod %s/%s what it left: %w", of.Namespace, of.Name, err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
+	if err := c.api.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the annotation %s of pod %s/%s: %w", key, of.Namespace, of.Name, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
@@ -139,6 +140,21 @@ func wantFound(t *testing.T, n *node, want bool) {
 	if found, err := n.Unpublish(t.Context(), volume, n.target); err != nil || found != want {
 		t.Errorf("unpublishing answers %t, %v; want %t", found, err, want)
 	}
+}
+
+func TestAnnounce_SaysOfThePodItself(t *testing.T) {
+	n := newNode(t)
+	of := pavdir.Pod{Namespace: "ns", Name: podName, UID: podUID}
+	must(t, n.Announce(t.Context(), of))
+	of.UID = "another"
+	if err := n.Announce(t.Context(), of); !apierrors.IsConflict(err) {
+		t.Errorf("of another pod of that name: got %v", err)
+	}
+	if n.announced != 1 || len(n.results) > 0 {
+		t.Errorf("it was announced %d times, with the results %q", n.announced, n.results)
+	}
+	n.pod = nil
+	must(t, n.Announce(t.Context(), of)) // kubelet learns that the pod is gone elsewhere
 }
 
 func TestUnpublish_ReportsNothingWithoutARecord(t *testing.T) {

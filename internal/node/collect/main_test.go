@@ -39,8 +39,9 @@ type node struct {
 	*Collector
 	kubelet, target string
 
-	pod     *corev1.Pod // as the API server has it; nil if it is gone
-	results []string    // the written results
+	pod       *corev1.Pod // as the API server has it; nil if it is gone
+	results   []string    // the written results
+	announced int         // how often it was written that the pod has got /pav
 
 	// fail reports whether a call of the API server, counted from 1, takes effect, and returns the error of its answer.
 	fail  func(call int) (effect bool, err error)
@@ -109,6 +110,10 @@ func (n *node) Patch(_ context.Context, object client.Object, patch client.Patch
 	}
 	if changed.Metadata.UID != n.pod.UID {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, n.pod.Name, errors.New("another UID"))
+	}
+	if changed.Metadata.Annotations[pavv1.GivenAnnotation] != "" && len(changed.Metadata.Annotations) == 1 {
+		n.announced++
+		return err
 	}
 	value, ok := changed.Metadata.Annotations[pavv1.ResultAnnotation]
 	if _, told := n.pod.Annotations[pavv1.ResultAnnotation]; told || !ok || len(changed.Metadata.Annotations) != 1 {

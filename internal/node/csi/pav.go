@@ -25,6 +25,7 @@ type Directories interface {
 // Collector gives the controller agent's pods a /pav of their own, and reports the files that they leave there.
 type Collector interface {
 	Publish(ctx context.Context, volumeID string, pod pavdir.Pod, target string) error
+	Announce(ctx context.Context, pod pavdir.Pod) error
 	Unpublish(ctx context.Context, volumeID, target string) (found bool, err error)
 }
 
@@ -80,6 +81,9 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 		err = s.dirs.Publish(ctx, user.stage, r.GetTargetPath())
 	default:
 		err = s.collector.Publish(ctx, r.GetVolumeId(), user.pod, r.GetTargetPath())
+		if err == nil && user.announce {
+			err = s.collector.Announce(ctx, user.pod)
+		}
 	}
 	if err != nil {
 		return nil, toStatus(err)

@@ -26,6 +26,9 @@ const (
 type user struct {
 	stage string // name of the PavStage; empty for a pod of a PavVolume
 	pod   pavdir.Pod
+
+	// announce says that it must be known of the pod that it has got /pav.
+	announce bool
 }
 
 // userOf returns the pod in the volume context. It must be a pod of PaV: with PaV's label, and with a controller that
@@ -47,7 +50,13 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 		found.stage = owner.Name
 		return found, s.checkStage(ctx, key, owner)
 	}
-	return found, s.checkVolume(ctx, pod, owner)
+	volume, err := s.volumeOf(ctx, pod, owner)
+	if err != nil {
+		return found, err
+	}
+	planned := volume.Status.Plan != nil && volume.Status.Plan.Handle != ""
+	found.announce = pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && !planned && pod.Annotations[pavv1.GivenAnnotation] == ""
+	return found, nil
 }
 
 // candidate returns a pod that has PaV's label. A pod without it never becomes a pod of PaV.
@@ -105,18 +114,19 @@ func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
 	return false
 }
 
-func (s *pavNode) checkVolume(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) error {
+// volumeOf returns the PavVolume that has recorded a pod of this node.
+func (s *pavNode) volumeOf(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (*pavv1.PavVolume, error) {
 	key := client.ObjectKeyFromObject(pod)
 	volume := &pavv1.PavVolume{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, volume); apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: PavVolume %q of pod %s does not exist", errForeignPod, owner.Name, key)
+		return nil, fmt.Errorf("%w: PavVolume %q of pod %s does not exist", errForeignPod, owner.Name, key)
 	} else if err != nil {
-		return fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
+		return nil, fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
 	}
 	if volume.UID != owner.UID || pod.Spec.NodeName != s.nodeID || !isRecorded(volume.Status.Pod, pod) {
-		return fmt.Errorf("%w: PavVolume %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
+		return nil, fmt.Errorf("%w: PavVolume %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
 	}
-	return nil
+	return volume, nil
 }
 
 // isRecorded reports whether the reference is that of the pod. It may have been written before the pod was created,

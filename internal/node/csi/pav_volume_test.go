@@ -32,6 +32,12 @@ func (c *recordingCollector) Publish(_ context.Context, volumeID string, pod pav
 	return c.err
 }
 
+// Announce implements Collector.
+func (c *recordingCollector) Announce(_ context.Context, pod pavdir.Pod) error {
+	c.calls = append(c.calls, fmt.Sprintf("%s/%s (%s) has /pav", pod.Namespace, pod.Name, pod.UID))
+	return nil
+}
+
 // Unpublish implements Collector.
 func (c *recordingCollector) Unpublish(_ context.Context, volumeID, target string) (bool, error) {
 	if c.found || c.err != nil {
@@ -61,19 +67,28 @@ func newVolumeWorld() *world {
 }
 
 func TestAPodOfTheControllerAgentGetsADirectoryOfItsOwn(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"a creation pod":            func(*world) {},
-		"a validation pod":          func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "validate" },
-		"a deletion pod":            func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "delete" },
-		"one whose UID is recorded": func(w *world) { w.volume.Status.Pod.UID = "pod-uid" },
+	for name, test := range map[string]struct {
+		change   func(*world)
+		announce bool
+	}{
+		"a creation pod":                    {func(*world) {}, true},
+		"a creation pod, once more":         {func(w *world) { w.pod.Annotations = map[string]string{pavv1.GivenAnnotation: "true"} }, false},
+		"one that cannot choose the handle": {func(w *world) { w.volume.Status.Plan = &pavv1.VolumePlan{Handle: "h"} }, false},
+		"a validation pod":                  {func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "validate" }, false},
+		"a deletion pod":                    {func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "delete" }, false},
+		"one whose UID is recorded":         {func(w *world) { w.volume.Status.Pod.UID = "pod-uid" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newVolumeWorld()
-			change(w)
+			test.change(w)
+			want := []string{"id of ns/create-1 (pod-uid) at /target"}
+			if test.announce {
+				want = append(want, "ns/create-1 (pod-uid) has /pav")
+			}
 			if err := w.publish(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"id of ns/create-1 (pod-uid) at /target"}, w.collector.calls); diff != "" || len(w.published) > 0 {
+			if diff := cmp.Diff(want, w.collector.calls); diff != "" || len(w.published) > 0 {
 				t.Errorf("published %s, and by the collector (-want +got):\n%s", w.published, diff)
 			}
 		})
@@ -159,6 +174,7 @@ func TestErrorsOfTheCollectorReachKubelet_AndNothingElseIsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newVolumeWorld()
+			w.pod.Labels[pavv1.WorkflowLabel] = "delete"
 			w.collector.err, w.collector.found = test.err, true
 			if err := w.publish(t.Context(), nil); status.Code(err) != test.code {
 				t.Errorf("publishing: got %v, want the code %s", err, test.code)
