@@ -43,7 +43,7 @@ bin/pav.tar: bin/pav $(CLUSTER)
 	$(CLUSTER) image --ref $(IMAGE) --binary bin/pav --entrypoint /pav $@
 
 .PHONY: generate
-generate: deployment.yaml docs/reference.md ## Generate CRDs, deep copies, deployment.yaml and the reference
+generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, deployment.yaml, the reference and pictures
 
 .PHONY: crds
 crds: bin/controller-gen
@@ -52,6 +52,11 @@ crds: bin/controller-gen
 .PHONY: docs/reference.md
 docs/reference.md: crds
 	go run ./hack/docgen
+
+# Those of terminals; the others are drawn by hand.
+.PHONY: docs/pictures
+docs/pictures:
+	go run ./hack/pictures
 
 CHART := deploy/chart
 # Not what is for Helm alone, or is off unless it is asked for.
@@ -120,6 +125,7 @@ demo-down: $(CLUSTER) ## Take the demo's cluster away
 .PHONY: transcripts
 transcripts: $(CLUSTER) bin/kubectl-pav ## Write docs/transcripts.md on the demo's cluster: run 'make demo' first
 	@test/demo/transcripts $(CLUSTER) docs/transcripts.md
+	@$(MAKE) docs/pictures
 
 .PHONY: kubectl
 kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make kubectl ARGS="get pods -A"
@@ -159,7 +165,7 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 
 .PHONY: test-unit
 test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
-	go test -race -timeout 30m ./cmd/... ./deploy ./internal/... ./jinja/...
+	go test -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/... ./jinja/...
 	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/sandbox
 	cd test/cluster && go test ./...
@@ -232,7 +238,7 @@ test-race: $(CLUSTER) ## Run all integration tests with the race detector, witho
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 3h ./test/integration
 
 long-unit: packages bin/helm ## Run the unit tests with all of their repeats
-	go test -count=1 -timeout 3h ./cmd/... ./deploy ./internal/... ./jinja/...
+	go test -count=1 -timeout 3h ./cmd/... ./deploy ./hack/... ./internal/... ./jinja/...
 
 long-simulation: ## Simulate a cluster's bad days for an hour, from other seeds each time
 	go test -count=1 -timeout 3h ./test/simulation -during 1h $(if $(PAV_SEED),-seed $(PAV_SEED))
