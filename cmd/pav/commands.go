@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -44,7 +45,12 @@ func prepareUninstallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return uninstall.Run(command.Context(), config)
+			unreachable, err := uninstall.Run(command.Context(), config)
+			if len(unreachable) > 0 {
+				command.Printf("these nodes are not ready, so PaV's driver stays registered there: %s; if they return, delete PaV's sockets in plugins_registry of kubelet's directory\n",
+					strings.Join(unreachable, ", "))
+			}
+			return err
 		},
 	}
 }

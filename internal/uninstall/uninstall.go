@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,34 +32,50 @@ var ErrInUse = errors.New("PaV is in use")
 const unregisterTimeout = time.Minute
 
 // Run is Prepare with a client of its own.
-func Run(ctx context.Context, config *rest.Config) error {
+func Run(ctx context.Context, config *rest.Config) (unreachable []string, err error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("registering kinds: %w", err)
+		return nil, fmt.Errorf("registering kinds: %w", err)
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
 	return Prepare(ctx, c)
 }
 
 // Prepare fails with ErrInUse if there are PavProvisioners, or volumes that only PaV can delete or unstage. Otherwise it
-// deletes PaV's CSIDriver, and waits until the node agents, which must still run, have removed the driver from their nodes.
-func Prepare(ctx context.Context, c client.Client) error {
+// deletes PaV's CSIDriver, and waits until the node agents, which must still run, have removed the driver from all nodes
+// that are ready. If they do not, it creates the CSIDriver again. It returns the other nodes, on which the driver stays registered.
+func Prepare(ctx context.Context, c client.Client) (unreachable []string, err error) {
 	left, err := remaining(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("%w: there are still %s; run: kubectl delete crd pavprovisioners.%s, which waits until all volumes except retained ones are deleted",
+		return nil, fmt.Errorf("%w: there are still %s; run: kubectl delete crd pavprovisioners.%s, which waits until all volumes except retained ones are deleted",
 			ErrInUse, strings.Join(left, ", "), pavv1.GroupVersion.Group)
 	}
-	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}
-	if err := c.Delete(ctx, driver); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting CSIDriver %q: %w", driver.Name, err)
+	driver := &storagev1.CSIDriver{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: pavv1.Driver}, driver); {
+	case apierrors.IsNotFound(err):
+		return unregistered(ctx, c)
+	case err != nil:
+		return nil, fmt.Errorf("getting CSIDriver %q: %w", pavv1.Driver, err)
 	}
-	return unregistered(ctx, c)
+	if err := c.Delete(ctx, driver, client.Preconditions{UID: &driver.UID}); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("deleting CSIDriver %q: %w", driver.Name, err)
+	}
+	unreachable, err = unregistered(ctx, c)
+	if err == nil {
+		return unreachable, nil
+	}
+	// PaV stays installed, and serves no pod without its driver.
+	again := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver.Name, Labels: driver.Labels, Annotations: driver.Annotations}, Spec: driver.Spec}
+	if left := c.Create(context.WithoutCancel(ctx), again); left != nil && !apierrors.IsAlreadyExists(left) {
+		return nil, errors.Join(err, fmt.Errorf("creating CSIDriver %q again: %w", driver.Name, left))
+	}
+	return nil, err
 }
 
 // remaining returns the objects that are in the way, in words.
@@ -83,28 +101,46 @@ func remaining(ctx context.Context, c client.Client) ([]string, error) {
 	return left, nil
 }
 
-// unregistered waits until PaV's driver is registered on no node.
-func unregistered(ctx context.Context, c client.Client) error {
+// unregistered waits until PaV's driver is registered on no node that is ready, and returns the others on which it is.
+func unregistered(ctx context.Context, c client.Client) (unreachable []string, err error) {
 	var on []string
 	// The command runs once, for a second or two, so a watch would be no gain.
-	err := wait.PollUntilContextTimeout(ctx, time.Second, unregisterTimeout, true, func(ctx context.Context) (bool, error) {
-		nodes := &storagev1.CSINodeList{}
-		if err := c.List(ctx, nodes); err != nil {
-			return false, fmt.Errorf("listing CSINodes: %w", err)
-		}
-		on = nil
-		for i := range nodes.Items {
-			if protocol.IsRegistered(&nodes.Items[i], pavv1.Driver) {
-				on = append(on, nodes.Items[i].Name)
+	err = wait.PollUntilContextTimeout(ctx, time.Second, unregisterTimeout, true, func(ctx context.Context) (bool, error) {
+		registered, nodes := &storagev1.CSINodeList{}, &corev1.NodeList{}
+		for _, list := range []client.ObjectList{registered, nodes} {
+			if err := c.List(ctx, list); err != nil {
+				return false, fmt.Errorf("listing nodes: %w", err)
 			}
 		}
+		on, unreachable = judge(registered.Items, nodes.Items)
 		return len(on) == 0, nil
 	})
 	if wait.Interrupted(err) && len(on) > 0 {
-		return fmt.Errorf("driver %q is still registered on %d node(s), for example %q: is the node agent running there?", pavv1.Driver, len(on), on[0])
+		return nil, fmt.Errorf("driver %q is still registered on %d node(s), for example %q: is the node agent running there?", pavv1.Driver, len(on), on[0])
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for the nodes to remove driver %q: %w", pavv1.Driver, err)
+		return nil, fmt.Errorf("waiting for the nodes to remove driver %q: %w", pavv1.Driver, err)
 	}
-	return nil
+	return unreachable, nil
+}
+
+// judge returns the nodes on which PaV's driver is registered: those that are ready, so that an agent can remove it, and
+// the others.
+func judge(registered []storagev1.CSINode, nodes []corev1.Node) (ready, unreachable []string) {
+	up := map[string]bool{}
+	for i := range nodes {
+		up[nodes[i].Name] = slices.ContainsFunc(nodes[i].Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	for i := range registered {
+		switch name := registered[i].Name; {
+		case !protocol.IsRegistered(&registered[i], pavv1.Driver):
+		case up[name]:
+			ready = append(ready, name)
+		default:
+			unreachable = append(unreachable, name)
+		}
+	}
+	return ready, unreachable
 }

@@ -18,7 +18,7 @@ import (
 func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *testing.T) {
 	c := start(t)
 	provisioner := mustCreate(t, c, provisionerOf("kept"))
-	err := uninstall.Prepare(t.Context(), c.admin)
+	_, err := uninstall.Prepare(t.Context(), c.admin)
 	if !errors.Is(err, uninstall.ErrInUse) || !strings.Contains(err.Error(), "1 PavProvisioner(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
 		t.Errorf("with a PavProvisioner: got %v", err)
 	}
@@ -36,7 +36,7 @@ func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *tes
 	// The node agent removes the driver from its node when the CSIDriver has gone.
 	removed := make(chan error, 1)
 	go func() { removed <- unregister(t, c, driver, node) }()
-	if err := uninstall.Prepare(t.Context(), c.admin); err != nil {
+	if _, err := uninstall.Prepare(t.Context(), c.admin); err != nil {
 		t.Error(err)
 	}
 	if err := <-removed; err != nil {
