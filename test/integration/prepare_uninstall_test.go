@@ -3,9 +3,12 @@ package integration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,17 +30,34 @@ func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *tes
 	mustDelete(t, c, provisioner)
 	gone(t, c, provisioner)
 
-	node := mustCreate(t, c, &storagev1.CSINode{
-		ObjectMeta: metav1.ObjectMeta{Name: "leaving"},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: "leaving"}}},
+	registered := func(name string) *storagev1.CSINode {
+		node := mustCreate(t, c, &storagev1.CSINode{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: name}}},
+		})
+		t.Cleanup(func() { mustDeleteLasting(t, c, node) })
+		return node
+	}
+	node := registered("leaving")
+	registered("down")
+	up := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}})
+	t.Cleanup(func() { mustDeleteLasting(t, c, up) })
+	mustPatchStatus(t, c, up, func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	})
-	defer mustDelete(t, c, node)
 	defer reinstall(t, c, driver)
+	before := driver.UID
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := uninstall.Prepare(ctx, c.admin); err == nil {
+		t.Error("the node agent does not run, and the driver is removed all the same")
+	}
+	exists(t, c, driver, "is there again", func(d *storagev1.CSIDriver) bool { return d.UID != before })
 	// The node agent removes the driver from its node when the CSIDriver has gone.
 	removed := make(chan error, 1)
 	go func() { removed <- unregister(t, c, driver, node) }()
-	if _, err := uninstall.Prepare(t.Context(), c.admin); err != nil {
-		t.Error(err)
+	if unreachable, err := uninstall.Prepare(t.Context(), c.admin); err != nil || !slices.Equal(unreachable, []string{"down"}) {
+		t.Errorf("got the unreachable nodes %q, %v", unreachable, err)
 	}
 	if err := <-removed; err != nil {
 		t.Error(err)
