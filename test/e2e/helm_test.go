@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // The chart takes over what deployment.yaml has installed. A volume is in use all the time, until it would be lost by an
@@ -21,11 +23,15 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	waitRunning(t, namespace, "client")
 
 	helm(t, "install", "pav", "deploy/chart", "--take-ownership", "--force-conflicts", "--wait")
-	wantArgs(t, "", namespace)
-	helm(t, "upgrade", "pav", "deploy/chart", "--set", "logVerbosity=1", "--wait")
-	wantArgs(t, "--verbosity=1", namespace)
+	wantArgs(t, namespace)
+	helm(t, "upgrade", "pav", "deploy/chart", "--set", "logVerbosity=1", "--set-json", `podDefaults={"imagePullSecrets":[{"name":"mirror"}]}`, "--wait")
+	wantArgs(t, namespace, "--verbosity=1", `--pod-defaults={"imagePullSecrets":[{"name":"mirror"}]}`)
+	wantDefaults(t, namespace)
+	if out, err := tryHelm(t.Context(), "upgrade", "pav", "deploy/chart", "--set", "namespace=other"); err == nil || !strings.Contains(out, `run in the namespace "pav"`) {
+		t.Errorf("the agents are moved to another namespace: %s", out)
+	}
 	helm(t, "rollback", "pav", "1", "--wait")
-	wantArgs(t, "", namespace)
+	wantArgs(t, namespace)
 
 	if out, err := tryHelm(t.Context(), "uninstall", "pav"); err == nil {
 		t.Errorf("PaV was uninstalled while it had a volume: %s", out)
@@ -34,10 +40,12 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	if err != nil || !strings.Contains(says, "1 PavVolume(s), 1 PavStage(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
 		t.Errorf("the pod says %q, %v", says, err)
 	}
-	wantArgs(t, "", namespace)
+	wantArgs(t, namespace)
 	helm(t, "rollback", "pav", "3", "--wait") // Helm upgrades no release whose uninstallation was refused.
-	helm(t, "upgrade", "pav", "deploy/chart", "--wait")
-	wantArgs(t, "", namespace)
+	helm(t, "upgrade", "pav", "deploy/chart", "--set", "startupTaint.enabled=true", "--force-conflicts", "--wait")
+	wantUntainted(t, "node1")
+	helm(t, "upgrade", "pav", "deploy/chart", "--force-conflicts", "--wait")
+	wantArgs(t, namespace)
 
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "data")})
@@ -67,13 +75,40 @@ func tryHelm(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// wantArgs fails the test unless both agents have an argument, or no other than their command, and the client still has its volume.
-func wantArgs(t *testing.T, argument, namespace string) {
+// wantDefaults fails the test unless the staging pod of a new volume has the defaults of all workflow pods.
+func wantDefaults(t *testing.T, namespace string) {
+	t.Helper()
+	apply(t, namespace, documents(claim("defaults", "charted", "ReadWriteOnce"), clientPod("defaults", "defaults", "")))
+	waitRunning(t, namespace, "defaults")
+	secrets, err := kubectl(t.Context(), "", "-n", "pav-pods", "get", "pods", "-l", pavv1.WorkflowLabel+"="+pavv1.WorkflowStaging, "-o", "jsonpath={.items[*].spec.imagePullSecrets[*].name}")
+	if err != nil || secrets != "mirror" {
+		t.Errorf("the staging pods have the pull secrets %q, %v", secrets, err)
+	}
+	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "defaults")})
+	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "defaults")})
+}
+
+// wantUntainted gives a node the startup taint, and fails the test unless the controller agent removes it.
+func wantUntainted(t *testing.T, node string) {
+	t.Helper()
+	_, err := kubectl(t.Context(), "", "taint", "node", node, pavv1.NotReadyTaint+"=:NoSchedule")
+	must(t, err)
+	eventually(t, node+" has no taint of PaV", func(ctx context.Context) error {
+		taints, err := kubectl(ctx, "", "get", "node", node, "-o", "jsonpath={.spec.taints[*].key}")
+		if err == nil && strings.Contains(taints, pavv1.NotReadyTaint) {
+			err = fmt.Errorf("it has the taints %s", taints)
+		}
+		return err
+	})
+}
+
+// wantArgs fails the test unless both agents have these arguments after their command, and the client still has its volume.
+func wantArgs(t *testing.T, namespace string, arguments ...string) {
 	t.Helper()
 	const args = `jsonpath={range .items[*]}{.spec.template.spec.containers[0].args}{"\n"}{end}`
 	out, err := kubectl(t.Context(), "", "-n", "pav", "get", "deployments,daemonsets", "-o", args)
 	must(t, err)
-	if want := strings.ReplaceAll(`["controller"ARG]`+"\n"+`["node"ARG]`+"\n", "ARG", quoted(argument)); out != want {
+	if want := strings.ReplaceAll(`["controller"ARG]`+"\n"+`["node"ARG]`+"\n", "ARG", quoted(arguments)); out != want {
 		t.Errorf("the agents have the arguments %q, want %q", out, want)
 	}
 	if text, err := inPod(t.Context(), namespace, "client", "cat /data/file"); err != nil || text != "kept\n" {
@@ -81,10 +116,11 @@ func wantArgs(t *testing.T, argument, namespace string) {
 	}
 }
 
-// quoted returns an argument as it follows others in JSON.
-func quoted(argument string) string {
-	if argument == "" {
-		return ""
+// quoted returns arguments as they follow others in JSON.
+func quoted(arguments []string) string {
+	text := ""
+	for _, argument := range arguments {
+		text += fmt.Sprintf(",%q", argument)
 	}
-	return fmt.Sprintf(",%q", argument)
+	return text
 }
