@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -19,6 +20,10 @@ import (
 // PavProvisioner and the StorageClass, and waits until nodes can use the provisioner.
 func (r *run) install(ctx context.Context) (outcome, error) {
 	if err := r.free(ctx); err != nil {
+		return outcome{}, err
+	}
+	var err error
+	if r.agents, err = agent.Namespace(ctx, r.client); err != nil {
 		return outcome{}, err
 	}
 	if err := r.create(ctx, r.namespace()); err != nil {
@@ -87,7 +92,7 @@ func (r *run) ready(ctx context.Context) error {
 		return false, errors.New("the PavProvisioner was deleted")
 	}, only("", r.name)...)
 	if errors.Is(err, errTimeout) && last == "" {
-		last = "the controller agent has not reported on it: is it running? kubectl -n pav get pods"
+		last = "the controller agent has not reported on it: is it running? kubectl -n " + r.agents + " get pods"
 	}
 	if errors.Is(err, errTimeout) {
 		return fmt.Errorf("the PavProvisioner is not ready: %s: %w", last, err)
@@ -117,7 +122,7 @@ func (r *run) registered(ctx context.Context) (nodes int, err error) {
 		return missing == "" && nodes > 0, nil
 	})
 	if errors.Is(err, errTimeout) && missing == "" {
-		return 0, fmt.Errorf("no node that accepts pods has PaV's driver: are the node agents running? kubectl -n pav get pods: %w", err)
+		return 0, fmt.Errorf("no node that accepts pods has PaV's driver: are the node agents running? kubectl -n %s get pods: %w", r.agents, err)
 	}
 	if errors.Is(err, errTimeout) {
 		return 0, fmt.Errorf("node %s has not registered the provisioner: %w", missing, err)

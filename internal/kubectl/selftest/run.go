@@ -22,6 +22,7 @@ type run struct {
 	options   *options
 	input     *input
 	name      string // of the copy, the StorageClass and the namespace
+	agents    string // namespace of PaV's agents
 	client    client.WithWatch
 	templates *template.Evaluator
 	troubles  *troubles

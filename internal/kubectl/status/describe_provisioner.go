@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 )
 
 // reportOnProvisioner returns the report on a PavProvisioner and its volumes.
@@ -26,12 +27,17 @@ func reportOnProvisioner(ctx context.Context, reader client.Reader, name string)
 	if err != nil {
 		return nil, err
 	}
-	return provisionerReport(p, volumes), nil
+	namespace, err := agent.Namespace(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	return provisionerReport(p, volumes, namespace), nil
 }
 
-// provisionerReport is the report on a PavProvisioner with these volumes. It is a pure function.
-func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow) *Report {
-	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p)}
+// provisionerReport is the report on a PavProvisioner with these volumes, where the agents are in a namespace. It is a
+// pure function.
+func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, agents string) *Report {
+	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p, agents)}
 	r.Findings = append(r.Findings, failingVolumes(volumes)...)
 	if len(r.Findings) == 0 {
 		r.Findings = append(r.Findings, Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("the provisioner is ready, and has %s", counted(len(volumes), "volume"))})
@@ -59,8 +65,8 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// diagnoseProvisioner returns the findings about the object itself.
-func diagnoseProvisioner(p *pavv1.PavProvisioner) (found []Finding) {
+// diagnoseProvisioner returns the findings about the object itself, where the agents are in a namespace.
+func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string) (found []Finding) {
 	is := func(kind string, status metav1.ConditionStatus) *metav1.Condition {
 		if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil && c.Status == status {
 			return c
@@ -81,7 +87,7 @@ func diagnoseProvisioner(p *pavv1.PavProvisioner) (found []Finding) {
 			Next: []Step{{Text: "see the object in its place", Command: "kubectl describe csidriver " + p.Name}}})
 	case p.Status.Nodes != nil && p.Status.Nodes.Registered < p.Status.Nodes.Wanted:
 		found = append(found, Finding{Code: "DriverNotRegistered", State: Working, Summary: fmt.Sprintf("the driver is registered on %d of %d nodes", p.Status.Nodes.Registered, p.Status.Nodes.Wanted),
-			Next: []Step{{Text: "see the node agents", Command: "kubectl -n " + agentNamespace + " get pods -o wide -l app.kubernetes.io/component=node-agent"}}})
+			Next: []Step{{Text: "see the node agents", Command: "kubectl -n " + agents + " get pods -o wide -l app.kubernetes.io/component=node-agent"}}})
 	case len(p.Status.Conditions) == 0:
 		found = append(found, Finding{Code: "ControllerSilent", State: Working, Summary: "PaV is about to check the definition"})
 	}

@@ -32,7 +32,7 @@ func TestProvisionerReport(t *testing.T) {
 		"another driver has the name": {changes: []func(*pavv1.PavProvisioner){condition(pavv1.ProvisionerReady, metav1.ConditionFalse, "CSIDriver exists")}, state: Failing, code: "ProvisionerNotReady", text: "kubectl describe csidriver demo"},
 		"registered on some nodes": {changes: []func(*pavv1.PavProvisioner){ready, func(p *pavv1.PavProvisioner) {
 			p.Status.Nodes = &pavv1.ProvisionerNodes{Registered: 1, Wanted: 2}
-		}}, state: Working, code: "DriverNotRegistered", text: "on 1 of 2 nodes"},
+		}}, state: Working, code: "DriverNotRegistered", text: "on 1 of 2 nodes kubectl -n storage get pods"},
 		"being deleted, with volumes":       {changes: []func(*pavv1.PavProvisioner){ready, deleted, condition(pavv1.ProvisionerDeleting, metav1.ConditionTrue, "it has a volume")}, state: Waiting, code: "ProvisionerDeleting", text: "it has a volume"},
 		"being deleted":                     {changes: []func(*pavv1.PavProvisioner){ready, deleted}, state: Working, code: "ProvisionerDeleting", text: "provisions no more volumes"},
 		"a volume fails":                    {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-0"}, fails}, state: Failing, code: "VolumeFailing", text: "kubectl pav describe pvc/data -n apps"},
@@ -44,9 +44,9 @@ func TestProvisionerReport(t *testing.T) {
 			for _, change := range test.changes {
 				change(p)
 			}
-			r := provisionerReport(p, test.volumes)
+			r := provisionerReport(p, test.volumes, "storage")
 			first := r.Findings[0]
-			text := first.Summary + " " + first.Reason
+			text := strings.TrimSpace(first.Summary + " " + first.Reason)
 			for _, step := range first.Next {
 				text += " " + step.Command
 			}
@@ -55,7 +55,7 @@ func TestProvisionerReport(t *testing.T) {
 			}
 		})
 	}
-	r := provisionerReport(&pavv1.PavProvisioner{}, []VolumeRow{fails, fails, fails, fails, fails, fails, fails})
+	r := provisionerReport(&pavv1.PavProvisioner{}, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, "storage")
 	if last := r.Findings[5]; len(r.Findings) != 7 || last.Summary != "2 more volumes fail" {
 		t.Errorf("seven volumes fail: %+v", r.Findings)
 	}

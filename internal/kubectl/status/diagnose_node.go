@@ -174,13 +174,13 @@ func diagnoseNode(f *Facts, name string) []Finding {
 			Next: []Step{{Text: "repair the node", Command: "kubectl describe node " + name},
 				{Text: "or, if it is shut down permanently, release its volumes", Command: "kubectl taint node " + name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"}}}}
 	}
-	switch see := "kubectl -n " + agentNamespace + " get pods -o wide --field-selector spec.nodeName=" + name; {
+	switch see := "kubectl -n " + f.AgentNamespace + " get pods -o wide --field-selector spec.nodeName=" + name; {
 	case node.AgentMissing:
 		return []Finding{{Code: "AgentNotRunning", State: Failing, Summary: "PaV's node agent is not on node " + name,
-			Next: []Step{{Text: "see why: taints, or a node selector of the DaemonSet", Command: "kubectl -n " + agentNamespace + " describe daemonset node-agent"}}}}
+			Next: []Step{{Text: "see why: taints, or a node selector of the DaemonSet", Command: "kubectl -n " + f.AgentNamespace + " describe daemonset node-agent"}}}}
 	case node.Agent != nil && !isReady(node.Agent):
 		return []Finding{{Code: "AgentNotRunning", State: Failing, Summary: "PaV's node agent does not run on node " + name, Reason: workflow.Waiting(node.Agent),
-			Next: []Step{{Text: "see why", Command: see}, {Text: "and see its log", Command: fmt.Sprintf("kubectl -n %s logs %s --tail=20", agentNamespace, node.Agent.Name)}}}}
+			Next: []Step{{Text: "see why", Command: see}, {Text: "and see its log", Command: fmt.Sprintf("kubectl -n %s logs %s --tail=20", f.AgentNamespace, node.Agent.Name)}}}}
 	}
 	return nil
 }
@@ -222,8 +222,8 @@ func diagnoseClient(f *Facts, pod *corev1.Pod) []Finding {
 	driver := f.provisionerName()
 	if !isRegistered(f.Nodes[node], driver) {
 		return []Finding{{Code: "DriverNotRegistered", State: Failing, Summary: fmt.Sprintf("the kubelet of node %s has not registered driver %q", node, driver),
-			Next: []Step{{Text: "see the node agent's log", Command: fmt.Sprintf("kubectl -n %[1]s logs $(kubectl -n %[1]s get pods -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%[2]s -o name)", agentNamespace, node)},
-				{Text: "its --kubelet-dir must be the kubelet's --root-dir", Command: "kubectl -n " + agentNamespace + " get daemonset node-agent -o yaml"}}}}
+			Next: []Step{{Text: "see the node agent's log", Command: fmt.Sprintf("kubectl -n %[1]s logs $(kubectl -n %[1]s get pods -l app.kubernetes.io/component=node-agent --field-selector spec.nodeName=%[2]s -o name)", f.AgentNamespace, node)},
+				{Text: "its --kubelet-dir must be the kubelet's --root-dir", Command: "kubectl -n " + f.AgentNamespace + " get daemonset node-agent -o yaml"}}}}
 	}
 	if held := heldElsewhere(f, node); held != nil {
 		held.Summary = fmt.Sprintf("pod %s waits: %s", name, held.Summary)

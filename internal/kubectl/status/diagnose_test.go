@@ -227,13 +227,13 @@ func TestDiagnose(t *testing.T) {
 			want:  w{"Healthy", Healthy, "pod web uses it", "", ""}},
 		"the driver is not registered": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Registration = &storagev1.CSINode{} }),
-			want:  w{"DriverNotRegistered", Failing, `has not registered driver "demo"`, "kubectl -n pav logs", ""}},
+			want:  w{"DriverNotRegistered", Failing, `has not registered driver "demo"`, "kubectl -n storage logs", ""}},
 		"no agent is on the node": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Agent, f.Nodes["n1"].AgentMissing = nil, true }),
-			want:  w{"AgentNotRunning", Failing, "not on node n1", "kubectl -n pav describe daemonset", ""}},
+			want:  w{"AgentNotRunning", Failing, "not on node n1", "kubectl -n storage describe daemonset", ""}},
 		"the agent does not run": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Agent.Status.Conditions = nil }),
-			want:  w{"AgentNotRunning", Failing, "does not run on node n1", "kubectl -n pav get pods", ""}},
+			want:  w{"AgentNotRunning", Failing, "does not run on node n1", "kubectl -n storage get pods", ""}},
 		"the node is lost": {
 			facts: bound().client("web", "n1").with(func(f *Facts) { f.Nodes["n1"].Object.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 			want:  w{"NodeNotReady", Failing, "node n1 has not been ready", "kubectl describe node n1", ""}},

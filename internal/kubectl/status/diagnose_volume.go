@@ -202,8 +202,8 @@ func notBegun(f *Facts) Finding {
 	if f.Now.Sub(f.Claim.CreationTimestamp.Time) > silentAfter {
 		found.Code, found.State = "ControllerSilent", Failing
 		found.Summary = "PaV does not handle the claim: its controller agent may not be running"
-		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + agentNamespace + " get deployment controller-agent"},
-			{Text: "and see its log", Command: "kubectl -n " + agentNamespace + " logs -l app.kubernetes.io/component=controller-agent --prefix --tail=20"}}
+		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + f.AgentNamespace + " get deployment controller-agent"},
+			{Text: "and see its log", Command: "kubectl -n " + f.AgentNamespace + " logs -l app.kubernetes.io/component=controller-agent --prefix --tail=20"}}
 	}
 	return found
 }

@@ -45,6 +45,9 @@ type Facts struct {
 	// Similar is the name of the PavProvisioner whose name is most like the one that does not exist; "" if there is none.
 	Similar string
 
+	// AgentNamespace is the namespace of PaV's agents.
+	AgentNamespace string
+
 	// Nodes are the nodes of stages and clients, by name.
 	Nodes map[string]*Node
 

@@ -9,12 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 )
-
-// agentNamespace and agentLabels select the node agent's pods, as in deployment.yaml.
-const agentNamespace = "pav"
-
-var agentLabels = client.MatchingLabels{"app.kubernetes.io/name": "pav", "app.kubernetes.io/component": "node-agent"}
 
 // mostNodes and mostPods limit the objects that are read one by one.
 const (
@@ -24,6 +21,10 @@ const (
 
 // nodes reads the nodes on which the volume is staged or needed.
 func (g *gatherer) nodes(ctx context.Context) error {
+	var err error
+	if g.AgentNamespace, err = agent.Namespace(ctx, g); err != nil {
+		return err
+	}
 	for i := range g.Stages {
 		g.Nodes[g.Stages[i].Spec.NodeName] = &Node{}
 	}
@@ -61,7 +62,7 @@ func (g *gatherer) node(ctx context.Context, name string, node *Node) error {
 		node.Registration = registration
 	}
 	pods := &corev1.PodList{}
-	allowed, err := g.list(ctx, pods, hiddenAgents, client.InNamespace(agentNamespace), agentLabels,
+	allowed, err := g.list(ctx, pods, hiddenAgents, client.InNamespace(g.AgentNamespace), agent.Labels(agent.Node),
 		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", name)})
 	if err != nil || !allowed {
 		return err

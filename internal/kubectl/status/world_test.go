@@ -28,8 +28,9 @@ func (w *world) with(change func(*Facts)) *world { change(w.f); return w }
 // pendingClaim is a claim apps/data of a class of provisioner demo, which PaV has not begun with.
 func pendingClaim() *world {
 	return &world{&Facts{
-		Now:     noon,
-		Subject: Ref{Claim, "apps", "data"},
+		Now:            noon,
+		Subject:        Ref{Claim, "apps", "data"},
+		AgentNamespace: "storage",
 		Claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data", UID: "u1", CreationTimestamp: *at(-2 * time.Second)},
 			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

@@ -13,13 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
 // Result is the output of -o.
 type Result struct {
-	Client string  `json:"client"`
-	Agents []Agent `json:"agents"`
+	Client string `json:"client"`
+
+	// Namespace is the namespace of the agents.
+	Namespace string  `json:"namespace,omitempty"`
+	Agents    []Agent `json:"agents"`
 
 	// Skew says which versions differ, or is empty.
 	Skew string `json:"skew,omitempty"`
@@ -36,9 +40,6 @@ type Agent struct {
 	// Nodes are those of the pods, if the agent has several versions.
 	Nodes []string `json:"nodes,omitempty"`
 }
-
-// namespace is the namespace of the agents.
-const namespace = "pav"
 
 // Command returns the command "version".
 func Command(env *cli.Env) *cobra.Command {
@@ -57,7 +58,7 @@ versions work side by side; at all other times, the versions should be the same.
 				if err != nil {
 					return &cli.ExitError{Code: 2, Err: err}
 				}
-				if err := result.addAgents(command.Context(), cluster.Objects); err != nil {
+				if result, err = read(command.Context(), cluster.Objects, env.Version); err != nil {
 					return err
 				}
 			}
@@ -72,15 +73,25 @@ versions work side by side; at all other times, the versions should be the same.
 	return command
 }
 
-// addAgents adds the versions of the agents.
-func (r *Result) addAgents(ctx context.Context, objects client.Reader) error {
-	pods := &corev1.PodList{}
-	if err := objects.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": "pav"}); err != nil {
-		return fmt.Errorf("looking up the agents: %w", err)
+// read compares the version of this command with those of the agents.
+func read(ctx context.Context, objects client.Reader, plugin string) (*Result, error) {
+	namespace, err := agent.Namespace(ctx, objects)
+	if err != nil {
+		return nil, err
 	}
-	r.Agents = agents(pods.Items)
+	pods := &corev1.PodList{}
+	if err := objects.List(ctx, pods, client.InNamespace(namespace), agent.All()); err != nil {
+		return nil, fmt.Errorf("looking up the agents: %w", err)
+	}
+	return Compare(plugin, namespace, pods.Items), nil
+}
+
+// Compare compares the version of the plugin with those of the agents, which have these pods in a namespace. It is a pure
+// function.
+func Compare(plugin, namespace string, pods []corev1.Pod) *Result {
+	r := &Result{Client: plugin, Namespace: namespace, Agents: agents(pods)}
 	r.Skew = skew(r)
-	return nil
+	return r
 }
 
 // agents groups pods by agent and version.
@@ -88,7 +99,7 @@ func agents(pods []corev1.Pod) []Agent {
 	found := []Agent{}
 	for i := range pods {
 		pod := &pods[i]
-		component := pod.Labels["app.kubernetes.io/component"]
+		component := pod.Labels[agent.ComponentLabel]
 		if component == "" || len(pod.Spec.Containers) == 0 || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -127,11 +138,11 @@ func tagOf(image string) string {
 // skew says which versions differ, or returns "".
 func skew(r *Result) string {
 	if len(r.Agents) == 0 {
-		return fmt.Sprintf("no agent runs in namespace %q: PaV is not installed, or not there", namespace)
+		return fmt.Sprintf("no agent runs in namespace %q: PaV is not installed, or not there", r.Namespace)
 	}
 	for _, a := range r.Agents {
 		if a.Version != r.Agents[0].Version {
-			return "agents of several versions run; if no upgrade is under way, see: kubectl -n " + namespace + " rollout status daemonset/node-agent"
+			return "agents of several versions run; if no upgrade is under way, see: kubectl -n " + r.Namespace + " rollout status daemonset/node-agent"
 		}
 	}
 	if version := r.Agents[0].Version; version != r.Client {

@@ -23,13 +23,13 @@ func TestAgents_AreGroupedByVersion(t *testing.T) {
 		want []Agent
 		skew string
 	}{
-		"not installed":   {want: []Agent{}, skew: "no agent runs"},
+		"not installed":   {want: []Agent{}, skew: `no agent runs in namespace "storage"`},
 		"all the same":    {pods: []corev1.Pod{controller, controller, pod("node-agent", "host:5000/pav:0.2.0@sha256:12", "n2")}, want: []Agent{{Component: "controller-agent", Version: "0.2.0", Pods: 2}, {Component: "node-agent", Version: "0.2.0", Pods: 1}}},
 		"another version": {pods: []corev1.Pod{pod("node-agent", "pav:0.3.0", "n1")}, want: []Agent{{Component: "node-agent", Version: "0.3.0", Pods: 1}}, skew: "install that of the agents"},
 		"being upgraded": {
 			pods: []corev1.Pod{controller, pod("node-agent", "pav:0.2.0", "n2"), pod("node-agent", "pav:0.1.9", "n3"), pod("node-agent", "pav:0.1.9", "n1")},
 			want: []Agent{{Component: "controller-agent", Version: "0.2.0", Pods: 1}, {Component: "node-agent", Version: "0.1.9", Pods: 2, Nodes: []string{"n1", "n3"}}, {Component: "node-agent", Version: "0.2.0", Pods: 1, Nodes: []string{"n2"}}},
-			skew: "agents of several versions run",
+			skew: "kubectl -n storage rollout status",
 		},
 		"by digest, and without a tag": {
 			pods: []corev1.Pod{pod("controller-agent", "host:5000/pav@sha256:12", "n1"), pod("node-agent", "pav", "n1")},
@@ -37,12 +37,12 @@ func TestAgents_AreGroupedByVersion(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := &Result{Client: "0.2.0", Agents: agents(test.pods)}
+			got := Compare("0.2.0", "storage", test.pods)
 			if diff := cmp.Diff(test.want, got.Agents); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if text := skew(got); !strings.Contains(text, test.skew) || (text == "") != (test.skew == "") {
-				t.Errorf("got %q, want it to contain %q", text, test.skew)
+			if !strings.Contains(got.Skew, test.skew) || (got.Skew == "") != (test.skew == "") {
+				t.Errorf("got %q, want it to contain %q", got.Skew, test.skew)
 			}
 		})
 	}
