@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/doctor"
 	"github.com/albertofaria/pav/internal/kubectl/lint"
 	"github.com/albertofaria/pav/internal/kubectl/logs"
 	"github.com/albertofaria/pav/internal/kubectl/render"
@@ -33,6 +34,7 @@ var commands = []cli.Command{
 	status.DescribeCommand,
 	logs.Command,
 	retry.Command,
+	doctor.Command,
 	version.Command,
 }
 

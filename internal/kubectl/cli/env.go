@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -46,7 +48,7 @@ func (e *Env) Namespace() (string, error) {
 
 // Cluster is a connection to a cluster. Its clients read from the API server, without a cache.
 type Cluster struct {
-	// Objects reads, writes and watches objects, including PaV's kinds.
+	// Objects reads, writes and watches objects, including PaV's kinds and CustomResourceDefinitions.
 	Objects client.WithWatch
 
 	// Kube reads logs of containers, which Objects cannot.
@@ -63,7 +65,7 @@ func (e *Env) Connect() (*Cluster, error) {
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
 	}
 	if err := pavv1.AddToScheme(scheme); err != nil {

@@ -100,7 +100,7 @@ func failingVolumes(volumes []VolumeRow) (found []Finding) {
 	more := 0
 	for i := range volumes {
 		v := &volumes[i]
-		at := slices.IndexFunc(v.Nodes, func(n VolumeNode) bool { return n.failing() })
+		at := slices.IndexFunc(v.Nodes, func(n VolumeNode) bool { return n.Failing() })
 		if v.Failure == "" && at < 0 {
 			continue
 		}

@@ -49,8 +49,8 @@ type VolumeNode struct {
 	Failures int32            `json:"failures,omitempty"`
 }
 
-// failing reports whether the volume has a problem on the node.
-func (n *VolumeNode) failing() bool {
+// Failing reports whether the volume has a problem on the node.
+func (n *VolumeNode) Failing() bool {
 	return n.Degraded != "" || n.Failures > 0 || n.Phase == pavv1.StageFailed
 }
 

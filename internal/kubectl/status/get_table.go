@@ -83,7 +83,7 @@ func nodesCell(style cli.Style, all []VolumeNode) string {
 			word += " " + n.Degraded
 		}
 		switch {
-		case n.failing():
+		case n.Failing():
 			word = style.Bad(word)
 		case n.Phase == pavv1.StageStaged:
 			word = style.Good(word)
