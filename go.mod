@@ -3,6 +3,7 @@ module github.com/albertofaria/pav
 go 1.26.6
 
 require (
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/container-storage-interface/spec v1.12.0
 	github.com/distribution/reference v0.6.0
 	github.com/evanphx/json-patch/v5 v5.9.11

@@ -84,7 +84,7 @@ func (o *options) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.handle, "handle", "", "handle of the volume")
 	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all)")
 	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume read-only")
-	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, with that of the cluster; with KUBECTL_EXTERNAL_DIFF, or diff -u -N")
+	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, with that of the cluster; KUBECTL_EXTERNAL_DIFF names another program to show the differences")
 	flags.Lookup("diff").NoOptDefVal = installed
 	o.limits.AddFlags(flags)
 	o.output.AddFlag(flags)

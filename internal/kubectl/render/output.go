@@ -53,6 +53,16 @@ func (p *Phase) write(out *strings.Builder, style cli.Style) error {
 	return nil
 }
 
+// text returns what write writes, without colours; "" for nil.
+func (p *Phase) text() (string, error) {
+	if p == nil {
+		return "", nil
+	}
+	var out strings.Builder
+	err := p.write(&out, cli.Style{})
+	return out.String(), err
+}
+
 // volume describes the volume after creation.
 func (p *Phase) volume() []string {
 	var lines []string
