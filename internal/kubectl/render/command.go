@@ -27,6 +27,7 @@ type options struct {
 	phases              []string
 	readOnly            bool
 	diff                string
+	volumes             bool
 	limits              template.Limits
 	output              cli.Output
 }
@@ -57,10 +58,17 @@ What an API server fills in, such as UIDs, is made up, too, and the same each ti
 hashes of UIDs, pods in a cluster have others. get_pvc finds the claims of the files.
 
 The exit status is 0 where all phases could be rendered, 1 where not, and 2 for wrong use. With --diff it is
-0 where nothing differs, 1 where something does, and 2 where something could not be rendered.`,
+0 where nothing differs, 1 where something does, and 2 where something could not be rendered.
+
+With --diff --volumes, the command shows what an edit changes for each volume that the provisioner has in the
+cluster. Both definitions are rendered with the volume's own objects, and each difference is shown once, with the
+volumes that it concerns and with when it takes effect. What fails for one volume is shown for that volume. You
+need the rights to get pavprovisioners, persistentvolumes and persistentvolumeclaims, and to list pavvolumes and
+persistentvolumes. Without those to list pavstages, and to get and list nodes, nodes are made up.`,
 		Example: `  kubectl pav render provisioner.yaml usage.yaml
   kubectl pav render provisioner.yaml --pvc claim.yaml --sc class.yaml --phase staging
   kubectl pav render provisioner.yaml usage.yaml --diff
+  kubectl pav render provisioner.yaml --diff --volumes
   kubectl pav render new.yaml --diff=old.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
@@ -84,8 +92,10 @@ func (o *options) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.handle, "handle", "", "handle of the volume")
 	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all)")
 	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume read-only")
-	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, with that of the cluster; KUBECTL_EXTERNAL_DIFF names another program to show the differences")
+	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, "+
+		"with that of the cluster; KUBECTL_EXTERNAL_DIFF names another program to show the differences")
 	flags.Lookup("diff").NoOptDefVal = installed
+	flags.BoolVar(&o.volumes, "volumes", false, "with --diff, compare what is planned for each volume in the cluster")
 	o.limits.AddFlags(flags)
 	o.output.AddFlag(flags)
 	for _, name := range []string{"pvc", "sc", "pv", "node", "diff"} {
@@ -104,6 +114,11 @@ func (o *options) validate() error {
 	if o.diff != "" && o.output.Structured() {
 		return errors.New("--diff and -o cannot be used together")
 	}
+	if o.volumes {
+		if err := o.conflict(); err != nil {
+			return err
+		}
+	}
 	return o.limits.Validate()
 }
 
@@ -121,7 +136,13 @@ func (o *options) run(ctx context.Context, env *cli.Env, files []string) error {
 	if err != nil {
 		return misuse(err)
 	}
+	if o.volumes {
+		return o.showVolumes(ctx, env, chosen)
+	}
 	after, err := o.of(ctx, g, chosen)
+	if err != nil && o.diff != "" {
+		return o.refuse(env, err, 2)
+	}
 	if err != nil {
 		return o.refuse(env, err, 1)
 	}
@@ -141,6 +162,19 @@ func (o *options) run(ctx context.Context, env *cli.Env, files []string) error {
 
 // of renders a definition with the given objects.
 func (o *options) of(ctx context.Context, g *given, chosen object) (*rendering, error) {
+	p, err := o.definition(chosen)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.choose(g, p)
+	if err != nil {
+		return nil, misuse(err)
+	}
+	return o.render(ctx, p, c), nil
+}
+
+// definition returns a definition without mistakes.
+func (o *options) definition(chosen object) (*pavv1.PavProvisioner, error) {
 	wrong := &findingsError{}
 	for _, f := range lint.Check(definition.NewChecker(o.limits), chosen.Document) {
 		if f.Severity == definition.Error {
@@ -154,11 +188,7 @@ func (o *options) of(ctx context.Context, g *given, chosen object) (*rendering, 
 	if err != nil {
 		return nil, misuse(err)
 	}
-	c, err := o.choose(g, p)
-	if err != nil {
-		return nil, misuse(err)
-	}
-	return o.render(ctx, p, c), nil
+	return p, nil
 }
 
 // refuse reports mistakes in files, and returns the error that sets the exit status. Other errors are returned
@@ -253,7 +283,7 @@ func (o *options) other(ctx context.Context, env *cli.Env, name string) (*object
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading PavProvisioner %q of the cluster: %w", name, err)
+		return nil, needs("get", "pavprovisioners", "", err)
 	}
 	return &object{source.Installed(live.Object)}, nil
 }

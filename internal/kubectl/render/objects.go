@@ -24,8 +24,9 @@ type objects struct {
 	// first consumer before the volume existed.
 	static, selected bool
 
-	// claims are all claims, for get_pvc, by namespace/name.
+	// claims are all claims, for get_pvc, by namespace/name; lookUp, if it is not nil, is get_pvc instead.
 	claims map[string]map[string]any
+	lookUp template.GetPVC
 
 	// used lists the objects that are used, and notes says which were made up.
 	used, notes []string
@@ -241,8 +242,11 @@ func isFile(name string) bool {
 	return name == "-" || err == nil && !info.IsDir()
 }
 
-// getPVC is the template function get_pvc, with the claims in the files.
-func (c *objects) getPVC(_ context.Context, name, namespace string) (map[string]any, error) {
+// getPVC is the template function get_pvc, with the claims in the files or in the cluster.
+func (c *objects) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
+	if c.lookUp != nil {
+		return c.lookUp(ctx, name, namespace)
+	}
 	claim, ok := c.claims[namespace+"/"+name]
 	if !ok {
 		return nil, template.ErrNoClaim

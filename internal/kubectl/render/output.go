@@ -32,7 +32,10 @@ func write(w io.Writer, style cli.Style, head []string, result Result) error {
 
 func (p *Phase) write(out *strings.Builder, style cli.Style) error {
 	title := p.Phase
-	if p.Pod == nil {
+	switch {
+	case p.Refusal != "":
+		title += ": refused: " + cli.Plain(p.Refusal)
+	case p.Pod == nil:
 		title += ": no pod"
 	}
 	out.WriteString(style.Bold("# "+title) + "\n")

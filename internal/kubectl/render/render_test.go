@@ -63,20 +63,26 @@ func TestRender_Golden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := run(t, args...)
 			got := fmt.Sprintf("%s\n==== standard error\n%s==== exit status %d\n", stdout, stderr, code)
-			file := filepath.Join("testdata", "golden", name+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden(t, name, got)
 		})
+	}
+}
+
+// golden compares an output with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file) //nolint:gosec // The path is that of a file of the test.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -120,6 +126,10 @@ func TestRender_Misuse(t *testing.T) {
 		"no such file":          {[]string{"nothing.yaml"}, "nothing.yaml: no such file", 2},
 		"no such node":          {[]string{provisioner, "--node", "no/node.yaml"}, "--node no/node.yaml: there is no such file", 2},
 		"a directory":           {[]string{example}, "is a directory: name its files", 2},
+		"volumes alone":         {[]string{provisioner, "--volumes"}, "--volumes needs --diff", 2},
+		"volumes and a claim":   {[]string{provisioner, "--diff", "--volumes", "--pvc", "testdata/claims.yaml"}, "--pvc cannot be used with --volumes", 2},
+		"volumes and readOnly":  {[]string{provisioner, "--diff", "--volumes", "--read-only"}, "--read-only cannot be used with --volumes", 2},
+		"a mistake and a diff":  {[]string{"../../definition/testdata/mistakes/attribute-misspelled-deep.yaml", "--diff=" + provisioner}, `attribute-misspelled-deep.yaml:17:41: error: spec.volumeStaging`, 2},
 		"diff and -o":           {[]string{provisioner, "--diff=" + provisioner, "-o", "json"}, "--diff and -o cannot be used together", 2},
 		"a claim that is none":  {[]string{provisioner, "--pvc", "testdata/broken.yaml"}, `testdata/broken.yaml:5:1: error: strict decoding error: unknown field "spec.resource"`, 2},
 		"a wrong definition":    {[]string{"../../definition/testdata/mistakes/attribute-misspelled-deep.yaml"}, `attribute-misspelled-deep.yaml:17:41: error: spec.volumeStaging`, 1},

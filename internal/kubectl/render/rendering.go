@@ -51,6 +51,9 @@ type Phase struct {
 
 	// Pod is the pod that is created; nil if the definition has none.
 	Pod map[string]any `json:"pod,omitempty"`
+
+	// Refusal is why the volume is refused, or "".
+	Refusal string `json:"-"`
 }
 
 // failure is why a phase cannot be rendered.
@@ -71,8 +74,10 @@ type rendering struct {
 	pods   int32
 	made   podplan.VolumeOutcome
 
-	// provisioned is the claim as it was when the volume was created.
+	// provisioned is the claim as it was when the volume was created, and staged the PavStage of a volume that is staged;
+	// nil if there is none.
 	provisioned map[string]any
+	staged      *pavv1.PavStage
 
 	result   Result
 	failures []failure
@@ -84,6 +89,7 @@ type rendering struct {
 func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *objects) *rendering {
 	r := &rendering{objects: c, provisioner: p, templates: template.NewEvaluator(o.limits), options: o, result: Result{Provisioner: p.Name}}
 	if r.static {
+		r.bind(r.volume)
 		r.validateStatic(ctx)
 	} else {
 		r.dynamic(ctx)
@@ -148,7 +154,7 @@ func (r *rendering) dynamic(ctx context.Context) {
 		r.bind(r.volume)
 	}
 	request.Claim, request.Provisioned = r.claim, r.provisioned // the claim when the volume is deleted, and when it was created
-	r.delete(ctx, request)
+	r.delete(ctx, request, text(r.volume, "spec", "csi", "volumeHandle"))
 }
 
 // begin fills in the ledger as the controller agent does for the claim.
@@ -284,14 +290,14 @@ func (r *rendering) standIn(c *podplan.Creation) podplan.VolumeOutcome {
 
 func quantityText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-// delete renders the deletion of the volume that was created.
-func (r *rendering) delete(ctx context.Context, request podplan.VolumeRequest) {
+// delete renders the deletion of the volume with the handle.
+func (r *rendering) delete(ctx context.Context, request podplan.VolumeRequest, handle string) {
 	d := r.provisioner.Spec.VolumeDeletion
 	if !r.wanted(deletion, d != nil && d.PodTemplate != nil) {
 		return
 	}
-	r.ledger.Status.Handle = text(r.volume, "spec", "csi", "volumeHandle")
-	rendered, err := request.Deletion(ctx, d, r.ledger.Status.Handle)
+	r.ledger.Status.Handle = handle
+	rendered, err := request.Deletion(ctx, d, handle)
 	if err != nil {
 		r.fail(deletion, err)
 		return

@@ -15,11 +15,10 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-var errNoStatic = errors.New("spec.provisioningModes: has no Static, but PaV did not create the PersistentVolume")
+var errNoStatic = &podplan.Error{Err: errors.New("spec.provisioningModes: has no Static, but PaV did not create the PersistentVolume")}
 
 // validateStatic renders the validation with which the node agent begins the staging of a static volume.
 func (r *rendering) validateStatic(ctx context.Context) {
-	r.bind(r.volume)
 	if !r.provisioner.Supports(pavv1.ProvisioningModeStatic) {
 		r.fail(validation, errNoStatic)
 		return
@@ -62,8 +61,11 @@ func (r *rendering) definition() podplan.StageRequest {
 // target is the path at which a volume is published to a client pod, in scope Pod.
 const target = "/var/lib/kubelet/pods/" + created + "/volume"
 
-// record returns the PavStage that the node agent creates.
+// record returns the PavStage of the volume, or the one that the node agent creates.
 func (r *rendering) record() (*pavv1.PavStage, error) {
+	if r.staged != nil {
+		return r.staged, nil
+	}
 	volume := &corev1.PersistentVolume{}
 	claim := &corev1.PersistentVolumeClaim{}
 	rawVolume, err := convert(r.volume, volume)
