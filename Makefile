@@ -11,7 +11,7 @@ CACHE := $(or $(PAV_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pav-cl
 export PAV_CLUSTER_CACHE := $(CACHE)
 
 CLUSTER := bin/cluster
-GO_MODULES := . test/cluster test/conformance
+GO_MODULES := . test/cluster test/commands test/conformance
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
 .PHONY: help
@@ -163,12 +163,14 @@ bin/govulncheck: test/tools/govulncheck/go.mod
 vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reach; takes the database at vuln.go.dev
 	@test/vuln bin/govulncheck ./cmd/...
 
+# Go keeps no track of the pages, which are outside the module that checks their commands.
 .PHONY: test-unit
 test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
 	go test -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/... ./jinja/...
 	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/sandbox
 	cd test/cluster && go test ./...
+	cd test/commands && go test -count=1 ./...
 	cd test/conformance && go test . ./report ./internal/... ./populator/...
 
 # The same seeds each time: what a change breaks is its own.

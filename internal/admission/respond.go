@@ -76,5 +76,5 @@ func atMost(limit int, texts []string) []string {
 	if len(texts) <= limit {
 		return texts
 	}
-	return append(texts[:limit-1:limit-1], fmt.Sprintf("there are %d more warnings: kubectl pav lint shows them", len(texts)-limit+1))
+	return append(texts[:limit-1:limit-1], fmt.Sprintf("there are %d more warnings; to see them, run: kubectl pav lint FILE", len(texts)-limit+1))
 }

@@ -77,7 +77,7 @@ func golden(t *testing.T, name, got string) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // The path is that of a file of the test.
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
