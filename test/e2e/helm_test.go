@@ -44,7 +44,7 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	helm(t, "rollback", "pav", "3", "--wait") // Helm upgrades no release whose uninstallation was refused.
 	helm(t, "upgrade", "pav", "deploy/chart", "--set", "startupTaint.enabled=true", "--force-conflicts", "--wait")
 	wantUntainted(t, "node1")
-	helm(t, "upgrade", "pav", "deploy/chart", "--force-conflicts", "--wait")
+	helm(t, "upgrade", "pav", "deploy/chart", "--set", "startupTaint.enabled=false", "--force-conflicts", "--wait")
 	wantArgs(t, namespace)
 
 	remove(t, &corev1.Pod{ObjectMeta: objectMeta(namespace, "client")})
