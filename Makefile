@@ -11,7 +11,7 @@ CACHE := $(or $(PAV_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pav-cl
 export PAV_CLUSTER_CACHE := $(CACHE)
 
 CLUSTER := bin/cluster
-GO_MODULES := . test/cluster test/commands test/conformance
+GO_MODULES := . hack/image test/cluster test/commands test/conformance
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
 .PHONY: help
@@ -36,7 +36,7 @@ install-plugin: bin/kubectl-pav ## Install the plugin, "kubectl pav": make insta
 	install -D bin/kubectl-pav $(PREFIX)/bin/kubectl-pav
 	install -D cmd/kubectl-pav/kubectl_complete-pav $(PREFIX)/bin/kubectl_complete-pav
 
-$(CLUSTER): $(shell find test/cluster -type f)
+$(CLUSTER): $(shell find test/cluster hack/image -type f)
 	cd test/cluster && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
 
 bin/pav.tar: bin/pav $(CLUSTER)
@@ -169,6 +169,7 @@ test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and th
 	go test -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/... ./jinja/...
 	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/sandbox
+	cd hack/image && go test ./...
 	cd test/cluster && go test ./...
 	cd test/commands && go test -count=1 ./...
 	cd test/conformance && go test . ./report ./internal/... ./populator/...

@@ -3,6 +3,7 @@ module github.com/albertofaria/pav/test/cluster
 go 1.26.6
 
 require (
+	github.com/albertofaria/pav/hack/image v0.0.0
 	github.com/gliderlabs/ssh v0.3.8
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spf13/cobra v1.10.2
@@ -20,3 +21,5 @@ require (
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 )
+
+replace github.com/albertofaria/pav/hack/image => ../../hack/image

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/albertofaria/pav/hack/image/archive"
 	"github.com/albertofaria/pav/test/cluster/internal/compile"
 	"github.com/albertofaria/pav/test/cluster/internal/config"
 	"github.com/albertofaria/pav/test/cluster/internal/debian"
@@ -90,7 +91,7 @@ func makeImages(ctx context.Context, directory string) ([]string, error) {
 	tools := filepath.Join(directory, strings.ReplaceAll(path.Base(image.ToolsName), ":", "-")+".image.tar")
 	for _, wanted := range []struct {
 		output, name string
-		make         func(context.Context) (image.Image, error)
+		make         func(context.Context) (archive.Image, error)
 	}{{shell, image.ShellName, image.Shell}, {tools, image.ToolsName, image.Tools}} {
 		if _, err := os.Stat(wanted.output); err == nil {
 			continue

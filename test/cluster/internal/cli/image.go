@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/albertofaria/pav/hack/image/archive"
 	"github.com/albertofaria/pav/test/cluster/internal/compile"
 	"github.com/albertofaria/pav/test/cluster/internal/image"
 )
@@ -82,11 +83,11 @@ func newSuiteImages() *cobra.Command {
 			}
 			for i, wanted := range []struct {
 				names []string
-				make  func() (image.Image, error)
+				make  func() (archive.Image, error)
 			}{
-				{[]string{image.AgnhostName}, func() (image.Image, error) { return image.Agnhost(ctx, filepath.Join(directory, "agnhost")) }},
-				{[]string{image.GNUName}, func() (image.Image, error) { return image.GNU(ctx, os.Stderr) }},
-				{image.SuiteShellNames, func() (image.Image, error) { return image.Shell(ctx) }},
+				{[]string{image.AgnhostName}, func() (archive.Image, error) { return image.Agnhost(ctx, filepath.Join(directory, "agnhost")) }},
+				{[]string{image.GNUName}, func() (archive.Image, error) { return image.GNU(ctx, os.Stderr) }},
+				{image.SuiteShellNames, func() (archive.Image, error) { return image.Shell(ctx) }},
 			} {
 				made, err := wanted.make()
 				if err != nil {

@@ -1,3 +1,3 @@
-// Package image creates container images without a container engine. Each image has one layer with a few files. It is
-// written as an archive, and containerd imports it under exactly the given names.
+// Package image creates the images of the cluster and of tests, without a container engine. Each image has one layer
+// with files of the machine.
 package image

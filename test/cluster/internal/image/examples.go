@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/albertofaria/pav/hack/image/archive"
 	"github.com/albertofaria/pav/test/cluster/internal/debian"
 )
 
@@ -31,16 +32,16 @@ var base = []string{
 // Examples returns an image with the packages of examples/Containerfile: their programs, their configuration, and the
 // shared libraries that they need. The files come from the machine. Missing packages are installed on the machine
 // first.
-func Examples(ctx context.Context, progress io.Writer) (Image, error) {
+func Examples(ctx context.Context, progress io.Writer) (archive.Image, error) {
 	return fromPackages(ctx, progress, append(append([]string{}, base...), ExamplesPackages...))
 }
 
 // fromPackages returns an image of Debian packages, as described for Examples.
-func fromPackages(ctx context.Context, progress io.Writer, packages []string) (Image, error) {
+func fromPackages(ctx context.Context, progress io.Writer, packages []string) (archive.Image, error) {
 	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
-	entries := []Entry{
+	entries := []archive.Entry{
 		{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		{Path: "etc", Mode: directoryMode},
 		{Path: "etc/passwd", Mode: 0o644, Content: "root:x:0:0:root:/root:/bin/sh\n"},
@@ -50,15 +51,15 @@ func fromPackages(ctx context.Context, progress io.Writer, packages []string) (I
 	for _, name := range packages {
 		listed, err := debian.Files(ctx, name)
 		if err != nil {
-			return Image{}, err
+			return archive.Image{}, err
 		}
 		files = append(files, needed(listed)...)
 	}
 	libraries, err := librariesOf(ctx, files)
 	if err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
-	return Image{
+	return archive.Image{
 		Entries: withFiles(entries, append(files, libraries...)),
 		Config:  v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	}, nil

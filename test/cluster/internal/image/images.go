@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/albertofaria/pav/hack/image/archive"
 )
 
 // ShellName is the name of the shell image. The image may have further names.
@@ -21,29 +23,29 @@ const Nonroot = 65532
 const directoryMode = fs.ModeDir | 0o755
 
 // Single returns an image with one static program and no other file.
-func Single(binary, entrypoint string) Image {
-	return Image{
-		Entries: []Entry{{Path: entrypoint, Mode: 0o755, Source: binary}},
+func Single(binary, entrypoint string) archive.Image {
+	return archive.Image{
+		Entries: []archive.Entry{{Path: entrypoint, Mode: 0o755, Source: binary}},
 		Config:  v1.Config{Entrypoint: []string{entrypoint}, WorkingDir: "/"},
 	}
 }
 
 // Shell returns an image with the machine's static busybox, links for all commands of busybox, and the machine's static
 // bash.
-func Shell(ctx context.Context) (Image, error) {
+func Shell(ctx context.Context) (archive.Image, error) {
 	busybox, err := first("/bin/busybox", "/usr/bin/busybox")
 	if err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
 	bash, err := first("/bin/bash-static", "/usr/bin/bash-static")
 	if err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
 	var list bytes.Buffer
 	command := exec.CommandContext(ctx, busybox, "--list")
 	command.Stdout = &list
 	if err := command.Run(); err != nil {
-		return Image{}, fmt.Errorf("listing the commands of busybox: %w", err)
+		return archive.Image{}, fmt.Errorf("listing the commands of busybox: %w", err)
 	}
 	return shell(busybox, bash, strings.Fields(list.String())), nil
 }
@@ -54,8 +56,8 @@ const mountpoint = `#!/bin/sh
 grep -q " $(readlink -f "$1") " /proc/mounts
 `
 
-func shell(busybox, bash string, commands []string) Image {
-	entries := []Entry{
+func shell(busybox, bash string, commands []string) archive.Image {
+	entries := []archive.Entry{
 		{Path: "bin", Mode: directoryMode},
 		{Path: "etc", Mode: directoryMode},
 		{Path: "home", Mode: directoryMode},
@@ -76,10 +78,10 @@ func shell(busybox, bash string, commands []string) Image {
 	}
 	for _, command := range commands {
 		if command != "busybox" && command != "bash" && command != "mountpoint" {
-			entries = append(entries, Entry{Path: "bin/" + command, Link: "busybox"})
+			entries = append(entries, archive.Entry{Path: "bin/" + command, Link: "busybox"})
 		}
 	}
-	return Image{Entries: entries, Config: v1.Config{
+	return archive.Image{Entries: entries, Config: v1.Config{
 		Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 	}}
 }

@@ -3,6 +3,8 @@ package image
 import (
 	"context"
 	"io"
+
+	"github.com/albertofaria/pav/hack/image/archive"
 )
 
 // Names of the images that Kubernetes' storage tests use, as given in the end-to-end tests of this Kubernetes version.
@@ -19,17 +21,17 @@ var SuiteShellNames = []string{
 }
 
 // Agnhost returns the shell image plus the program agnhost. Containers run "agnhost pause" by default.
-func Agnhost(ctx context.Context, program string) (Image, error) {
+func Agnhost(ctx context.Context, program string) (archive.Image, error) {
 	image, err := Shell(ctx)
 	if err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
-	image.Entries = append(image.Entries, Entry{Path: "agnhost", Mode: 0o755, Source: program})
+	image.Entries = append(image.Entries, archive.Entry{Path: "agnhost", Mode: 0o755, Source: program})
 	image.Config.Entrypoint, image.Config.Cmd = []string{"/agnhost"}, []string{"pause"}
 	return image, nil
 }
 
 // GNU returns an image of Debian's standard commands.
-func GNU(ctx context.Context, progress io.Writer) (Image, error) {
+func GNU(ctx context.Context, progress io.Writer) (archive.Image, error) {
 	return fromPackages(ctx, progress, []string{"coreutils", "dash", "diffutils", "findutils", "grep", "mount", "sed", "util-linux"})
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/albertofaria/pav/hack/image/archive"
 	"github.com/albertofaria/pav/test/cluster/internal/debian"
 )
 
@@ -19,24 +20,24 @@ var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext3", "mkfs.
 
 // Tools returns the shell image plus the machine's programs that create, mount and test devices and file systems, and
 // the shared libraries of these programs.
-func Tools(ctx context.Context) (Image, error) {
+func Tools(ctx context.Context) (archive.Image, error) {
 	image, err := Shell(ctx)
 	if err != nil {
-		return Image{}, err
+		return archive.Image{}, err
 	}
 	// This directory is first in the image's PATH, before the commands of busybox.
-	entries := []Entry{{Path: "usr/local", Mode: directoryMode}, {Path: "usr/local/bin", Mode: directoryMode}}
+	entries := []archive.Entry{{Path: "usr/local", Mode: directoryMode}, {Path: "usr/local/bin", Mode: directoryMode}}
 	var libraries []string
 	for _, tool := range tools {
 		program, err := debian.Find(tool)
 		if err != nil {
-			return Image{}, err
+			return archive.Image{}, err
 		}
 		needed, err := exec.CommandContext(ctx, "ldd", program).Output()
 		if err != nil {
-			return Image{}, fmt.Errorf("listing the libraries of %s: %w", program, err)
+			return archive.Image{}, fmt.Errorf("listing the libraries of %s: %w", program, err)
 		}
-		entries = append(entries, Entry{Path: "usr/local/bin/" + tool, Mode: 0o755, Source: program})
+		entries = append(entries, archive.Entry{Path: "usr/local/bin/" + tool, Mode: 0o755, Source: program})
 		libraries = append(libraries, paths(string(needed))...)
 	}
 	image.Entries = withFiles(append(image.Entries, entries...), libraries)
@@ -59,7 +60,7 @@ func paths(listed string) []string {
 
 // withFiles adds files of the machine, at the same paths, and their parent directories. It adds each file and directory
 // only once.
-func withFiles(entries []Entry, files []string) []Entry {
+func withFiles(entries []archive.Entry, files []string) []archive.Entry {
 	have := map[string]bool{".": true}
 	for _, entry := range entries {
 		have[entry.Path] = true
@@ -71,7 +72,7 @@ func withFiles(entries []Entry, files []string) []Entry {
 		}
 		addDirectory(path.Dir(directory))
 		have[directory] = true
-		entries = append(entries, Entry{Path: directory, Mode: directoryMode})
+		entries = append(entries, archive.Entry{Path: directory, Mode: directoryMode})
 	}
 	for _, file := range files {
 		name := strings.TrimPrefix(file, "/")
@@ -80,7 +81,7 @@ func withFiles(entries []Entry, files []string) []Entry {
 		}
 		addDirectory(path.Dir(name))
 		have[name] = true
-		entries = append(entries, Entry{Path: name, Mode: fs.FileMode(0o755), Source: file})
+		entries = append(entries, archive.Entry{Path: name, Mode: fs.FileMode(0o755), Source: file})
 	}
 	return entries
 }
