@@ -14,6 +14,9 @@ CLUSTER := bin/cluster
 GO_MODULES := . hack/image test/cluster test/commands test/conformance
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
+# Nothing of the checkout is compiled in: two builds of a commit are equal.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
 .PHONY: help
 help: ## Show this text
 	@grep -hE '^[a-zA-Z_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -24,10 +27,10 @@ help: ## Show this text
 build: bin/pav bin/kubectl-pav $(CLUSTER) ## Build the programs into bin/
 
 bin/pav: $(GO_FILES) go.mod go.sum
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/pav
+	$(GO_BUILD) -o $@ ./cmd/pav
 
 bin/kubectl-pav: $(GO_FILES) go.mod go.sum
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/kubectl-pav
+	$(GO_BUILD) -o $@ ./cmd/kubectl-pav
 
 PREFIX ?= /usr/local
 
@@ -39,8 +42,38 @@ install-plugin: bin/kubectl-pav ## Install the plugin, "kubectl pav": make insta
 $(CLUSTER): $(shell find test/cluster hack/image -type f)
 	cd test/cluster && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
 
-bin/pav.tar: bin/pav $(CLUSTER)
-	$(CLUSTER) image --ref $(IMAGE) --binary bin/pav --entrypoint /pav $@
+bin/pav-image: $(shell find hack/image -type f)
+	CGO_ENABLED=0 go -C hack/image build -trimpath -o ../../$@ .
+
+# The commit and its time, which are labels of the image. Set them if this is no Git checkout.
+REVISION ?= $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+MAKE_IMAGE = bin/pav-image -name $(IMAGE) -version $(VERSION) -revision $(REVISION) -created $(SOURCE_DATE_EPOCH)
+
+# The same image, but only for this machine.
+bin/pav.tar: bin/pav bin/pav-image LICENSE
+	$(MAKE_IMAGE) -out $@ bin/pav
+
+.PHONY: image
+image: bin/image/checksums.txt ## Make the image for amd64 and arm64 in bin/image, and push it: make image PUSH=1 IMAGE=registry.example/pav:0.2.0
+	@echo "$(IMAGE)@$$(cat bin/image/digest)"
+
+# Go knows what is up to date, which depends on the version, too.
+.PHONY: always
+bin/image/pav-linux-%: always
+	GOOS=linux GOARCH=$* $(GO_BUILD) -o $@ ./cmd/pav
+
+# For example bin/image/kubectl-pav-darwin-arm64.
+bin/image/kubectl-pav-%: always
+	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(GO_BUILD) -o $@ ./cmd/kubectl-pav
+
+PROGRAMS := bin/image/pav-linux-amd64 bin/image/pav-linux-arm64
+
+bin/image/pav.oci.tar: $(PROGRAMS) bin/pav-image
+	$(MAKE_IMAGE) $(if $(PUSH),-push) -out $@ $(PROGRAMS) >bin/image/digest
+
+bin/image/checksums.txt: bin/image/pav.oci.tar $(wildcard bin/image/kubectl-pav-*)
+	cd bin/image && sha256sum pav.oci.tar $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
 
 .PHONY: generate
 generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, deployment.yaml, the reference and pictures

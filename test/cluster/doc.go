@@ -10,7 +10,7 @@
 //	status [-o json]                  show its state; the JSON form is a stable interface
 //	exec [--node NAME] [--network-only] -- COMMAND...
 //	load IMAGE.tar [--node NAME]      load an image into all nodes or into one
-//	image --ref NAME... --binary PATH [--entrypoint /pav] OUT.tar
+//	image --ref NAME... --binary PATH --entrypoint PATH OUT.tar
 //	image shell OUT.tar [NAME...]     busybox and bash; always also named docker.io/library/busybox:1.37.0
 //	node stop|start|reboot NODE       a whole node, as with its power switch; its disk stays
 //	node isolate|reconnect NODE       disconnect or connect a node's network link; not for node1

@@ -61,7 +61,7 @@ func TestImageIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	output := filepath.Join(directory, "image.tar")
-	if err := call(t, "image", "--ref", "localhost/pav:dev", "--binary", binary, output); err != nil {
+	if err := call(t, "image", "--ref", "localhost/pav:dev", "--binary", binary, "--entrypoint", "/pav", output); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(output); err != nil {

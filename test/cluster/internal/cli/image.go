@@ -16,7 +16,7 @@ func newImage() *cobra.Command {
 	var names []string
 	var binary, entrypoint string
 	command := &cobra.Command{
-		Use:   "image --ref NAME... --binary PATH [--entrypoint PATH] OUT.tar",
+		Use:   "image --ref NAME... --binary PATH --entrypoint PATH OUT.tar",
 		Short: "Make an image of one static program",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, arguments []string) error {
@@ -25,8 +25,8 @@ func newImage() *cobra.Command {
 	}
 	command.Flags().StringArrayVar(&names, "ref", nil, "name of the image; may be given several times")
 	command.Flags().StringVar(&binary, "binary", "", "the program")
-	command.Flags().StringVar(&entrypoint, "entrypoint", "/pav", "where the program lies in the image")
-	for _, flag := range []string{"ref", "binary"} {
+	command.Flags().StringVar(&entrypoint, "entrypoint", "", "where the program lies in the image")
+	for _, flag := range []string{"ref", "binary", "entrypoint"} {
 		if err := command.MarkFlagRequired(flag); err != nil {
 			panic(fmt.Sprintf("flag %q does not exist", flag)) // this would be a programming error in this function
 		}
