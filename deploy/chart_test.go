@@ -203,6 +203,49 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 	}
 }
 
+// Namespaces may have names that YAML takes for numbers, booleans, dates or nothing.
+func TestChart_NamespacesAreStrings(t *testing.T) {
+	for _, name := range []string{"123", "1e3", "on", "null", "2001-01-01"} {
+		t.Run(name, func(t *testing.T) {
+			all := render(t, "--set-string", "namespace="+name, "--set", "monitoring.podMonitor.enabled=true")
+			for _, object := range []string{"Namespace <nil>/" + name, "Deployment " + name + "/controller-agent", "PodMonitor " + name + "/pav", "Job " + name + "/pav-uninstall"} {
+				if all[object] == nil {
+					t.Errorf("there is no %s", object)
+				}
+			}
+			for object, content := range all {
+				if metadata, _ := content["metadata"].(map[string]any); metadata["name"] == nil || fmt.Sprintf("%T", metadata["name"]) != "string" {
+					t.Errorf("%s has the name %v", object, metadata["name"])
+				}
+				for _, found := range namespaces(content) {
+					if found != name && found != "pav-pods" {
+						t.Errorf("%s has the namespace %v, a %T", object, found, found)
+					}
+				}
+			}
+		})
+	}
+}
+
+// namespaces returns the values of all fields "namespace", at any depth.
+func namespaces(content any) []any {
+	var found []any
+	switch content := content.(type) {
+	case map[string]any:
+		for key, value := range content {
+			if _, nested := value.(map[string]any); key == "namespace" && !nested {
+				found = append(found, value)
+			}
+			found = append(found, namespaces(value)...)
+		}
+	case []any:
+		for _, value := range content {
+			found = append(found, namespaces(value)...)
+		}
+	}
+	return found
+}
+
 // A wrong value is refused with its name.
 func TestChart_RefusesWrongValues(t *testing.T) {
 	for value, want := range map[string]string{
