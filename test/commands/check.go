@@ -52,7 +52,8 @@ func (c *Checker) Check(ctx context.Context, p Printed) error {
 	return nil
 }
 
-// checkFiles checks that a page's files exist, in the repository or beside the page, or that the page says how to write them.
+// checkFiles checks that a page's files exist, in the repository or beside the page, that make makes them, or that the page says how to
+// write them.
 func (c *Checker) checkFiles(p Printed) error {
 	page, _, _ := strings.Cut(p.Where, ":")
 	if filepath.Ext(page) != ".md" {
@@ -70,7 +71,11 @@ func (c *Checker) checkFiles(p Printed) error {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(string(text), "`"+name+"`") {
+		makefile, err := os.ReadFile(filepath.Join(c.root, "Makefile"))
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(makefile), "\n"+name+":") {
 			return fmt.Errorf("there is no file %s, and the page does not say how to write it", name)
 		}
 	}

@@ -132,7 +132,7 @@ func TestOfPage(t *testing.T) {
 	if diff := cmp.Diff(want, texts(found)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	const usage = "| a | b |\n|---|---|\n| `logs pvc\\|pod/NAME [--phase P] [-f]` | `kubectl get pv` |\n"
+	const usage = "| | |\n|---|---|\n| `logs pvc\\|pod/NAME [--phase P] [-f]` | `kubectl get pv` |\n\n| row | |\n|---|---|\n| `leftovers` | none |\n"
 	want = []string{
 		"kubectl pav logs pvc/NAME", "kubectl pav logs pod/NAME", "kubectl pav logs pvc/NAME --phase staging -f", "kubectl pav logs pod/NAME --phase staging -f", "kubectl get pv",
 	}

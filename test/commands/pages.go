@@ -14,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// usagePage is the page whose table has, in its first column, the usage of the plugin's commands.
+// usagePage is the page whose table without a header has, in its first column, the usage of the plugin's commands.
 const usagePage = "docs/kubectl-pav.md"
 
 // OfPage returns the commands in the code of a Markdown page.
@@ -89,9 +89,14 @@ func spanOf(span *ast.CodeSpan, source []byte) string {
 	return strings.ReplaceAll(code.String(), "\n", " ")
 }
 
+// isFirstCell reports whether a node is the first cell in a row of a table without a header.
 func isFirstCell(node ast.Node) bool {
 	_, is := node.(*extast.TableCell)
-	return is && node.PreviousSibling() == nil
+	if !is || node.PreviousSibling() != nil {
+		return false
+	}
+	header := node.Parent().Parent().FirstChild()
+	return header.FirstChild().ChildCount() == 0
 }
 
 // programLine matches a line that begins with a program.

@@ -83,7 +83,7 @@ func checkVolumes(f *Facts) (rows []Row, well string) {
 func describeFirst(names []string) status.Step {
 	first := status.Step{Text: "see what to do", Command: "kubectl pav describe pv/" + slices.Min(names)}
 	if len(names) > 1 {
-		first.Text += " about the first; kubectl pav get --wide lists all"
+		first.Text += " about the first; to list all, run: kubectl pav get --wide"
 	}
 	return first
 }
