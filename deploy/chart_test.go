@@ -197,6 +197,8 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 	if got := render(t, "--set", "startupTaint.enabled=true"); got["ValidatingAdmissionPolicy <nil>/pav-controller-nodes"] == nil ||
 		!slices.Contains(as[appsv1.Deployment](t, got["Deployment pav/controller-agent"]).Spec.Template.Spec.Containers[0].Args, "--startup-taint") {
 		t.Error("the startup taint is not removed")
+	} else if pod := as[appsv1.Deployment](t, got["Deployment pav/controller-agent"]).Spec.Template.Spec; !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.Key == "pav.albertofaria.github.io/agent-not-ready" }) {
+		t.Error("no controller agent starts if all nodes are new")
 	}
 	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
 		t.Error("there is no PodMonitor")

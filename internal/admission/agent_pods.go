@@ -60,12 +60,12 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 		return err
 	}
 	wanted := podplan.ReferencesOf(spec)
-	known := podplan.RecordOf(stage)
+	known, defaults := podplan.RecordOf(stage), podplan.DefaultReferences(h.PodDefaults)
 	if stage.Status.Phase == pavv1.StageUnstaging && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
 		// If none was admitted before, the node agent relies on it that none will be.
 		return refusePod("PavStage %q is being unstaged", stage.Name)
 	}
-	if known != nil && len(wanted.Without(known.Admitted())) == 0 {
+	if known != nil && len(wanted.Without(known.Admitted(), defaults)) == 0 {
 		return nil
 	}
 	s, found, err := h.gather(ctx, stage)
@@ -73,14 +73,18 @@ func (h *PodHandler) judge(ctx context.Context, request admission.Request, pod *
 		return err
 	}
 	if found.objects == nil {
+		missing := wanted.Without(known.Admitted(), defaults)
+		if len(missing) == 0 && pod.Annotations[pavv1.AdmitAnnotation] == "" {
+			return nil // The volume was staged before the defaults were set.
+		}
 		_, why := s.basis()
-		return refusePod("%s; the pod refers to %s%s", why, atMostNamed(wanted.Without(known.Admitted())), s.advice())
+		return refusePod("%s; the pod refers to %s%s", why, atMostNamed(missing), s.advice())
 	}
 	planned, err := h.planned(ctx, s, *found.objects)
 	if err != nil {
 		return err
 	}
-	if missing := wanted.Without(planned, known.Admitted()); len(missing) > 0 {
+	if missing := wanted.Without(planned, known.Admitted(), defaults); len(missing) > 0 {
 		return refusePod("%s", refusalOf(missing, fmt.Sprintf("PavProvisioner %q", stage.Spec.Provisioner)))
 	}
 	if request.DryRun != nil && *request.DryRun {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // References are the references of a pod that could give it more rights than its node has: Secrets, ConfigMaps,
@@ -62,6 +63,16 @@ func ReferencesOf(spec map[string]any) References {
 		}
 	}
 	r.addAffinity(object(spec["affinity"]))
+	return r
+}
+
+// DefaultReferences returns the references that pods have by the defaults of all workflow pods. Since they are the
+// administrator's, every pod may have them, also that of a volume which was staged before the defaults were set.
+func DefaultReferences(defaults workflow.Defaults) References {
+	r := References{}
+	for _, secret := range defaults.ImagePullSecrets {
+		r.add("imagePullSecrets.name", secret.Name)
+	}
 	return r
 }
 

@@ -59,7 +59,10 @@ func Prepare(ctx context.Context, c client.Client) (unreachable []string, err er
 	driver := &storagev1.CSIDriver{}
 	switch err := c.Get(ctx, client.ObjectKey{Name: pavv1.Driver}, driver); {
 	case apierrors.IsNotFound(err):
-		return unregistered(ctx, c)
+		if unreachable, err = unregistered(ctx, c); err != nil {
+			err = fmt.Errorf("%w; CSIDriver %q does not exist, so that no pod of PaV starts: to go on with PaV, install it again", err, pavv1.Driver)
+		}
+		return unreachable, err
 	case err != nil:
 		return nil, fmt.Errorf("getting CSIDriver %q: %w", pavv1.Driver, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,11 @@ type Defaults struct {
 	// registry.example.com/docker-hub. Images of templates are always rewritten.
 	Registries map[string]string `json:"registries,omitempty"`
 
-	// ImagePullSecrets are those of pods without any. They are in the namespace of the pod.
+	// ImagePullSecrets are those of pods without any, and without a service account, which may have some. They are in the
+	// namespace of the pod.
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Resources are those of containers without any.
+	// Resources are those of containers without any, unless the pod has resources.
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
 	// PriorityClassName is that of validation, creation and deletion pods without a priority.
@@ -88,7 +90,29 @@ func (d *Defaults) validate() error {
 		mistakes = appendAbout(mistakes, "nodeSelector", key, validation.IsQualifiedName(key))
 		mistakes = appendAbout(mistakes, fmt.Sprintf("nodeSelector[%s]", key), d.NodeSelector[key], validation.IsValidLabelValue(d.NodeSelector[key]))
 	}
+	for i := range d.Tolerations {
+		if said := validateToleration(&d.Tolerations[i]); said != "" {
+			mistakes = append(mistakes, fmt.Errorf("tolerations[%d]: %s", i, said))
+		}
+	}
 	return errors.Join(mistakes...)
+}
+
+// validateToleration returns why the API server would refuse a toleration, or "".
+func validateToleration(t *corev1.Toleration) string {
+	switch {
+	case t.Operator != "" && t.Operator != corev1.TolerationOpEqual && t.Operator != corev1.TolerationOpExists:
+		return fmt.Sprintf("operator: %q is not one of Equal, Exists", t.Operator)
+	case t.Operator == corev1.TolerationOpExists && t.Value != "":
+		return "value: must be empty with the operator Exists"
+	case t.Operator != corev1.TolerationOpExists && t.Key == "":
+		return "key: may be empty with the operator Exists only"
+	case t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectPreferNoSchedule && t.Effect != corev1.TaintEffectNoExecute:
+		return fmt.Sprintf("effect: %q is not one of NoSchedule, PreferNoSchedule, NoExecute", t.Effect)
+	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
+		return "tolerationSeconds: needs the effect NoExecute"
+	}
+	return ""
 }
 
 func appendAbout(mistakes []error, field, value string, said []string) []error {
@@ -97,6 +121,9 @@ func appendAbout(mistakes []error, field, value string, said []string) []error {
 	}
 	return mistakes
 }
+
+// ownResource has Kubernetes' own resources that all containers can have.
+var ownResource = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true}
 
 func validateResources(r corev1.ResourceRequirements) (mistakes []error) {
 	if len(r.Claims) > 0 {
@@ -110,11 +137,17 @@ func validateResources(r corev1.ResourceRequirements) (mistakes []error) {
 			if amount := list.of[name]; amount.Cmp(resource.Quantity{}) < 0 {
 				mistakes = append(mistakes, fmt.Errorf("resources.%s[%s]: %s is negative", list.field, name, amount.String()))
 			}
+			if !strings.Contains(string(name), "/") && !ownResource[name] {
+				mistakes = append(mistakes, fmt.Errorf("resources.%s: %q is not one of cpu, memory, ephemeral-storage, nor the name of an extended resource", list.field, name))
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
-		if limit, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
+		limit, limited := r.Limits[name]
+		if strings.Contains(string(name), "/") && (!limited || request.Cmp(limit) != 0) {
+			mistakes = append(mistakes, fmt.Errorf("resources.requests[%s]: of an extended resource, the limit must be the same", name))
+		} else if limited && request.Cmp(limit) > 0 {
 			mistakes = append(mistakes, fmt.Errorf("resources.requests[%s]: %s is above the limit, %s", name, request.String(), limit.String()))
 		}
 	}
@@ -123,12 +156,12 @@ func validateResources(r corev1.ResourceRequirements) (mistakes []error) {
 
 // apply sets the fields of a pod that its template has not set. Bound pods run on a given node.
 func (d *Defaults) apply(spec *corev1.PodSpec, bound bool) {
-	if len(spec.ImagePullSecrets) == 0 {
+	if len(spec.ImagePullSecrets) == 0 && spec.ServiceAccountName == "" && spec.DeprecatedServiceAccount == "" {
 		spec.ImagePullSecrets = slices.Clone(d.ImagePullSecrets)
 	}
 	eachContainer(spec, func(container *corev1.Container) {
 		container.Image = d.mirror(container.Image)
-		if r := container.Resources; len(r.Requests)+len(r.Limits)+len(r.Claims) == 0 {
+		if r := container.Resources; spec.Resources == nil && len(r.Requests)+len(r.Limits)+len(r.Claims) == 0 {
 			container.Resources = *d.Resources.DeepCopy()
 		}
 	})

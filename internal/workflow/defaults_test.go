@@ -62,6 +62,8 @@ func TestBuild_AppliesDefaults_WhereTheTemplateIsSilent(t *testing.T) {
 			containers: [{name: main, image: "quay.io/some", resources: {requests: {memory: 1Gi}}}]}}`, creation, pod{
 			images: []string{"quay.io/some"}, secrets: []string{"own"}, priority: "own", pool: "own", tolerations: 2,
 			resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")}}}},
+		"a template with an account, and resources of the pod": {`{spec: {serviceAccountName: own, resources: {limits: {memory: 8Mi}}, containers: [{name: main, image: "quay.io/some"}]}}`, creation, pod{
+			images: []string{"quay.io/some"}, priority: "storage", pool: "storage", tolerations: 1}},
 		"a template that names its node": {`{spec: {nodeName: n1, containers: [{name: main, image: "quay.io/some"}]}}`, creation, pod{
 			images: []string{"quay.io/some"}, secrets: []string{"mirror"}, resources: small, priority: "storage", tolerations: 1}},
 	} {
@@ -104,6 +106,13 @@ func TestDefaults_OfAFlag(t *testing.T) {
 		`priorityClassName: High`:                                     `priorityClassName: "High"`,
 		`nodeSelector: {"a b": c}`:                                    `nodeSelector: "a b"`,
 		`nodeSelector: {pool: "a b"}`:                                 `nodeSelector[pool]: "a b"`,
+		`tolerations: [{key: a, operator: Exsits}]`:                   `tolerations[0]: operator: "Exsits" is not one of`,
+		`tolerations: [{operator: Exists, value: x}]`:                 `tolerations[0]: value: must be empty`,
+		`tolerations: [{value: x}]`:                                   `tolerations[0]: key: may be empty`,
+		`tolerations: [{key: a, effect: Never}]`:                      `tolerations[0]: effect: "Never"`,
+		`tolerations: [{key: a, tolerationSeconds: 5}]`:               `tolerations[0]: tolerationSeconds`,
+		`resources: {requests: {Cpu: 1}}`:                             `resources.requests: "Cpu" is not one of`,
+		`resources: {requests: {nvidia.com/gpu: 1}}`:                  `resources.requests[nvidia.com/gpu]: of an extended resource`,
 	} {
 		if err := new(Defaults).Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)

@@ -272,6 +272,31 @@ func TestNodePods_HaveTheDefaultsOfTheControllerAgent(t *testing.T) {
 	mustAdmit(t, h.token, unstaging)
 }
 
+// A volume was staged, and its clients are gone, before the administrator set defaults.
+func TestNodePods_GetTheDefaultsWithoutARecord(t *testing.T) {
+	c := start(t)
+	w := serveWebhook(t, c)
+	var defaults workflow.Defaults
+	if err := defaults.Set("imagePullSecrets: [{name: mirror}]"); err != nil {
+		t.Fatal(err)
+	}
+	w.launch(t, admission.DefaultLifetimes(), func(o *controller.Options) { o.PodDefaults = defaults })
+	h := hold(t, c, func(p *pavv1.PavProvisioner) {
+		p.Spec.VolumeStaging.PodTemplate = *field(`{"spec": {"containers": [{"name": "main", "image": "busybox:1.37.0"}]}}`)
+		p.Spec.VolumeUnstaging.PodTemplate = &p.Spec.VolumeStaging.PodTemplate
+	})
+	stage, o := h.stage(t)
+	staging, _ := h.pods(t, stage, o)
+	mustAdmit(t, h.token, staging)
+	removeNow(t, c, h.user)
+	h.defaults = defaults
+	_, unstaging := h.pods(t, stage, o)
+	other := unstaging.DeepCopy()
+	other.Spec.ImagePullSecrets = append(other.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "of-others"})
+	wantForbidden(t, h.token, other, "no running pod on node")
+	mustAdmit(t, h.token, unstaging)
+}
+
 // A stage of a volume that no pod of the node uses may refer to nothing, whatever the node writes about the volume.
 func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	c := start(t)

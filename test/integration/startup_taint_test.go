@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,9 @@ func TestStartupTaint_IsRemovedOnceAllDriversAreRegistered(t *testing.T) {
 	a := agent.Launch(t, c.agent, o, &agent.Line{})
 	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
 	provisioner := driver(t, c, "tainted")
+	exists(t, c, provisioner, "is ready", func(p *pavv1.PavProvisioner) bool {
+		return meta.IsStatusConditionTrue(p.Status.Conditions, pavv1.ProvisionerReady)
+	})
 
 	ours := corev1.Taint{Key: pavv1.NotReadyTaint, Effect: corev1.TaintEffectNoSchedule}
 	other := corev1.Taint{Key: "example.org/other", Value: "v", Effect: corev1.TaintEffectNoExecute}
@@ -36,8 +40,10 @@ func TestStartupTaint_IsRemovedOnceAllDriversAreRegistered(t *testing.T) {
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, node) })
 	registered := mustCreate(t, c, &storagev1.CSINode{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: node.Name}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+		},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: node.Name}}},
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, registered) })
 

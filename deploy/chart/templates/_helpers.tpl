@@ -13,7 +13,11 @@ imagePullSecrets:
 priorityClassName: {{ $agent.priorityClassName }}
 nodeSelector:
   {{- toYaml $agent.nodeSelector | nindent 2 }}
-{{- with $agent.tolerations }}
+{{- $tolerations := $agent.tolerations }}
+{{- if $values.startupTaint.enabled }}
+{{- $tolerations = append $tolerations (dict "key" "pav.albertofaria.github.io/agent-not-ready" "operator" "Exists") }}
+{{- end }}
+{{- with $tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

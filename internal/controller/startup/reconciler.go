@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,8 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	registered := &storagev1.CSINode{}
-	if err := r.Client.Get(ctx, request.NamespacedName, registered); client.IgnoreNotFound(err) != nil {
+	if err := r.Live.Get(ctx, request.NamespacedName, registered); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading CSINode %q: %w", node.Name, err)
+	}
+	if !isOf(registered, node) {
+		registered = &storagev1.CSINode{}
 	}
 	provisioners := &pavv1.PavProvisionerList{}
 	if err := r.Client.List(ctx, provisioners); err != nil {
@@ -81,6 +85,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: d.after}, nil
 	}
 	return reconcile.Result(r.untaint(ctx, node, d.missing))
+}
+
+// isOf reports whether a CSINode is that of a node. One of a former node of that name may not be deleted yet.
+func isOf(registered *storagev1.CSINode, node *corev1.Node) bool {
+	return slices.ContainsFunc(registered.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == node.UID })
 }
 
 // usable returns the drivers that node agents register.

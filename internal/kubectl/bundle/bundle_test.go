@@ -187,6 +187,7 @@ status:
   phase: Failed
   containerStatuses:
     - {name: main, state: {terminated: {exitCode: 5, reason: Error, message: hunter2-termination}}, lastState: {terminated: {message: hunter2-before}}}
+    - {name: second, state: {waiting: {reason: RunContainerError, message: 'exec: "mount -o password=hunter2-command": not found'}}}
 `
 
 const daemonSet = `

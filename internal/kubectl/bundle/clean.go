@@ -21,7 +21,7 @@ const (
 	keep   mode = iota // values are kept
 	strict             // in a definition or a pod: of texts, only those of known fields are kept
 	names              // texts are kept, as in labels, in a part that is strict otherwise
-	text               // values are removed: commands, arguments and logs
+	text               // values are removed, and their lines are searched for elsewhere: commands, arguments and logs
 	secret             // values are removed, and are searched for elsewhere
 )
 
@@ -170,12 +170,18 @@ const (
 
 // remove remembers a value that was removed. A template, and the paths of each workflow pod, are no secrets.
 func (c *cleaner) remove(value string, m mode) {
-	if m != secret || strings.Contains(value, "{{") || strings.Contains(value, "{%") || strings.HasPrefix(value, "/pav") {
+	if strings.Contains(value, "{{") || strings.Contains(value, "{%") || strings.HasPrefix(value, "/pav") {
 		return
 	}
-	_, after, _ := strings.Cut(value, "=") // as in the mount option password=…
-	for _, part := range []string{value, after} {
-		if len(part) >= minSecret && len(part) <= maxSecret {
+	parts := []string{value}
+	if m == secret {
+		_, after, _ := strings.Cut(value, "=") // as in the mount option password=…
+		parts = append(parts, after)
+	} else {
+		parts = append(parts, strings.Split(value, "\n")...) // a runtime may quote a part of a script
+	}
+	for _, part := range parts {
+		if part = strings.TrimSpace(part); len(part) >= minSecret && len(part) <= maxSecret {
 			c.removed[part] = true
 		}
 	}

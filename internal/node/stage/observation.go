@@ -48,7 +48,7 @@ type observation struct {
 	full      bool          // the node has no free pod slot for the staging pod; only known if one is to be created
 	stuck     bool          // the unstaging pod has not started for long
 
-	reported      bool          // it was reported that the pod runs for long or cannot start
+	reported      bool          // it was reported that the pod runs for long or cannot start; it may have started since
 	stopRequested bool          // and after that, a retry was requested
 	unneeded      bool          // no pod on the node needs the volume any more; only known if reported
 	lookIn        time.Duration // time until the call looks again for pods that need the volume; 0 if it does not

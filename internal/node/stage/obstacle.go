@@ -117,7 +117,7 @@ func (t *task) observeObstacle(o *observation) {
 		t.cause, o.reportIn = t.slowness(o, what, pod)
 		o.reportDue = t.cause != "" && !t.hasReportedSlow()
 	}
-	o.reported = t.cause != "" && !o.reportDue && isStoppable(&t.stage.Status) && t.isAwaited(o, what, pod)
+	o.reported = runs && !o.reportDue && isStoppable(&t.stage.Status) && t.isAwaited(o, what, pod)
 }
 
 // reportObstacle reports the cause that keeps the pod from starting, from being created, or from completing, in the condition,

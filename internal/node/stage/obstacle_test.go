@@ -38,7 +38,7 @@ func TestObserveObstacle_OfAPodThatFailsAndRunsForLong(t *testing.T) {
 		{what: "it fails", at: 2 * time.Second, state: fails, want: observation{reportIn: reportDelay}},
 		{what: "it still fails", at: 6 * time.Second, state: fails, want: observation{reportDue: true}, report: pavv1.ReasonPodNotStarted},
 		{what: "that is reported", at: 7 * time.Second, state: fails, want: observation{reported: true}},
-		{what: "it runs again", at: 10 * time.Second, state: runs, want: observation{reportIn: 20 * time.Second}},
+		{what: "it runs again", at: 10 * time.Second, state: runs, want: observation{reported: true, reportIn: 20 * time.Second}},
 		{what: "it has run for long", at: 10 * time.Minute, state: runs, want: observation{reportDue: true}, report: pavv1.ReasonPodRunsLong},
 		{what: "that is reported, too", at: 11 * time.Minute, state: runs, want: observation{reported: true}},
 		{what: "it fails again", at: 12 * time.Minute, state: fails, want: observation{reported: true, reportIn: 0}},
