@@ -249,15 +249,22 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	mustAdmit(t, h.token, unstaging)
 }
 
-// The defaults of all workflow pods are the administrator's, so the pods of agents that have the same defaults are admitted.
-func TestNodePods_HaveTheDefaultsOfTheControllerAgent(t *testing.T) {
-	c := start(t)
-	w := serveWebhook(t, c)
+// launchWithDefaults starts a controller agent by whose defaults workflow pods have a pull secret.
+func launchWithDefaults(t *testing.T, w *webhook) workflow.Defaults {
+	t.Helper()
 	var defaults workflow.Defaults
 	if err := defaults.Set("imagePullSecrets: [{name: mirror}]"); err != nil {
 		t.Fatal(err)
 	}
 	w.launch(t, admission.DefaultLifetimes(), func(o *controller.Options) { o.PodDefaults = defaults })
+	return defaults
+}
+
+// The defaults of all workflow pods are the administrator's, so the pods of agents that have the same defaults are admitted.
+func TestNodePods_HaveTheDefaultsOfTheControllerAgent(t *testing.T) {
+	c := start(t)
+	w := serveWebhook(t, c)
+	defaults := launchWithDefaults(t, w)
 	h := hold(t, c)
 	stage, o := h.stage(t)
 	h.defaults = defaults
@@ -276,11 +283,7 @@ func TestNodePods_HaveTheDefaultsOfTheControllerAgent(t *testing.T) {
 func TestNodePods_GetTheDefaultsWithoutARecord(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
-	var defaults workflow.Defaults
-	if err := defaults.Set("imagePullSecrets: [{name: mirror}]"); err != nil {
-		t.Fatal(err)
-	}
-	w.launch(t, admission.DefaultLifetimes(), func(o *controller.Options) { o.PodDefaults = defaults })
+	defaults := launchWithDefaults(t, w)
 	h := hold(t, c, func(p *pavv1.PavProvisioner) {
 		p.Spec.VolumeStaging.PodTemplate = *field(`{"spec": {"containers": [{"name": "main", "image": "busybox:1.37.0"}]}}`)
 		p.Spec.VolumeUnstaging.PodTemplate = &p.Spec.VolumeStaging.PodTemplate
