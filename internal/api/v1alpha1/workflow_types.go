@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -41,6 +42,15 @@ const (
 // IsStoppedByRetry reports whether a retry stops the pod of an object with such a condition.
 func IsStoppedByRetry(reason string) bool {
 	return reason == ReasonPodNotStarted || reason == ReasonPodRunsLong
+}
+
+// StoppedByRetry returns the condition of a kind if a retry stops the pod that it reports, or nil.
+func StoppedByRetry(conditions []metav1.Condition, kind string) *metav1.Condition {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil || c.Status != metav1.ConditionFalse || !IsStoppedByRetry(c.Reason) {
+		return nil
+	}
+	return c
 }
 
 // FailureReason is the kind of a failure, for programs. There may be more in later versions.

@@ -55,8 +55,7 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 		if status.Phase == "" {
 			status.Phase = pavv1.VolumePending
 		}
-		was := meta.FindStatusCondition(status.Conditions, d.condition)
-		if pavv1.IsStoppedByRetry(d.reason) && (was == nil || !pavv1.IsStoppedByRetry(was.Reason)) {
+		if pavv1.IsStoppedByRetry(d.reason) && pavv1.StoppedByRetry(status.Conditions, d.condition) == nil {
 			status.LastHandledRetry = volume.Annotations[pavv1.RetryAnnotation] // a later request stops the pod
 		}
 		setCondition(volume, status, d.condition, d.reason, d.message)

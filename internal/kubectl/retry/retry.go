@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -276,8 +275,8 @@ func isUnstaging(stage *pavv1.PavStage) bool {
 
 // reported returns the report of a pod that runs for long or cannot start in the form of a failure, or nil.
 func reported(conditions []metav1.Condition, kind string) *pavv1.WorkflowFailure {
-	c := meta.FindStatusCondition(conditions, kind)
-	if c == nil || c.Status != metav1.ConditionFalse || !pavv1.IsStoppedByRetry(c.Reason) {
+	c := pavv1.StoppedByRetry(conditions, kind)
+	if c == nil {
 		return nil
 	}
 	return &pavv1.WorkflowFailure{Message: c.Message, Time: c.LastTransitionTime}

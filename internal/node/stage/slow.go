@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
@@ -47,8 +46,7 @@ func (t *task) hasReportedSlow() bool {
 
 // isStoppable reports whether a retry stops the pod of a stage: the condition says that it runs for long or cannot start.
 func isStoppable(status *pavv1.PavStageStatus) bool {
-	ready := meta.FindStatusCondition(status.Conditions, pavv1.StageReady)
-	return ready != nil && ready.Status == metav1.ConditionFalse && pavv1.IsStoppedByRetry(ready.Reason)
+	return pavv1.StoppedByRetry(status.Conditions, pavv1.StageReady) != nil
 }
 
 // isAwaited reports whether the work on the stage waits for what a running pod does. The pod that serves a staged volume runs
