@@ -370,7 +370,8 @@ func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 // claimed checks that the storage of a volume does not belong to a claim. The claim may have lost its PersistentVolume.
 func (i *Invariants) claimed(v *storage.Volume) {
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
-		if own := world.Object[*pavv1.PavVolume](i.store, "", claim.Spec.VolumeName); own != nil && own.UID == v.By && claim.DeletionTimestamp == nil {
+		if own := world.Object[*pavv1.PavVolume](i.store, "", claim.Spec.VolumeName); own != nil && own.UID == v.By && claim.DeletionTimestamp == nil &&
+			(own.Status.Handle == "" || own.Status.Handle == v.Handle) { // else the storage is of an attempt that is over
 			i.failf(1, "the storage of the handle %q is deleted, which claim %s/%s (%s) is bound to", v.Handle, claim.Namespace, claim.Name, claim.Status.Phase)
 		}
 	}
