@@ -21,6 +21,11 @@
 // standard error. The exit code is 0, or 1 after an error. The exit code of exec is that of the command. All commands
 // are idempotent. Commands that change a cluster wait for each other.
 //
+// # Versions
+//
+// $PAV_KUBERNETES selects another version of Kubernetes for the commands build and up: one of compile.Versions. The
+// other programs, of which etcd and containerd are the largest, are the same for all versions.
+//
 // # Images
 //
 // Every node has the shell image and localhost/storage-tools:2. The latter is the shell image plus the machine's

@@ -30,12 +30,12 @@ func newBuild() *cobra.Command {
 			ctx, cancel := interruptible(called)
 			defer cancel()
 			start := time.Now()
-			directory, _, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
+			programs, err := build(ctx, compile.Selection{Kubectl: all || !compile.HasKubectl(), Agnhost: all}, os.Stderr)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "the programs are ready after %.1f s\n", time.Since(start).Seconds())
-			_, err = fmt.Fprintln(called.OutOrStdout(), directory)
+			_, err = fmt.Fprintln(called.OutOrStdout(), programs.directory)
 			return err
 		},
 	}
@@ -56,26 +56,39 @@ func newPackages() *cobra.Command {
 	}
 }
 
-// build returns the directory of programs and the archives of the images that each node gets.
-func build(ctx context.Context, selected compile.Selection, progress io.Writer) (string, []string, error) {
+// built is what a cluster is started with.
+type built struct {
+	// directory has the programs.
+	directory string
+	// images are the archives of the images that each node gets.
+	images  []string
+	version compile.Version
+}
+
+// build compiles the selected programs that are missing, for the version of Kubernetes that the environment names.
+func build(ctx context.Context, selected compile.Selection, progress io.Writer) (built, error) {
+	version, err := compile.FindVersion(os.Getenv(compile.VersionVariable))
+	if err != nil {
+		return built{}, err
+	}
 	checkout, err := paths.Checkout()
 	if err != nil {
-		return "", nil, err
+		return built{}, err
 	}
 	cache, err := paths.Cache()
 	if err != nil {
-		return "", nil, err
+		return built{}, err
 	}
 	if err := debian.Ensure(ctx, progress); err != nil {
-		return "", nil, err
+		return built{}, err
 	}
-	builder := compile.Builder{Source: filepath.Join(checkout, "test", "cluster"), Cache: cache, Progress: progress}
+	builder := compile.Builder{Source: filepath.Join(checkout, "test", "cluster"), Cache: cache, Version: version, Progress: progress}
 	directory, err := builder.Build(ctx, selected)
 	if err != nil {
-		return "", nil, err
+		return built{}, err
 	}
 	images, err := makeImages(ctx, directory)
-	return directory, images, err
+	return built{directory: directory, images: images, version: version}, err
 }
 
 // makeImages creates the images that are missing and returns the archives of all. The archives are in the directory of

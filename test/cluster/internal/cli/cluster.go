@@ -23,11 +23,13 @@ func newUp(options *global) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(called *cobra.Command, _ []string) error {
 			return options.change(called, func(ctx context.Context, target cluster.Cluster) error {
-				bin, images, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl()}, os.Stderr)
+				programs, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl()}, os.Stderr)
 				if err != nil {
 					return err
 				}
-				return target.Up(ctx, cluster.Options{Nodes: nodes, Bin: bin, Images: images})
+				return target.Up(ctx, cluster.Options{
+					Nodes: nodes, Kubernetes: programs.version.Name, Bin: programs.directory, Images: programs.images,
+				})
 			})
 		},
 	}
@@ -102,8 +104,8 @@ func printStatus(output io.Writer, status cluster.Status) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "phase\t%s\nstate\t%s\n", status.Phase, status.State)
 	if status.Phase != "none" {
-		fmt.Fprintf(&text, "kubeconfig\t%s\nserver\t%s\nSSH key\t%s\nshared directory\t%s\nprograms\t%s\n",
-			status.Kubeconfig, status.Server, status.SSHKey, status.Shared, status.Bin)
+		fmt.Fprintf(&text, "Kubernetes\t%s\nkubeconfig\t%s\nserver\t%s\nSSH key\t%s\nshared directory\t%s\nprograms\t%s\n",
+			status.Kubernetes, status.Kubeconfig, status.Server, status.SSHKey, status.Shared, status.Bin)
 	}
 	for _, node := range status.Nodes {
 		state := "stopped"

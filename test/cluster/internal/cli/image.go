@@ -77,7 +77,7 @@ func newSuiteImages() *cobra.Command {
 		RunE: func(called *cobra.Command, arguments []string) error {
 			ctx, cancel := interruptible(called)
 			defer cancel()
-			directory, _, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl(), Agnhost: true}, os.Stderr)
+			programs, err := build(ctx, compile.Selection{Kubectl: !compile.HasKubectl(), Agnhost: true}, os.Stderr)
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func newSuiteImages() *cobra.Command {
 				names []string
 				make  func() (archive.Image, error)
 			}{
-				{[]string{image.AgnhostName}, func() (archive.Image, error) { return image.Agnhost(ctx, filepath.Join(directory, "agnhost")) }},
+				{[]string{image.AgnhostName}, func() (archive.Image, error) { return image.Agnhost(ctx, filepath.Join(programs.directory, "agnhost")) }},
 				{[]string{image.GNUName}, func() (archive.Image, error) { return image.GNU(ctx, os.Stderr) }},
 				{image.SuiteShellNames, func() (archive.Image, error) { return image.Shell(ctx) }},
 			} {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/albertofaria/pav/test/cluster/internal/cluster"
+	"github.com/albertofaria/pav/test/cluster/internal/compile"
 	"github.com/albertofaria/pav/test/cluster/internal/control"
 	"github.com/albertofaria/pav/test/cluster/internal/machine"
 	"github.com/albertofaria/pav/test/cluster/internal/paths"
@@ -49,7 +50,7 @@ func newRoot() *cobra.Command {
 		Short: "A Kubernetes cluster on this machine, from source and without a container engine",
 		Long: "A Kubernetes cluster on this machine, from source and without a container engine.\n\n" +
 			"Environment: " + paths.CacheVariable + " moves the cache of programs and images, " +
-			paths.StateVariable + " the state directory.",
+			paths.StateVariable + " the state directory, " + compile.VersionVariable + " chooses the version of Kubernetes.",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}

@@ -39,6 +39,8 @@ type record struct {
 	Phase phase `json:"phase"`
 	// Nodes is the number of nodes.
 	Nodes int `json:"nodes"`
+	// Kubernetes is the version of Kubernetes.
+	Kubernetes string `json:"kubernetes"`
 	// Bin is the directory of the programs with which the cluster was started.
 	Bin     string    `json:"bin"`
 	Started time.Time `json:"started"`

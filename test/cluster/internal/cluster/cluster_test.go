@@ -63,6 +63,28 @@ func TestUpRefusesImpossibleSizesBeforeAnythingElse(t *testing.T) {
 	}
 }
 
+func TestAnotherClusterThatRunsIsRefused(t *testing.T) {
+	running := record{Phase: running, Nodes: 2, Kubernetes: "v1.30.14"}
+	for name, test := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"the same":        {options: Options{Nodes: 2, Kubernetes: "v1.30.14"}},
+		"another size":    {options: Options{Nodes: 1, Kubernetes: "v1.30.14"}, want: "a cluster with 2 node(s) is up: take it down first"},
+		"another version": {options: Options{Nodes: 2, Kubernetes: "v1.36.3"}, want: `a cluster with Kubernetes "v1.30.14" is up: take it down first`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := running.mustBe(test.options); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestWithoutAClusterNodesAreUnknownAndTheStatusSaysSo(t *testing.T) {
 	cluster := temporary(t)
 	if _, err := cluster.node("node1"); !errors.Is(err, ErrNone) {

@@ -17,6 +17,8 @@ type Status struct {
 	// Phase is "running", "starting" (also after a crash while starting) or "none".
 	Phase string `json:"phase"`
 	State string `json:"state"`
+	// Kubernetes is the version of Kubernetes.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
@@ -65,7 +67,7 @@ func (c Cluster) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return status, err
 	}
-	status.Phase, status.Bin = string(r.Phase), r.Bin
+	status.Phase, status.Kubernetes, status.Bin = string(r.Phase), r.Kubernetes, r.Bin
 	nodes := c.nodes(r)
 	controlPlane, controlError := identity(nodes[0])
 	for _, node := range nodes {

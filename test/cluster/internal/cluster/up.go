@@ -19,6 +19,8 @@ import (
 // Options describes the wanted cluster.
 type Options struct {
 	Nodes int
+	// Kubernetes is the version of Kubernetes.
+	Kubernetes string
 	// Bin is the directory of programs.
 	Bin string
 	// Images are loaded into each node before its kubelet is started.
@@ -28,8 +30,8 @@ type Options struct {
 // cleanUpTime is the timeout for the removal of a cluster whose start failed.
 const cleanUpTime = time.Minute
 
-// Up starts a cluster. If a cluster of the wanted size runs, Up does nothing. If one of another size runs, Up fails. Up
-// first removes the remains of an earlier cluster that does not run completely.
+// Up starts a cluster. If a cluster of the wanted size and version runs, Up does nothing. If another one runs, Up fails.
+// Up first removes the remains of an earlier cluster that does not run completely.
 func (c Cluster) Up(ctx context.Context, options Options) error {
 	if options.Nodes < 1 || options.Nodes > config.MaxNodes {
 		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", config.MaxNodes, options.Nodes)
@@ -39,11 +41,11 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 		return err
 	}
 	if err == nil && c.complete(found) {
-		if found.Nodes == options.Nodes {
-			c.tellf("the cluster is up already, with %d node(s)", found.Nodes)
-			return nil
+		if err := found.mustBe(options); err != nil {
+			return err
 		}
-		return fmt.Errorf("a cluster with %d node(s) is up: take it down first", found.Nodes)
+		c.tellf("the cluster is up already, with %d node(s)", found.Nodes)
+		return nil
 	}
 	if err := c.claim(); err != nil {
 		return err
@@ -60,6 +62,17 @@ func (c Cluster) Up(ctx context.Context, options Options) error {
 		return errors.Join(fmt.Errorf("bringing the cluster up: %w", err), c.Down(cleanUp))
 	}
 	c.tellf("%-40s %5.1f s", "cluster is up, after", time.Since(start).Seconds())
+	return nil
+}
+
+// mustBe returns an error if a running cluster is not the wanted one.
+func (r record) mustBe(options Options) error {
+	switch {
+	case r.Nodes != options.Nodes:
+		return fmt.Errorf("a cluster with %d node(s) is up: take it down first", r.Nodes)
+	case r.Kubernetes != options.Kubernetes:
+		return fmt.Errorf("a cluster with Kubernetes %q is up: take it down first", r.Kubernetes)
+	}
 	return nil
 }
 
@@ -97,7 +110,9 @@ func (c Cluster) bringUp(ctx context.Context, options Options) error {
 	if err := c.step("clean up", func() error { return c.Down(ctx) }); err != nil {
 		return err
 	}
-	r := record{Phase: starting, Nodes: options.Nodes, Bin: options.Bin, Started: time.Now()}
+	r := record{
+		Phase: starting, Nodes: options.Nodes, Kubernetes: options.Kubernetes, Bin: options.Bin, Started: time.Now(),
+	}
 	if err := os.MkdirAll(c.State.Directory, 0o755); err != nil {
 		return fmt.Errorf("making the state directory: %w", err)
 	}

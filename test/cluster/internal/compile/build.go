@@ -22,6 +22,8 @@ type Builder struct {
 	Source string
 	// Cache is the directory that all clusters share.
 	Cache string
+	// Version is the version of Kubernetes.
+	Version Version
 	// Progress receives one or two lines for each program.
 	Progress io.Writer
 }
@@ -30,17 +32,21 @@ type Builder struct {
 // programs: the pinned modules, the build arguments, the pause program and the Go version.
 func (b Builder) Directory(ctx context.Context) (string, error) {
 	sum := sha256.New()
-	for _, file := range []string{
-		kubernetesModule + "/go.mod", kubernetesModule + "/go.sum",
+	files := []string{
+		Present.Module + "/go.mod", Present.Module + "/go.sum",
 		containerdModule + "/go.mod", containerdModule + "/go.sum", "pause/main.go",
-	} {
+	}
+	if b.Version != Present {
+		files = append(files, b.Version.Module+"/go.mod", b.Version.Module+"/go.sum")
+	}
+	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join(b.Source, file))
 		if err != nil {
 			return "", fmt.Errorf("reading the sources of the cluster's programs: %w", err)
 		}
 		sum.Write(fmt.Appendf(nil, "%s %d\n%s", file, len(content), content))
 	}
-	for _, program := range Plan(Selection{Kubectl: true, Agnhost: true}) {
+	for _, program := range Plan(b.Version, Selection{Kubectl: true, Agnhost: true}) {
 		sum.Write(fmt.Appendln(nil, program.arguments(program.Name), program.environment()))
 	}
 	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH")
@@ -50,7 +56,7 @@ func (b Builder) Directory(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("asking the go command for its version: %w", err)
 	}
 	sum.Write(version)
-	return filepath.Join(b.Cache, "bin", KubernetesVersion+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
+	return filepath.Join(b.Cache, "bin", b.Version.Name+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
 }
 
 // Build compiles the selected programs that are missing and returns their directory. Two builds at the same time wait
@@ -68,7 +74,7 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 	}
 	defer func() { _ = lock.Close() }()
 
-	missing := Missing(directory, Plan(selected))
+	missing := Missing(directory, Plan(b.Version, selected))
 	if len(missing) == 0 {
 		return directory, nil
 	}

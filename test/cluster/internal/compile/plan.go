@@ -5,11 +5,6 @@ import (
 )
 
 const (
-	// KubernetesVersion is the version that the linker sets in the programs. Programs that are built from modules have
-	// no version by default, and version checks of clients and of the control plane would fail.
-	KubernetesVersion = "v1.36.3"
-
-	kubernetesModule = "components/kubernetes"
 	containerdModule = "components/containerd"
 	cniPlugins       = "github.com/containernetworking/plugins/plugins/"
 )
@@ -35,27 +30,21 @@ type Selection struct {
 	Agnhost bool
 }
 
-// Plan returns the programs in the order of their compilation. The large programs come first, because they compile the
-// packages that the others share.
-func Plan(selected Selection) []Program {
+// Plan returns the programs of a cluster of that version in the order of their compilation. The large programs come
+// first, because they compile the packages that the others share.
+func Plan(version Version, selected Selection) []Program {
 	var programs []Program
 	kubernetes := []string{"kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
 	if selected.Kubectl {
 		kubernetes = append(kubernetes, "kubectl")
 	}
 	for _, name := range kubernetes {
-		programs = append(programs, Program{
-			Name: name, Module: kubernetesModule, Package: "k8s.io/kubernetes/cmd/" + name,
-			Variables: kubernetesVariables(),
-		})
+		programs = append(programs, version.program(name, "cmd/"+name))
 	}
 	if selected.Agnhost {
-		programs = append(programs, Program{
-			Name: "agnhost", Module: kubernetesModule, Package: "k8s.io/kubernetes/test/images/agnhost",
-			Variables: kubernetesVariables(),
-		})
+		programs = append(programs, Present.program("agnhost", "test/images/agnhost"))
 	}
-	programs = append(programs, Program{Name: "etcd", Module: kubernetesModule, Package: "go.etcd.io/etcd/server/v3"})
+	programs = append(programs, Program{Name: "etcd", Module: Present.Module, Package: "go.etcd.io/etcd/server/v3"})
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		programs = append(programs, Program{
 			Name: name, Module: containerdModule, Package: "github.com/containerd/containerd/v2/cmd/" + name,
@@ -73,18 +62,6 @@ func Plan(selected Selection) []Program {
 		},
 		Program{Name: "pause", Module: ".", Package: "./pause"},
 	)
-}
-
-func kubernetesVariables() []string {
-	major, minor, _ := strings.Cut(strings.TrimPrefix(KubernetesVersion, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
-	var variables []string
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		variables = append(variables,
-			pkg+".gitVersion="+KubernetesVersion, pkg+".gitMajor="+major, pkg+".gitMinor="+minor,
-			pkg+".gitTreeState=clean")
-	}
-	return variables
 }
 
 // arguments returns the arguments of the go command.

@@ -20,7 +20,7 @@ func TestPlanHasOptionalProgramsOnlyOnRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var names []string
-			for _, program := range Plan(test.selected) {
+			for _, program := range Plan(Present, test.selected) {
 				names = append(names, program.Name)
 			}
 			for _, want := range test.want {
@@ -38,45 +38,25 @@ func TestPlanHasOptionalProgramsOnlyOnRequest(t *testing.T) {
 }
 
 func TestEveryPackageIsPinnedByItsModule(t *testing.T) {
-	for _, program := range Plan(Selection{Kubectl: true, Agnhost: true}) {
-		if program.Module == "." {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join("..", "..", program.Module, "tools.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(content), "\t_ \""+program.Package+"\"\n") {
-			t.Errorf("%s/tools.go does not import %q", program.Module, program.Package)
-		}
-	}
-}
-
-func TestReportedVersionIsTheModulesVersion(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", kubernetesModule, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "k8s.io/kubernetes " + KubernetesVersion + "\n"; !strings.Contains(string(content), want) {
-		t.Errorf("go.mod does not require %q", want)
-	}
-}
-
-func TestArgumentsOfKubernetesProgramsNameTheVersion(t *testing.T) {
-	arguments := strings.Join(Plan(Selection{})[0].arguments("out"), " ")
-	for _, want := range []string{
-		"-trimpath", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion,
-		"k8s.io/client-go/pkg/version.gitMajor=1", "version.gitMinor=36", "version.gitTreeState=clean",
-	} {
-		if !strings.Contains(arguments, want) {
-			t.Errorf("%q is missing in %q", want, arguments)
+	for _, version := range Versions {
+		for _, program := range Plan(version, Selection{Kubectl: true, Agnhost: true}) {
+			if program.Module == "." {
+				continue
+			}
+			content, err := os.ReadFile(filepath.Join("..", "..", program.Module, "tools.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(content), "\t_ \""+program.Package+"\"\n") {
+				t.Errorf("%s/tools.go does not import %q", program.Module, program.Package)
+			}
 		}
 	}
 }
 
 func TestDirectoryChangesWithTheModules(t *testing.T) {
-	source := t.TempDir()
-	builder := Builder{Source: source, Cache: "/cache"}
+	source, older := t.TempDir(), Versions[1]
+	builder := Builder{Source: source, Cache: "/cache", Version: Present}
 	write := func(name, content string) {
 		t.Helper()
 		path := filepath.Join(source, name)
@@ -87,7 +67,7 @@ func TestDirectoryChangesWithTheModules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, module := range []string{kubernetesModule, containerdModule} {
+	for _, module := range []string{Present.Module, older.Module, containerdModule} {
 		write(module+"/go.mod", "module example.com/m\n\ngo 1.26\n")
 		write(module+"/go.sum", "")
 	}
@@ -99,6 +79,11 @@ func TestDirectoryChangesWithTheModules(t *testing.T) {
 	again, err := builder.Directory(t.Context())
 	if err != nil || again != first {
 		t.Errorf("got %q, %v; want %q again", again, err, first)
+	}
+	write(older.Module+"/go.sum", "changed")
+	again, err = builder.Directory(t.Context())
+	if err != nil || again != first {
+		t.Errorf("after a change of another version: got %q, %v; want %q again", again, err, first)
 	}
 	write(containerdModule+"/go.sum", "changed")
 	changed, err := builder.Directory(t.Context())

@@ -115,8 +115,9 @@ func (n Node) kubeletConfig() object {
 		"tlsCertFile":       n.secret(pki.Kubelet(n.Name()) + ".crt"),
 		"tlsPrivateKeyFile": n.secret(pki.Kubelet(n.Name()) + ".key"),
 		"cgroupDriver":      "cgroupfs",
-		"failCgroupV1":      false,
-		"failSwapOn":        false,
+		// Kubernetes 1.30 does not know this field, and logs a warning.
+		"failCgroupV1": false,
+		"failSwapOn":   false,
 		// On some machines, root does not have all capabilities. With this feature gate, kubelet tolerates that.
 		"featureGates":           object{"KubeletInUserNamespace": true},
 		"enforceNodeAllocatable": []string{},
