@@ -40,3 +40,19 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func TestUsable(t *testing.T) {
+	provisioner := func(name string, status ...metav1.ConditionStatus) pavv1.PavProvisioner {
+		p := pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, s := range status {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: pavv1.ProvisionerReady, Status: s})
+		}
+		return p
+	}
+	got := usable([]pavv1.PavProvisioner{
+		provisioner("ready", metav1.ConditionTrue), provisioner("refused", metav1.ConditionFalse), provisioner("new"),
+	})
+	if diff := cmp.Diff([]string{"ready", "new"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -92,10 +92,10 @@ func isOf(registered *storagev1.CSINode, node *corev1.Node) bool {
 	return slices.ContainsFunc(registered.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == node.UID })
 }
 
-// usable returns the drivers that node agents register.
+// usable returns the drivers that node agents register, also those of new PavProvisioners that are not decided on yet.
 func usable(provisioners []pavv1.PavProvisioner) (drivers []string) {
 	for i := range provisioners {
-		if meta.IsStatusConditionTrue(provisioners[i].Status.Conditions, pavv1.ProvisionerReady) {
+		if !meta.IsStatusConditionFalse(provisioners[i].Status.Conditions, pavv1.ProvisionerReady) {
 			drivers = append(drivers, provisioners[i].Name)
 		}
 	}
