@@ -255,6 +255,10 @@ conformance: $(CLUSTER) bin/pav.tar bin/e2e.test $(SUITE) ## Run all of Kubernet
 
 ##@ Check at length
 
+# The versions of Kubernetes that the tests run on besides the present one: the oldest that PaV supports, and one between.
+OTHER_KUBERNETES := v1.30.14 v1.33.13
+TEST_KUBERNETES := $(OTHER_KUBERNETES:%=test-kubernetes-%)
+
 # Each is a part of test-long, and can be run by itself.
 LONG := long-unit long-simulation long-templates long-node long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
 $(LONG): export PAV_LONG := 1
@@ -262,7 +266,7 @@ $(LONG): export PAV_LONG := 1
 
 .PHONY: test-long
 test-long: ## Run what takes hours, part by part: the same command resumes an interrupted run
-	@test/parts/run --long test-long packages compile $(LONG) test-race test-versions
+	@test/parts/run --long test-long packages compile $(LONG) test-race test-versions $(TEST_KUBERNETES)
 
 .PHONY: test-race
 test-race: $(CLUSTER) ## Run all integration tests with the race detector, without their repeats
@@ -310,6 +314,13 @@ FORMER := f090a9c
 .PHONY: test-versions
 test-versions: $(CLUSTER) bin/pav.tar bin/e2e.test ## Run agents of this version and of the one before side by side
 	test/versions/run $(CLUSTER) bin/pav.tar $(FORMER)
+
+.PHONY: test-kubernetes $(TEST_KUBERNETES)
+test-kubernetes: $(TEST_KUBERNETES) ## Run the integration tests and the demo on other versions of Kubernetes
+
+$(TEST_KUBERNETES): test-kubernetes-%: $(CLUSTER) bin/helm bin/pav.tar
+	KUBEBUILDER_ASSETS="$$(PAV_KUBERNETES=$* $(CLUSTER) build)" go test -count=1 -timeout 45m -skip '$(SIMULATED)' ./test/integration/...
+	test/kubernetes/run $(CLUSTER) bin/pav.tar $*
 
 ##@ Templates
 

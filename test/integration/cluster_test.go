@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,9 @@ type cluster struct {
 
 	// agent is the configuration of an agent, with the rights of one.
 	agent *rest.Config
+
+	// minor is the minor version of Kubernetes, for tests of what older ones do not have.
+	minor int
 
 	manager    *exec.Cmd
 	managerLog bytes.Buffer
@@ -92,6 +97,9 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	if c.admin, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
 		return c, err
 	}
+	if c.minor, err = minorVersion(cfg); err != nil {
+		return c, err
+	}
 	if err := c.startManager(ctx, assets); err != nil {
 		return c, err
 	}
@@ -100,6 +108,18 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 		return c, err
 	}
 	return c, c.addAgent()
+}
+
+func minorVersion(cfg *rest.Config) (int, error) {
+	served, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return 0, err
+	}
+	version, err := served.ServerVersion()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(version.Minor)
 }
 
 // startManager starts the controllers of Kubernetes that take part in the protocol.

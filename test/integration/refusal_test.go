@@ -20,6 +20,8 @@ type refusal struct {
 	eventType   string // Warning unless set
 	reason      string // ProvisioningFailed unless set
 	message     string
+	// since is the first minor version of Kubernetes whose API server keeps the field. Older ones drop it.
+	since int
 }
 
 var refusals = map[string]refusal{
@@ -48,6 +50,7 @@ var refusals = map[string]refusal{
 	"attributes": {
 		claim:   func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("gold") },
 		message: `spec.volumeAttributesClassName: PavProvisioner "refuse-attributes" cannot apply VolumeAttributesClass "gold"`,
+		since:   34,
 	},
 	"static": {
 		provisioner: func(p *pavv1.PavProvisioner) {
@@ -124,6 +127,9 @@ func TestRefusals(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	for name, test := range refusals {
+		if c.minor < test.since {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			driver(t, c, "refuse-"+name, func(p *pavv1.PavProvisioner, class *storagev1.StorageClass) {
 				if test.provisioner != nil {
