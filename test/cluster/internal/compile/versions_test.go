@@ -3,6 +3,7 @@ package compile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +64,25 @@ func TestArgumentsOfKubernetesProgramsNameTheVersion(t *testing.T) {
 			if !strings.Contains(arguments, want) {
 				t.Errorf("%s: %q is missing in %q", version.Name, want, arguments)
 			}
+		}
+	}
+}
+
+// The tests run on all versions, and the pages say so.
+func TestEachVersionIsTestedAndDocumented(t *testing.T) {
+	const root = "../../../.."
+	makefile, readme, page := read(t, root, "Makefile"), read(t, root, "README.md"), read(t, root, "docs", "conformance.md")
+	for _, version := range Versions {
+		if minor := version.Name[1:strings.LastIndex(version.Name, ".")]; !strings.Contains(readme, minor) {
+			t.Errorf("README.md does not name Kubernetes %s", minor)
+		}
+		if !strings.Contains(page, "| "+version.Name+" |") {
+			t.Errorf("docs/conformance.md does not say what runs on %s", version.Name)
+		}
+		_, others, _ := strings.Cut(makefile, "\nOTHER_KUBERNETES := ")
+		others, _, _ = strings.Cut(others, "\n")
+		if listed := slices.Contains(strings.Fields(others), version.Name); listed != (version != Present) {
+			t.Errorf("OTHER_KUBERNETES of the Makefile has %s: %t", version.Name, listed)
 		}
 	}
 }
