@@ -33,11 +33,18 @@ func TestNode_UnreliableLine(t *testing.T) {
 			a := n.LaunchWith(t, n.agentConfig, faults)
 			t.Cleanup(func() { a.Stop(t) })
 			lives := 0
-			for len(missing(faults, a.Usage(t).Strikes)) > 0 && lives < 40 || lives == 0 {
-				v := n.volume(t, fmt.Sprintf("served-%d", lives))
-				n.liveOnce(t, v)
-				n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
-				lives++
+			for len(missing(faults, a.Usage(t).Strikes)) > 0 && lives < 40 && !t.Failed() || lives == 0 {
+				t.Run(fmt.Sprintf("from %d", lives), func(t *testing.T) {
+					for range 2 { // Side by side, since only events of another object can overtake one.
+						v := n.volume(t, fmt.Sprintf("served-%d", lives))
+						lives++
+						t.Run(v.Handle, func(t *testing.T) {
+							t.Parallel()
+							n.liveOnce(t, v)
+							n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+						})
+					}
+				})
 			}
 			n.checkLeft(t)
 			wantStruck(t, faults, a.Usage(t).Strikes)
