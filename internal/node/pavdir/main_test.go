@@ -100,6 +100,13 @@ func (h *host) wantWoken(t *testing.T, stage string) {
 	}
 }
 
+func (h *host) wantUsers(t *testing.T, stage string, want ...string) {
+	t.Helper()
+	if got, err := h.Users(t.Context(), stage); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the users of %q are %q, %v; want %q", stage, got, err, want)
+	}
+}
+
 func mustSay[T comparable](t *testing.T, want T) func(got T, err error) {
 	t.Helper()
 	return func(got T, err error) {

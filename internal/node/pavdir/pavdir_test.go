@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/internal/mount"
 )
 
 func TestPrepare_MakesADirectoryForAnyUser_ThatOnlyRootReaches(t *testing.T) {
@@ -83,6 +85,37 @@ func TestUnpublish_OfOneOfTwoPodsTakesNothingFromTheOther(t *testing.T) {
 	mustSay(t, false)(h.InUse(ctx, "s"))
 	h.wantMounts(t, h.stagePath("s"), "pav", "pav/late", "pav/volume")
 	must(t, h.Remove(ctx, "s"))
+}
+
+// A killed agent may have parted a target from the directory, and not unmounted it: what the pod mounted is still
+// mounted there, and so the next pod must not run yet.
+func TestUnpublish_ResumesAfterAnInterruption_BeforeWhichTheTargetStillCounts(t *testing.T) {
+	for name, part := range map[string]func(h *host, target string) error{
+		"after the source left the group": func(h *host, _ string) error { return mount.Separate(h.pav("s")) },
+		"after the target left the group": func(_ *host, target string) error { return mount.Isolate(target) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			ctx := t.Context()
+			must(t, h.Prepare(ctx, "s"))
+			target, later := h.target(t, "pod"), h.target(t, "later")
+			must(t, h.Publish(ctx, "s", target))
+			container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"`, target)
+			must(t, part(h, target))
+			h.wantUsers(t, "s", target)
+			mustSay(t, true)(h.InUse(ctx, "s"))
+
+			must(t, h.Publish(ctx, "s", later))
+			mustSay(t, "s")(h.Unpublish(ctx, target))
+			h.wantUsers(t, "s", later)
+			// The other pod is still joined to the directory.
+			container(t, `umount "$1/volume"`, later)
+			h.wantMounts(t, h.stagePath("s"), "pav")
+			mustSay(t, "s")(h.Unpublish(ctx, later))
+			mustSay(t, false)(h.InUse(ctx, "s"))
+			must(t, h.Remove(ctx, "s"))
+		})
+	}
 }
 
 func TestUnpublish_DistinguishesStages_AndKeepsOthers(t *testing.T) {

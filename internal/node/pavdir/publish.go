@@ -78,8 +78,8 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 	if err != nil {
 		return directory{}, err
 	}
-	if of != (directory{}) {
-		if err := d.part(ctx, of, source, target); err != nil {
+	if source.joined {
+		if err := d.part(ctx, of, source.Mount, target); err != nil {
 			return directory{}, err
 		}
 	}
@@ -93,7 +93,7 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 // pod has the source, the source leaves the peer group, so that copies of the target in other mount namespaces are
 // unmounted with it. Otherwise the target leaves the group, so that the other pod keeps its mount.
 func (d *Directories) part(ctx context.Context, of directory, source mount.Mount, target string) error {
-	others, err := d.users(source)
+	others, err := d.users(func(m mount.Mount) bool { return peers(m, source) })
 	if err != nil {
 		return err
 	}
@@ -139,22 +139,28 @@ func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target st
 	return nil
 }
 
+// origin is the mount of a directory that a target is a copy of.
+type origin struct {
+	mount.Mount
+
+	// joined says that mounts below one of them appear below the other. They are parted before the target is
+	// unmounted, which an agent that was killed in between did not do.
+	joined bool
+}
+
 // sourceOf returns the directory and the mount that target is a copy of, if any.
-func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
+func (d *Directories) sourceOf(target string) (directory, origin, error) {
 	targets, err := mount.At(target)
-	if err != nil {
-		return directory{}, mount.Mount{}, err
-	}
-	groups := map[int]bool{}
-	for _, t := range targets {
-		groups[t.PeerGroup] = t.PeerGroup != 0
+	if err != nil || len(targets) == 0 {
+		return directory{}, origin{}, err
 	}
 	sources, err := mount.Mounts(d.root())
 	if err != nil {
-		return directory{}, mount.Mount{}, err
+		return directory{}, origin{}, err
 	}
 	for _, source := range sources {
-		if !groups[source.PeerGroup] {
+		joined := slices.ContainsFunc(targets, func(t mount.Mount) bool { return peers(t, source) })
+		if !joined && !sameContent(targets[0], source) {
 			continue
 		}
 		// The mount table has paths without symbolic links, so paths are compared by their mounts.
@@ -162,20 +168,26 @@ func (d *Directories) sourceOf(target string) (directory, mount.Mount, error) {
 		of := directory{path: filepath.Join(d.root(), filepath.Base(filepath.Dir(stage)), filepath.Base(stage))}
 		own, err := mount.At(of.pav())
 		if err != nil {
-			return directory{}, mount.Mount{}, err
+			return directory{}, origin{}, err
 		}
-		for _, o := range own {
-			if o.ID == source.ID {
-				return of, source, nil
-			}
+		if slices.ContainsFunc(own, func(o mount.Mount) bool { return o.ID == source.ID }) {
+			return of, origin{source, joined}, nil
 		}
 	}
-	return directory{}, mount.Mount{}, nil
+	return directory{}, origin{}, nil
 }
 
-// users returns, for each place outside PaV's directory at which a directory is mounted, the mounts there. There are
-// several if a parent directory is mounted several times, as kubelet's directory may be.
-func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, error) {
+// peers reports whether mounts below one of two mounts appear below the other.
+func peers(a, b mount.Mount) bool { return a.PeerGroup != 0 && a.PeerGroup == b.PeerGroup }
+
+// sameContent reports whether two mounts are of the same directory of a file system.
+func sameContent(a, b mount.Mount) bool {
+	return a.Major == b.Major && a.Minor == b.Minor && a.Root == b.Root
+}
+
+// users returns, for each place outside PaV's directory that has a mount for which is is true, the mounts there. There
+// are several if a parent directory is mounted several times, as kubelet's directory may be.
+func (d *Directories) users(is func(mount.Mount) bool) (map[mount.Place][]mount.Mount, error) {
 	ours, err := mount.Mounts(d.root())
 	if err != nil {
 		return nil, err
@@ -191,32 +203,31 @@ func (d *Directories) users(source mount.Mount) (map[mount.Place][]mount.Mount, 
 	}
 	users := map[mount.Place][]mount.Mount{}
 	for _, m := range table {
-		if place := places[m.ID]; m.PeerGroup == source.PeerGroup && !own[place] {
+		if place := places[m.ID]; is(m) && !own[place] {
 			users[place] = append(users[place], m)
 		}
 	}
 	return users, nil
 }
 
-// usersOf returns the paths at which pods have a directory, sorted.
+// usersOf returns the paths at which pods have a directory, sorted. A target that was parted from the directory, and not
+// unmounted, is among them: what the pod mounted is still mounted there.
 func (d *Directories) usersOf(of directory) ([]string, error) {
 	sources, err := mount.At(of.pav())
+	if err != nil || len(sources) == 0 {
+		return nil, err
+	}
+	users, err := d.users(func(m mount.Mount) bool {
+		return sameContent(m, sources[0]) ||
+			slices.ContainsFunc(sources, func(source mount.Mount) bool { return peers(m, source) })
+	})
 	if err != nil {
 		return nil, err
 	}
 	var points []string
-	for _, source := range sources {
-		if source.PeerGroup == 0 {
-			continue
-		}
-		users, err := d.users(source)
-		if err != nil {
-			return nil, err
-		}
-		for _, copies := range users {
-			for _, c := range copies {
-				points = append(points, c.Point)
-			}
+	for _, copies := range users {
+		for _, c := range copies {
+			points = append(points, c.Point)
 		}
 	}
 	slices.Sort(points)
