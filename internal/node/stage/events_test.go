@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,8 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/nodetest"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
@@ -50,5 +54,30 @@ func TestEvents_ReachTheClaimThatHasTheVolume(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Kubelet asks again and again, and the claim has a budget of events.
+func TestUnadmittedPod_IsReportedOnceInAWhile(t *testing.T) {
+	n := newNode(t)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	n.stager.now = func() time.Time { return now }
+	work := &task{Stager: n.stager, stage: &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-a"}}}
+	n.API.Stages = map[string]*pavv1.PavStage{"stage-a": work.stage.DeepCopy()}
+	for _, want := range []int{1, 0, 0} {
+		if err := work.created(t.Context(), pavv1.WorkflowStaging, workflow.ErrUnjudged, true); !errors.Is(err, ErrPending) {
+			t.Errorf("got %v, want ErrPending", err)
+		}
+		if got := len(n.Events); got != 2*want {
+			t.Errorf("%d events, want %d for the claim and for the PavStage each", got, want)
+		}
+		for len(n.Events) > 0 {
+			<-n.Events
+		}
+	}
+	now = now.Add(observability.RepeatAfter)
+	_ = work.created(t.Context(), pavv1.WorkflowStaging, workflow.ErrUnjudged, true)
+	if len(n.Events) == 0 {
+		t.Error("it is never reported again")
 	}
 }
