@@ -20,6 +20,9 @@ type Attempt struct {
 	// Pods are all pods of the object.
 	Pods []corev1.Pod
 
+	// Volume is the name of the PavVolume, for commands in messages.
+	Volume string
+
 	// Step is what the pod is for. It is the reason of the condition while the pod runs.
 	Step string
 

@@ -62,7 +62,7 @@ func TestDecideRunning(t *testing.T) {
 		"a retry was requested after it was reported":    {state: intended().with(reportedAs(pavv1.ReasonPodRunsLong), retried).pod(60, running), want: decision{action: Stop, message: "pod pav-pods/pod is stopped, as a retry was requested"}},
 		"a retry was requested after it could not start": {state: intended().with(reportedAs(ReasonNotStarted), retried).pod(60, imageFails), want: decision{action: Stop, message: "pod pav-pods/pod is stopped, as a retry was requested"}},
 		"a retry was requested before it was reported":   {state: intended().with(retried).pod(20, running), want: decision{action: Wait, after: 10 * time.Second}},
-		"it has run for long":                            {state: intended().pod(600, running), want: decision{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod"}},
+		"it has run for long":                            {state: intended().pod(600, running), want: decision{action: Wait, message: "it has run for more than 10m0s; see kubectl logs -n pav-pods pod --all-containers, or stop it with kubectl pav retry pavvolume/pvc-1"}},
 		"it runs, and others wait for its slot":          {state: intended().with(contended).pod(500, running), want: decision{action: Wait, message: "more than 30s", after: 100 * time.Second}},
 		"it runs after it could not start":               {state: intended().with(reportedAs(ReasonNotStarted)).pod(20, running), want: decision{action: Wait, message: "pod pav-pods/pod is creating the volume", after: 10 * time.Second}},
 		"it starts":                                      {state: intended().pod(1), want: decision{action: Wait, after: 29 * time.Second}},

@@ -15,7 +15,7 @@ const SettleTime = 3 * time.Second
 const ExchangedMessage = "the staging pod has exchanged /pav/volume after it created /pav/ready" + tooEarly
 
 // tooEarly explains the failure of a staging pod that mounted after it created /pav/ready.
-const tooEarly = ": /pav/ready was created too early; create it when the mount is there, as after `until mountpoint -q /pav/volume; do sleep 0.1; done`"
+const tooEarly = ": /pav/ready was created too early; create it when the mount is there, as after `until grep -q ' /pav/volume ' /proc/mounts; do sleep 0.1; done`"
 
 // settling has, by stage, when a directory was first seen attached that may not be the volume yet. After a restart,
 // the agent waits again.
