@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/template"
 )
 
@@ -96,7 +98,7 @@ func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
 	if ctx.Err() != nil {
 		return outcome{result: Failed, message: errInterrupted.Error()}
 	}
-	found := outcome{result: Failed, message: cli.Plain(err.Error())}
+	found := outcome{result: Failed, message: r.words(err)}
 	var mine *podError
 	if v == nil || r.describe == nil || errors.As(err, &mine) {
 		return found // What the test's own pods found is not in PaV's records.
@@ -108,6 +110,20 @@ func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
 		found.details = append(found.details, "")
 	}
 	return found
+}
+
+// words returns an error in words. It leaves out the command that shows the log of a pod if the test removes the pod, and
+// adds what a definition needs for pods with an fsGroup.
+func (r *run) words(err error) string {
+	text := cli.Plain(err.Error())
+	if !r.options.Keep {
+		text = status.Brief(text)
+	}
+	policy, _, _ := unstructured.NestedString(r.input.document.Object, "spec", "volumeStaging", "fsGroupPolicy")
+	if r.options.FSGroup >= 0 && policy != "File" && strings.Contains(strings.ToLower(text), "permission denied") {
+		text += "; for kubelet to give the files to the pod's fsGroup, set spec.volumeStaging.fsGroupPolicy: File"
+	}
+	return text
 }
 
 // test runs all steps and cleans up.

@@ -86,7 +86,7 @@ func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string) (found []Findin
 		found = append(found, Finding{Code: "ProvisionerNotReady", State: Failing, Summary: "the provisioner has no CSIDriver", Reason: c.Message,
 			Next: []Step{{Text: "see the object in its place", Command: "kubectl describe csidriver " + p.Name}}})
 	case p.Status.Nodes != nil && p.Status.Nodes.Registered < p.Status.Nodes.Wanted:
-		found = append(found, Finding{Code: "DriverNotRegistered", State: Working, Summary: fmt.Sprintf("the driver is registered on %d of %d nodes", p.Status.Nodes.Registered, p.Status.Nodes.Wanted),
+		found = append(found, Finding{Code: "DriverNotRegistered", State: Waiting, Summary: fmt.Sprintf("the driver is registered on %d of %d nodes", p.Status.Nodes.Registered, p.Status.Nodes.Wanted),
 			Next: []Step{{Text: "see the node agents", Command: "kubectl -n " + agents + " get pods -o wide -l app.kubernetes.io/component=node-agent"}}})
 	case len(p.Status.Conditions) == 0:
 		found = append(found, Finding{Code: "ControllerSilent", State: Working, Summary: "PaV is about to check the definition"})
@@ -112,7 +112,7 @@ func failingVolumes(volumes []VolumeRow) (found []Finding) {
 		if v.Claim != "" {
 			object = Ref{Kind: Claim, Namespace: v.Namespace, Name: v.Claim}
 		}
-		finding := Finding{Code: "VolumeFailing", State: Failing, Summary: fmt.Sprintf("volume %s fails", v.PV), Reason: brief(v.Failure),
+		finding := Finding{Code: "VolumeFailing", State: Failing, Summary: fmt.Sprintf("volume %s fails", v.PV), Reason: Brief(v.Failure),
 			Next: []Step{{Text: "see what is wrong with it", Command: "kubectl pav describe " + object.String()}}}
 		if at >= 0 {
 			finding.Summary += " on node " + v.Nodes[at].Name

@@ -32,7 +32,7 @@ func TestProvisionerReport(t *testing.T) {
 		"another driver has the name": {changes: []func(*pavv1.PavProvisioner){condition(pavv1.ProvisionerReady, metav1.ConditionFalse, "CSIDriver exists")}, state: Failing, code: "ProvisionerNotReady", text: "kubectl describe csidriver demo"},
 		"registered on some nodes": {changes: []func(*pavv1.PavProvisioner){ready, func(p *pavv1.PavProvisioner) {
 			p.Status.Nodes = &pavv1.ProvisionerNodes{Registered: 1, Wanted: 2}
-		}}, state: Working, code: "DriverNotRegistered", text: "on 1 of 2 nodes kubectl -n storage get pods"},
+		}}, state: Waiting, code: "DriverNotRegistered", text: "on 1 of 2 nodes kubectl -n storage get pods"},
 		"being deleted, with volumes":       {changes: []func(*pavv1.PavProvisioner){ready, deleted, condition(pavv1.ProvisionerDeleting, metav1.ConditionTrue, "it has a volume")}, state: Waiting, code: "ProvisionerDeleting", text: "it has a volume"},
 		"being deleted":                     {changes: []func(*pavv1.PavProvisioner){ready, deleted}, state: Working, code: "ProvisionerDeleting", text: "provisions no more volumes"},
 		"a volume fails":                    {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-0"}, fails}, state: Failing, code: "VolumeFailing", text: "kubectl pav describe pvc/data -n apps"},

@@ -50,7 +50,7 @@ func (p *printer) paint(state State, text string) string {
 	switch state {
 	case Failing:
 		return p.style.Bad(text)
-	case Waiting:
+	case Waiting, Slow:
 		return p.style.Warn(text)
 	case Healthy:
 		return p.style.Good(text)

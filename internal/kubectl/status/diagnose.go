@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
@@ -176,6 +177,9 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 			found.Next = append(found.Next, seeLogs(failure.PodNamespace, failure.PodName))
 		}
 	}
+	if f.Class != nil && !bindsLate(f.Class) && strings.Contains(failure.Message, "selectedNode") {
+		found.Next = append(found.Next, Step{Text: "if the definition needs selectedNode, create the StorageClass again with volumeBindingMode: WaitForFirstConsumer, then the claim"})
+	}
 	if name := f.provisionerName(); name != "" && cause != pavv1.FailureNamespaceNotOpen && cause != pavv1.FailureQuotaExceeded {
 		found.Next = append(found.Next, seeProvisioner(name))
 	}
@@ -186,7 +190,7 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 // reason returns the message of a failure without the part that is in the summary, and the end of the pod's log. Only
 // users who may read PavVolumes and PavStages see the log.
 func reason(failure *pavv1.WorkflowFailure) string {
-	text := brief(failure.Message)
+	text := Brief(failure.Message)
 	if failure.Log != "" {
 		text += "; its log ends with: " + failure.Log
 	}
@@ -242,7 +246,7 @@ func refOf(pod *corev1.Pod) PodRef {
 // attempt has a problem itself: users ask about the failure, and the attempt may fail in the same way. A failure without a
 // pod is over when the pod of the current attempt exists.
 func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.WorkflowFailure) Finding {
-	if failure == nil || now.State != Working || failure.PodName == "" {
+	if failure == nil || now.State != Working && now.State != Slow || failure.PodName == "" {
 		return now
 	}
 	return failed(f, code, summary+"; now "+now.Summary, failure, 0)
@@ -307,8 +311,26 @@ func obstacleOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// slowAfter is how long a pod may run before it is said what to do about it. The agents report it then, and a retry stops it.
-const slowAfter = 30 * time.Second
+// deletedAt returns when the deletion of a pod was requested.
+func deletedAt(pod *corev1.Pod) metav1.Time {
+	at, grace := pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
+	switch {
+	case at == nil:
+		return pod.CreationTimestamp
+	case grace == nil:
+		return *at
+	}
+	return metav1.NewTime(at.Add(-time.Duration(*grace) * time.Second))
+}
+
+const (
+	// slowAfter is how long a pod may run before it is said what to do about it. The agents report it then, and a retry
+	// stops it.
+	slowAfter = 30 * time.Second
+
+	// hungAfter is how long a pod may run before it counts as a problem. The agents' event is a warning then.
+	hungAfter = 10 * time.Minute
+)
 
 // working is a finding about a workflow pod that runs or is about to run.
 func working(f *Facts, pod *corev1.Pod, what string) Finding {
@@ -322,9 +344,10 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	since := began(pod)
 	switch state := workflow.Observe(pod); {
 	case state == workflow.Stopping:
-		found.Summary, since = fmt.Sprintf("the %s pod is being stopped", what), pod.CreationTimestamp
+		found.Summary, since = fmt.Sprintf("the %s pod is being stopped", what), deletedAt(pod)
 	case state != workflow.Running:
 		found.Summary = fmt.Sprintf("the %s pod has ended, and its outcome is about to be recorded", what)
+		return found
 	case since.IsZero():
 		found.Summary, since = fmt.Sprintf("the %s pod is starting", what), pod.CreationTimestamp
 	}
@@ -332,8 +355,13 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	if age >= time.Second {
 		found.Summary += " (for " + cli.Duration(age) + ")"
 	}
-	if age < slowAfter {
+	switch {
+	case age < slowAfter:
 		return found
+	case age < hungAfter:
+		found.Code, found.State = "RunsLong", Slow
+	default:
+		found.Code, found.State = "RunsLong", Failing
 	}
 	found.Next = []Step{{Text: "if that is too long, see what it does", Command: describePod(pod.Namespace, pod.Name)}}
 	if hasBegun(pod) {

@@ -53,7 +53,7 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	}
 	found := working(f, pod, what)
 	found.Summary += " on node " + s.Spec.NodeName
-	if what == "staging" && found.State == Working && len(found.Next) > 0 && hasBegun(pod) {
+	if what == "staging" && found.Code == "RunsLong" && hasBegun(pod) {
 		found.Summary += "; it has neither completed nor created /pav/ready"
 	}
 	return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, attempt %d", failedWork(&s.Status), s.Spec.NodeName, s.Status.Attempt-1), found, s.Status.StagingFailure)
@@ -71,7 +71,7 @@ func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 	if failure := s.Status.StagingFailure; failure != nil {
 		return failed(f, "RestagingFailed", fmt.Sprintf("the volume is dead on node %s, and the last attempt to stage it again failed", s.Spec.NodeName), failure, longWait)
 	}
-	return Finding{Code: "Restaging", State: Working, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again while pods use it", s.Spec.NodeName)}
+	return Finding{Code: "Restaging", State: Failing, Summary: fmt.Sprintf("the volume is dead on node %s, and is being staged again while pods use it", s.Spec.NodeName)}
 }
 
 // diagnoseUnstaging returns the finding about the unstaging of a volume on a node.
@@ -283,7 +283,7 @@ func waitsForVolume(f *Facts, pod *corev1.Pod, see Step) []Finding {
 	}
 	found.State, found.Summary, found.Next = Failing, fmt.Sprintf("pod %s has not started on node %s for %s", pod.Name, pod.Spec.NodeName, cli.Duration(age)), []Step{see}
 	if warning != nil {
-		found.Reason = warning.Reason + ": " + brief(warning.Message)
+		found.Reason = warning.Reason + ": " + Brief(warning.Message)
 	}
 	return []Finding{found}
 }

@@ -113,7 +113,7 @@ func diagnosePod(f *Facts, condition string) Finding {
 	}
 	if pod := f.pod(status.Pod); pod != nil {
 		found := working(f, pod, what)
-		if c := falseCondition(f, condition); found.State == Working && c != nil && (c.Reason == "PodStopping" || c.Reason == "PodReporting") {
+		if c := falseCondition(f, condition); (found.State == Working || found.State == Slow) && c != nil && (c.Reason == "PodStopping" || c.Reason == "PodReporting") {
 			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
 		}
 		return found
@@ -172,7 +172,9 @@ func deletionGoes(f *Facts) Finding {
 		return stillStaged(f, c)
 	case c != nil && c.Reason == "Restored":
 		return Finding{Code: c.Reason, State: Failing, Summary: "the volume is to be deleted, but its record was restored from a backup", Reason: c.Message}
-	case c != nil && (c.Reason == "InUse" || c.Reason == "Lost"):
+	case c != nil && c.Reason == "Lost":
+		return Finding{Code: c.Reason, State: Failing, Summary: "the PersistentVolume was removed by force while its claim was bound to it", Reason: c.Message}
+	case c != nil && c.Reason == "InUse":
 		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but is in use", Reason: c.Message}
 	}
 	return Finding{Code: "Deleting", State: Working, Summary: "the volume is being deleted"}

@@ -89,8 +89,8 @@ func TestDiagnose(t *testing.T) {
 		"the creation pod runs": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, running), want: w{"Working", Working, "the creation pod runs", "", ""}},
 		"the creation pod runs for a long time": {
-			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(-10*time.Minute)),
-			want:  w{"Working", Working, "the creation pod runs (for 10m)", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
+			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, runningSince(-9*time.Minute)),
+			want:  w{"RunsLong", Slow, "the creation pod runs (for 9m)", "kubectl pav logs pvc/data -n apps -f", "create-1/main"}},
 		"the creation pod fits no node": {
 			facts: making(pavv1.StepCreating).pod("create-1", pavv1.WorkflowCreation, notScheduled),
 			want:  w{"PodUnschedulable", Failing, "the creation pod fits no node", "kubectl describe pod -n pav-pods create-1", ""}},
@@ -127,6 +127,9 @@ func TestDiagnose(t *testing.T) {
 		"the creation pod violates Pod Security": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailurePodSecurity, "team"),
 			want:  w{"PodSecurity", Failing, "cannot be created", "kubectl describe namespace team", ""}},
+		"the definition needs a node that the StorageClass does not select": {
+			facts: making("").failure(pavv1.WorkflowCreation, "", "'selectedNode' is undefined").because(pavv1.FailureRefused, "pav-pods"),
+			want:  w{"CreationRefused", Failing, "the creation pod cannot be created", "volumeBindingMode: WaitForFirstConsumer", ""}},
 		"another object uses the storage": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
 			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "give each volume a handle", "create-1"}},
@@ -204,7 +207,13 @@ func TestDiagnose(t *testing.T) {
 			want: w{"Healthy", Healthy, "no pod uses it", "", ""}},
 		"a staging pod is not ready for a long time": {
 			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, runningSince(-3*time.Minute)),
-			want:  w{"Working", Working, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
+			want:  w{"RunsLong", Slow, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
+		"a staging pod is not ready for so long that it hangs": {
+			facts: bound().client("web", "n1").stage("n1", staging).pod("stage-1", pavv1.WorkflowStaging, runningSince(-10*time.Minute)),
+			want:  w{"RunsLong", Failing, "nor created /pav/ready", "kubectl pav logs pvc/data -n apps -f", "stage-1/main"}},
+		"a dead volume is staged again": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", func(s *pavv1.PavStage) { s.Status.Restaging = true }),
+			want:  w{"Restaging", Failing, "is dead on node n1, and is being staged again", "", ""}},
 		"an unstaging pod fails": {
 			facts: bound().stage("n1", func(s *pavv1.PavStage) {
 				s.Spec.Exclusive, s.Status.Phase, s.Status.UnstagingAttempt = true, pavv1.StageUnstaging, 4

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -154,10 +155,15 @@ func withMistakes(f *Facts, found Finding) []Finding {
 		Reason: c.Message, Next: []Step{seeProvisioner(name)}})
 }
 
+// bindsLate reports whether a volume of a class is provisioned for its first consumer.
+func bindsLate(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
 // checkConsumer returns a finding if a claim waits for its first consumer, or for the scheduler to select a node for
 // it.
 func checkConsumer(f *Facts) *Finding {
-	if f.Volume != nil || f.Class == nil || f.Class.VolumeBindingMode == nil || *f.Class.VolumeBindingMode != "WaitForFirstConsumer" ||
+	if f.Volume != nil || f.Class == nil || !bindsLate(f.Class) ||
 		f.Claim.Annotations[protocol.SelectedNode] != "" {
 		return nil
 	}
@@ -185,7 +191,7 @@ func checkConsumer(f *Facts) *Finding {
 // notBegun returns why PaV has not begun with a claim that has everything it needs, as far as the objects show.
 func notBegun(f *Facts) Finding {
 	if warning := lastWarning(f, "PersistentVolumeClaim"); warning != nil {
-		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: brief(strings.TrimPrefix(warning.Message, "(combined from similar events): ")),
+		found := Finding{Code: "ClaimRefused", State: Failing, Summary: "the claim is refused", Reason: Brief(strings.TrimPrefix(warning.Message, "(combined from similar events): ")),
 			Next: []Step{{Text: "create another claim, or have the definition changed"}}}
 		if f.hides(hiddenVolumes) {
 			// It may also be a later failure, of which the user sees only the event.

@@ -140,7 +140,7 @@ func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Ent
 	if failure == nil {
 		return nil
 	}
-	message := firstLine(brief(failure.Message))
+	message := firstLine(Brief(failure.Message))
 	for i := range f.Events {
 		if strings.Contains(f.Events[i].Message, message[:min(len(message), 60)]) {
 			return nil

@@ -27,7 +27,7 @@ func stageEntries(f *Facts, s *pavv1.PavStage) []Entry {
 		all = append(all, e)
 	}
 	if c := degraded(s); c != nil && !eventTells(f, c.Message) {
-		all = append(all, Entry{Time: c.LastTransitionTime, Object: object, What: c.Reason + ": " + brief(c.Message), State: Failing, rank: rankEvent})
+		all = append(all, Entry{Time: c.LastTransitionTime, Object: object, What: c.Reason + ": " + Brief(c.Message), State: Failing, rank: rankEvent})
 	}
 	all = append(all, failureEntry(f, object, s.Status.StagingFailure)...)
 	all = append(all, failureEntry(f, object, s.Status.UnstagingFailure)...)
@@ -84,7 +84,7 @@ func nodeEntries(name string, node *Node) []Entry {
 	if c == nil {
 		return nil
 	}
-	return []Entry{{Time: c.LastTransitionTime, Object: "node " + name, What: fmt.Sprintf("not ready: %s", brief(c.Message)), State: Failing, rank: rankEvent}}
+	return []Entry{{Time: c.LastTransitionTime, Object: "node " + name, What: fmt.Sprintf("not ready: %s", Brief(c.Message)), State: Failing, rank: rankEvent}}
 }
 
 // notReady returns the condition of a node that is not ready, or nil.

@@ -123,8 +123,8 @@ func TestBrief(t *testing.T) {
 		"failed: x; see kubectl logs -n p c --all-containers":                       "failed: x",
 		"failed: x; see kubectl logs -n p c --all-containers; attempt 2 follows in": "failed: x; attempt 2 follows in",
 	} {
-		if got := brief(message); got != want {
-			t.Errorf("brief(%q) = %q, want %q", message, got, want)
+		if got := Brief(message); got != want {
+			t.Errorf("Brief(%q) = %q, want %q", message, got, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (g *group) add(e *corev1.Event) {
 	first, last := times(e)
 	g.counts[string(e.InvolvedObject.UID)+e.InvolvedObject.Name] += max(countOf(e), 1)
 	if g.said.IsZero() || last.After(g.said) {
-		g.said, g.entry.What = last.Time, e.Reason+": "+firstLine(brief(e.Message))
+		g.said, g.entry.What = last.Time, e.Reason+": "+firstLine(Brief(e.Message))
 	}
 	if first.Before(g.entry.First) {
 		g.entry.First = &first
@@ -122,7 +122,7 @@ func isEcho(f *Facts, e *corev1.Event) bool {
 	if _, failure, ok := strings.Cut(words, `": `); ok {
 		words = failure // without its prefix, such as the name of the provisioner
 	}
-	words = normal(brief(words))
+	words = normal(Brief(words))
 	for i := range f.Events {
 		if other := &f.Events[i]; other.InvolvedObject.Kind == "PersistentVolumeClaim" && strings.Contains(normal(other.Message), words) {
 			return true
@@ -203,8 +203,8 @@ func normal(message string) string {
 	return numbers.ReplaceAllString(hashes.ReplaceAllString(message, "$1"), "#")
 }
 
-// brief returns a failure's message without the command at its end, which the report shows separately.
-func brief(message string) string {
+// Brief returns a failure's message without the command at its end, which the report shows separately.
+func Brief(message string) string {
 	if i := strings.Index(message, "; see kubectl "); i >= 0 {
 		rest := message[i+2:]
 		// Text after the command, such as the time of the next attempt, stays.

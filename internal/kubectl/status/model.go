@@ -14,11 +14,12 @@ const (
 	Healthy State = "Healthy" // the volume works
 	Working State = "Working" // PaV or Kubernetes is working on it, and no problem is known
 	Waiting State = "Waiting" // nothing happens until a user or another component acts
+	Slow    State = "Slow"    // a pod runs for so long that it may hang
 	Failing State = "Failing" // there is a problem
 )
 
 // severity orders the states, the best first.
-var severity = map[State]int{Healthy: 0, Working: 1, Waiting: 2, Failing: 3}
+var severity = map[State]int{Healthy: 0, Working: 1, Waiting: 2, Slow: 3, Failing: 4}
 
 // NotPaV is the code of a finding about a volume of another driver.
 const NotPaV = "NotPaV"
