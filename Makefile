@@ -159,6 +159,14 @@ transcripts: $(CLUSTER) bin/kubectl-pav ## Write docs/transcripts.md on the demo
 kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make kubectl ARGS="get pods -A"
 	@PATH="$(CURDIR)/bin:$$PATH" $(CLUSTER) exec --network-only -- kubectl $(ARGS)
 
+.PHONY: demo-shell
+demo-shell: $(CLUSTER) bin/kubectl-pav ## Open a shell in which kubectl and its plugin use the demo's cluster
+	@PATH="$(CURDIR)/bin:$$PATH" $(CLUSTER) exec --network-only -- bash
+
+.PHONY: demo-images
+demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples need into the demo's cluster
+	$(CLUSTER) load $(EXAMPLE_IMAGES)
+
 ##@ Check
 
 # What runs side by side mostly waits: the end-to-end tests on two clusters.

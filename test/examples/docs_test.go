@@ -23,17 +23,46 @@ func TestDefinitions_OfTheDocumentation(t *testing.T) {
 			t.Errorf("%s has %d definitions, want %d", page, len(blocks), want)
 		}
 		for _, block := range blocks {
-			file := filepath.Join(t.TempDir(), "provisioner.yaml")
-			if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, errs, err := pav(t, "lint", file); err != nil || out+errs != "" {
-				t.Errorf("%s: lint: %v\n%s%s", page, err, out, errs)
-			}
-			if out, errs, err := pav(t, "render", file); err != nil || !strings.Contains(out, "kind: Pod") {
-				t.Errorf("%s: render: %v\n%s%s", page, err, out, errs)
-			}
+			works(t, page, block[1])
 		}
+	}
+}
+
+var (
+	fragment = regexp.MustCompile("(?s)```yaml\n(volume[A-Z].*?)```")
+	lines    = regexp.MustCompile(`(?m)^(.)`)
+)
+
+// The sections of a definition that the documentation shows alone are valid, and can be rendered, in one that has the rest.
+func TestFragments_OfTheDocumentation(t *testing.T) {
+	const page = "docs/templates.md"
+	blocks := fragment.FindAllStringSubmatch(read(t, "../../"+page), -1)
+	if len(blocks) != 1 {
+		t.Errorf("%s has %d fragments, want 1", page, len(blocks))
+	}
+	for _, block := range blocks {
+		works(t, page, `apiVersion: pav.albertofaria.github.io/v1alpha1
+kind: PavProvisioner
+metadata: {name: fragment}
+spec:
+  provisioningModes: [Static]
+  volumeStaging: {podTemplate: {spec: {containers: [{name: stage, image: "busybox:1.37.0", command: [mkdir, /pav/volume]}]}}}
+`+lines.ReplaceAllString(block[1], "  $1"))
+	}
+}
+
+// works checks a definition on a page.
+func works(t *testing.T, page, definition string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "provisioner.yaml")
+	if err := os.WriteFile(file, []byte(definition), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, err := pav(t, "lint", file); err != nil || out+errs != "" {
+		t.Errorf("%s: lint: %v\n%s%s", page, err, out, errs)
+	}
+	if out, errs, err := pav(t, "render", file); err != nil || !strings.Contains(out, "kind: Pod") {
+		t.Errorf("%s: render: %v\n%s%s", page, err, out, errs)
 	}
 }
 
