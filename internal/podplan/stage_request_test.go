@@ -1,8 +1,10 @@
 package podplan
 
 import (
+	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -38,15 +40,45 @@ func TestStaging_AsksToBeJudged(t *testing.T) {
 			if unstaging := pod(test.unstaging); !test.noUnstaging {
 				p.Spec.VolumeUnstaging = &pavv1.VolumeUnstaging{PodTemplate: &unstaging}
 			}
-			stage := &pavv1.PavStage{Spec: pavv1.PavStageSpec{NodeName: "n", VolumeHandle: "h"}}
-			object := map[string]any{"metadata": map[string]any{"name": "o"}, "spec": map[string]any{"capacity": map[string]any{"storage": "1Gi"}}}
-			got, err := StageRequest{Provisioner: p, Templates: template.NewEvaluator(template.DefaultLimits())}.
-				Staging(t.Context(), stage, StageObjects{Volume: object, Claim: object, Node: object})
+			got, err := stagingPod(t, p, &pavv1.PavStage{Spec: pavv1.PavStageSpec{NodeName: "n", VolumeHandle: "h"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, asks := got.Annotations[pavv1.AdmitAnnotation]; asks != test.asks {
 				t.Errorf("got the annotations %v, want one that asks: %t", got.Annotations, test.asks)
+			}
+		})
+	}
+}
+
+// stagingPod plans the staging pod of a stage.
+func stagingPod(t *testing.T, p *pavv1.PavProvisioner, stage *pavv1.PavStage) (*corev1.Pod, error) {
+	t.Helper()
+	object := map[string]any{"metadata": map[string]any{"name": "o"}, "spec": map[string]any{"capacity": map[string]any{"storage": "1Gi"}}}
+	return StageRequest{Provisioner: p, Templates: template.NewEvaluator(template.DefaultLimits())}.
+		Staging(t.Context(), stage, StageObjects{Volume: object, Claim: object, Node: object})
+}
+
+// Admission and lint may have let the definition pass: an earlier version did, and a template may decide who is privileged.
+func TestStaging_OfABlockVolume_NeedsAPrivilegedContainer(t *testing.T) {
+	const plain, privileged = `{"name": "main", "image": "none"}`, `{"name": "p", "image": "none", "securityContext": {"privileged": true}}`
+	for name, test := range map[string]struct {
+		mode    corev1.PersistentVolumeMode
+		spec    string
+		refused bool
+	}{
+		"no container is":            {corev1.PersistentVolumeBlock, `"containers": [` + plain + `]`, true},
+		"one says that it is not":    {corev1.PersistentVolumeBlock, `"containers": [{"name": "m", "image": "none", "securityContext": {"privileged": false}}]`, true},
+		"one is":                     {corev1.PersistentVolumeBlock, `"containers": [` + plain + `, ` + privileged + `]`, false},
+		"an init container is":       {corev1.PersistentVolumeBlock, `"containers": [` + plain + `], "initContainers": [` + privileged + `]`, false},
+		"a volume of files needs no": {corev1.PersistentVolumeFilesystem, `"containers": [` + plain + `]`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pavv1.PavProvisioner{Spec: pavv1.PavProvisionerSpec{VolumeStaging: pavv1.VolumeStaging{
+				PodTemplate: apiextensionsv1.JSON{Raw: []byte(`{"spec": {` + test.spec + `}}`)}}}}
+			_, err := stagingPod(t, p, &pavv1.PavStage{Spec: pavv1.PavStageSpec{NodeName: "n", VolumeHandle: "h", VolumeMode: test.mode}})
+			if errors.Is(err, errUnprivileged) != test.refused || err != nil && !test.refused {
+				t.Errorf("got %v, want refused: %t", err, test.refused)
 			}
 		})
 	}

@@ -51,9 +51,9 @@ func newDown(options *global) *cobra.Command {
 func newLoad(options *global) *cobra.Command {
 	var node string
 	command := &cobra.Command{
-		Use:   "load IMAGE.tar",
-		Short: "Load an image archive into all nodes, or one",
-		Args:  cobra.ExactArgs(1),
+		Use:   "load IMAGE.tar...",
+		Short: "Load image archives into all nodes, or one",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(called *cobra.Command, arguments []string) error {
 			ctx, cancel := interruptible(called)
 			defer cancel()
@@ -61,7 +61,12 @@ func newLoad(options *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return target.Load(ctx, arguments[0], node)
+			for _, archive := range arguments {
+				if err := target.Load(ctx, archive, node); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	command.Flags().StringVar(&node, "node", "", "the only node to load the image into")
