@@ -34,6 +34,10 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 				Next: degradedSteps(f, s)})
 			break
 		}
+		if pod := f.pod(status.StagingPod); pod != nil && workflow.Observe(pod) == workflow.Stopping && len(f.clientsOn(node)) > 0 {
+			found = append(found, Finding{Code: "StagingPodStopping", State: Failing, Reason: "it was deleted while pods use the volume",
+				Summary: fmt.Sprintf("the staging pod that serves the volume on node %s is being stopped; the volume is dead then, until it is staged again", node)})
+		}
 		found = append(found, diagnoseFormerClients(f, s)...)
 	default:
 		found = append(found, diagnoseStaging(f, s))

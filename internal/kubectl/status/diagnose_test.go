@@ -228,6 +228,9 @@ func TestDiagnose(t *testing.T) {
 				s.Status.Conditions = []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue, Reason: "VolumeDead", Message: "the volume never answers again"}}
 			}),
 			want: w{"VolumeDead", Failing, "on node n1", "kubectl delete pod -n apps web", ""}},
+		"the staging pod of a volume in use is deleted": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", served).pod("stage-1", pavv1.WorkflowStaging, stopping),
+			want:  w{"StagingPodStopping", Failing, "that serves the volume on node n1 is being stopped", "", ""}},
 		"the volume was staged again under a pod": {
 			facts: bound().client("web", "n1").with(clientsRun).with(mounts(nil)).stage("n1", restaged).pod("stage-2", pavv1.WorkflowStaging, youngerThanClients),
 			want:  w{"ClientNotRestarted", Failing, "pod web was started before the volume was staged again", "kubectl delete pod -n apps web", ""}},

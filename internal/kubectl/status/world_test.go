@@ -177,6 +177,18 @@ func staging(s *pavv1.PavStage) {
 	s.Status.Phase, s.Status.StagingPod = pavv1.StageStaging, &pavv1.PodReference{Namespace: "pav-pods", Name: "stage-1"}
 }
 
+// served is a staged stage whose staging pod is recorded.
+func served(s *pavv1.PavStage) {
+	staging(s)
+	s.Status.Phase = pavv1.StageStaged
+}
+
+// stopping is a pod that runs and is being deleted.
+func stopping(pod *corev1.Pod) {
+	running(pod)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = at(29*time.Second), new(int64(30))
+}
+
 // mounts lets the clients mount the claim with a propagation.
 func mounts(propagation *corev1.MountPropagationMode) func(*Facts) {
 	return func(f *Facts) {
