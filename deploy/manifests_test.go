@@ -160,6 +160,14 @@ func TestAgents_AreBounded_AndGoKnowsTheirLimit(t *testing.T) {
 	}
 }
 
+func TestAgents_AreScheduledToNodesWithLinux(t *testing.T) {
+	for name, pod := range podSpecs(t) {
+		if pod.NodeSelector[corev1.LabelOSStable] != "linux" {
+			t.Errorf("%s: the node selector is %v", name, pod.NodeSelector)
+		}
+	}
+}
+
 // Kubelet's own limit is a second, in which an agent need not answer where thousands of volumes keep its node busy.
 func TestAgents_AreNeitherRestartedNorUnready_BecauseTheirNodeIsBusy(t *testing.T) {
 	for name, pod := range podSpecs(t) {
