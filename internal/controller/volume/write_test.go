@@ -8,12 +8,52 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
+
+// Once the PersistentVolume exists, a claim is bound to it and used: what the cache says of the claim, of the provisioner and
+// of the storage is not enough.
+func TestWritePV_AsksTheAPIServer(t *testing.T) {
+	provisioner := fresh().o.provisioner
+	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data", UID: uid}}
+	}
+	static := func(driver, handle string) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}
+		return pv
+	}
+	for name, test := range map[string]struct {
+		live   []client.Object
+		writes bool
+	}{
+		"all is as the cache says":                    {live: []client.Object{provisioner, claim("u1")}, writes: true},
+		"the claim is gone":                           {live: []client.Object{provisioner}},
+		"the claim was replaced":                      {live: []client.Object{provisioner, claim("u2")}},
+		"a static PersistentVolume has the storage":   {live: []client.Object{provisioner, claim("u1"), static("demo", "h")}},
+		"a static PersistentVolume has other storage": {live: []client.Object{provisioner, claim("u1"), static("demo", "other")}, writes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := recorded().o
+			o.volume.Spec.StorageClass.Raw, o.volume.Spec.Claim.Raw = []byte(`{"metadata": {"name": "fast"}}`), []byte(`{}`)
+			cache := newCache(t, o.volume, provisioner, claim("u1"))
+			live := newCache(t, append(test.live, o.volume)...)
+			r := &Reconciler{Client: cache, Live: live, holders: &reconcile.LiveReads{Reader: live}, rejections: workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+				Events: record.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+			err := r.act(t.Context(), o, decision{step: stepWritePV})
+			exists := cache.Get(t.Context(), client.ObjectKeyFromObject(o.volume), &corev1.PersistentVolume{}) == nil
+			if exists != test.writes || !test.writes && !errors.Is(err, reconcile.ErrStale) || test.writes && err != nil {
+				t.Errorf("the PersistentVolume was written: %t (%v), want %t", exists, err, test.writes)
+			}
+		})
+	}
+}
 
 // An agent that is not the leader any more may write the PersistentVolume after the leader has deleted the PavVolume.
 func TestWithdrawPV(t *testing.T) {
