@@ -53,6 +53,7 @@ var ofWork = []codeRow{
 // wrong, but not what was done before, so none is final; those of ofWork, where one is joined, say that.
 var ofEffects = []codeRow{
 	{pavdir.ErrNoVolume, codes.Unavailable},        // the stage makes a failure of it, which is reverted
+	{pavdir.ErrHidden, codes.Unavailable},          // until kubelet has unmounted /pav from another pod
 	{pavdir.ErrTorn, codes.Unavailable},            // the record is written again from the PavStage
 	{pavdir.ErrLost, codes.Unavailable},            // what the pod left is recorded as lost
 	{mount.ErrHangs, codes.Aborted},                // CSI: "an operation is pending on the volume"

@@ -48,6 +48,7 @@ var wanted = []struct {
 	{"pavdir.ErrVolumeID", pavdir.ErrVolumeID, codes.InvalidArgument},
 	{"the pod is not PaV's", errForeignPod, codes.PermissionDenied},
 	{"pavdir.ErrNoVolume", pavdir.ErrNoVolume, codes.Unavailable},
+	{"pavdir.ErrHidden", pavdir.ErrHidden, codes.Unavailable},
 	{"pavdir.ErrTorn", pavdir.ErrTorn, codes.Unavailable},
 	{"pavdir.ErrLost", pavdir.ErrLost, codes.Unavailable},
 	{"mount.ErrHangs", mount.ErrHangs, codes.Aborted},

@@ -85,7 +85,27 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly})
+	if err := volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly}); err != nil {
+		return err
+	}
+	return d.refusePav(ctx, stage)
+}
+
+// refusePav detaches a volume that is /pav itself, to which /pav/volume was a link, or of which it was a bind mount: what
+// workflows leave there is not for clients, and their mounts would be taken for those of workflow pods.
+func (d *Directories) refusePav(ctx context.Context, stage string) error {
+	pav, err := mount.At(d.pav(stage))
+	if err != nil {
+		return err
+	}
+	attached, err := mount.At(d.Volume(stage))
+	if err != nil || len(pav) == 0 || len(attached) == 0 || !sameContent(pav[0], attached[len(attached)-1]) {
+		return err
+	}
+	if err := mount.Unmount(ctx, d.Volume(stage)); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: /pav/volume is /pav itself, and must be a directory in it, or a mount", ErrNoVolume)
 }
 
 // check reports whether a volume matches the Attachment.

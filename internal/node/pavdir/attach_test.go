@@ -174,7 +174,11 @@ func TestAttach_RefusesEverythingButVolumes(t *testing.T) {
 		"a link to the root":           {leave: func() error { return os.Symlink("/", volume) }},
 		"a link to a device":           {leave: func() error { return os.Symlink(device, volume) }},
 		"a link to an outer device":    {leave: func() error { return os.Symlink(outside+"/device", volume) }},
-		"a link by a descriptor":       {leave: func() error { return os.Symlink("/proc/self/root", volume) }},
+		"a link to /pav":               {leave: func() error { return os.Symlink(".", volume) }, as: []Attachment{directoryVolume}, words: "is /pav itself"},
+		"a bind of /pav": {leave: func() error {
+			return errors.Join(os.Mkdir(volume, 0o755), unix.Mount(h.pav("s"), volume, "", unix.MS_BIND, ""))
+		}, as: []Attachment{directoryVolume}, words: "is /pav itself"},
+		"a link by a descriptor": {leave: func() error { return os.Symlink("/proc/self/root", volume) }},
 		"a device for a file system": {
 			leave: func() error { deviceNode(t, device, volume); return nil }, as: []Attachment{directoryVolume}, words: "must be a directory",
 		},
@@ -209,6 +213,7 @@ func TestAttach_RefusesEverythingButVolumes(t *testing.T) {
 				}
 			}
 			mustSay(t, false)(h.Attached(ctx, "s"))
+			must(t, mount.Unmount(ctx, volume))
 		})
 	}
 	must(t, os.RemoveAll(volume))

@@ -166,3 +166,67 @@ func TestUnpublish_OfOneOfTwoPods_WhereKubeletsDirectoryIsBoundElsewhere(t *test
 	wantFile(t, h.pav("s")+"/volume/file", "data")
 	must(t, h.Remove(ctx, "s"))
 }
+
+// The agent may be killed after each step of parting one pod's /pav from the other's.
+func TestUnpublish_OfOneOfTwoPods_ResumesAfterAnInterruption_WhereKubeletsDirectoryIsBoundElsewhere(t *testing.T) {
+	steps := []struct {
+		name string
+		do   func(target, elsewhere string) error
+	}{
+		{"the copy left the group", func(_, elsewhere string) error { return mount.Isolate(elsewhere) }},
+		{"the copy was unmounted", func(_, elsewhere string) error { return mount.Unmount(t.Context(), elsewhere) }},
+		{"the target left the group", func(target, _ string) error { return mount.Isolate(target) }},
+	}
+	for i := range steps {
+		for _, first := range []string{"one", "two"} {
+			t.Run(steps[i].name+", then "+first+" is unpublished first", func(t *testing.T) {
+				h := newHost(t)
+				ctx := t.Context()
+				elsewhere := h.boundFrom(t, h.kubelet)
+				must(t, h.Prepare(ctx, "s"))
+				one, two := h.target(t, "one"), h.target(t, "two")
+				must(t, h.Publish(ctx, "s", one))
+				must(t, h.Publish(ctx, "s", two))
+				container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+				for _, step := range steps[:i+1] {
+					must(t, step.do(one, elsewhere+one[len(h.kubelet):]))
+				}
+				order := []string{one, two}
+				if first == "two" {
+					slices.Reverse(order)
+				}
+				mustSay(t, "s")(h.Unpublish(ctx, order[0]))
+				mustSay(t, true)(h.InUse(ctx, "s"))
+				wantFile(t, order[1]+"/volume/file", "data")
+				mustSay(t, "s")(h.Unpublish(ctx, order[1]))
+				mustSay(t, false)(h.InUse(ctx, "s"))
+				h.wantMounts(t, elsewhere+"/pods")
+				wantFile(t, h.pav("s")+"/volume/file", "data")
+				must(t, h.Remove(ctx, "s"))
+			})
+		}
+	}
+}
+
+// The copy of a mount that the bind of kubelet's directory hides cannot be unmounted by itself.
+func TestPublish_ToASecondPod_WaitsForTheFirst_WhereKubeletsDirectoryIsBoundOnItself(t *testing.T) {
+	h := newHost(t)
+	ctx := t.Context()
+	layouts()["kubelet's directory is bound on itself"](t, h)
+	must(t, h.Prepare(ctx, "s"))
+	one, two := h.target(t, "one"), h.target(t, "two")
+	for range 2 {
+		must(t, h.Publish(ctx, "s", one))
+	}
+	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+	if err := h.Publish(ctx, "s", two); !errors.Is(err, ErrHidden) {
+		t.Errorf("publishing for a second pod: %v, want ErrHidden", err)
+	}
+	mustSay(t, "s")(h.Unpublish(ctx, one))
+	must(t, h.Publish(ctx, "s", two))
+	wantFile(t, two+"/volume/file", "data")
+	mustSay(t, "s")(h.Unpublish(ctx, two))
+	mustSay(t, false)(h.InUse(ctx, "s"))
+	h.wantMounts(t, h.kubelet+"/pods")
+	must(t, h.Remove(ctx, "s"))
+}

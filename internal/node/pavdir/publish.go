@@ -58,6 +58,9 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 	if err := d.create(of); err != nil {
 		return err
 	}
+	if err := d.alone(of); err != nil {
+		return err
+	}
 	if err := mount.CreateDir(filepath.Dir(target), filepath.Base(target), 0o750); err != nil {
 		return err
 	}
@@ -70,6 +73,29 @@ func (d *Directories) publish(ctx context.Context, of directory, target string, 
 		}
 	}
 	return mount.BindShared(of.pav(), target)
+}
+
+// ErrHidden is wrapped if a directory cannot be mounted for a second pod: where kubelet's directory is bound on itself,
+// each mount below it has a copy that is hidden, and that of one pod could not be unmounted while another has the
+// directory. Kubelet tries again.
+var ErrHidden = errors.New("another pod still has /pav, and kubelet's directory is bound on itself")
+
+// alone reports whether a directory may be mounted for a further pod.
+func (d *Directories) alone(of directory) error {
+	users, err := d.usersAt(of)
+	if err != nil {
+		return err
+	}
+	for _, copies := range users {
+		points := map[string]bool{}
+		for _, c := range copies {
+			if points[c.Point] {
+				return fmt.Errorf("%w: waiting until it is unmounted from %q", ErrHidden, c.Point)
+			}
+			points[c.Point] = true
+		}
+	}
+	return nil
 }
 
 // unpublish unmounts a directory from target, and returns the directory, if it is known.
@@ -91,14 +117,28 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 
 // part makes sure that unmounting the target, with the mounts below it, unmounts nothing from the source. If no other
 // pod has the source, the source leaves the peer group, so that copies of the target in other mount namespaces are
-// unmounted with it. Otherwise the target leaves the group, so that the other pod keeps its mount.
+// unmounted with it. Otherwise the target leaves the group, so that the other pod keeps its mount; that is the last
+// step, and so the target is a peer until all is done.
 func (d *Directories) part(ctx context.Context, of directory, source mount.Mount, target string) error {
-	others, err := d.users(func(m mount.Mount) bool { return peers(m, source) })
+	users, err := d.users(func(m mount.Mount) bool { return peers(m, source) || sameContent(m, source) })
 	if err != nil {
 		return err
 	}
-	if len(others) > 1 {
-		return isolate(ctx, others, target)
+	joined := 0
+	for _, copies := range users {
+		if slices.ContainsFunc(copies, func(m mount.Mount) bool { return peers(m, source) }) {
+			joined++
+		}
+	}
+	if joined > 1 {
+		if err := unmountCopies(ctx, users, target, func(mount.Mount) bool { return true }); err != nil {
+			return err
+		}
+		return mount.Isolate(target)
+	}
+	// An agent that was killed has begun with the copies while another pod had the source.
+	if err := unmountCopies(ctx, users, target, func(m mount.Mount) bool { return !peers(m, source) }); err != nil {
+		return err
 	}
 	err = mount.Separate(of.pav())
 	if errors.Is(err, mount.ErrStacked) {
@@ -107,14 +147,11 @@ func (d *Directories) part(ctx context.Context, of directory, source mount.Mount
 	return err
 }
 
-// isolate removes a target from the peer group of a directory. Copies of the target at the same place are unmounted,
-// as mounts below them would prevent them from being unmounted with it.
-func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target string) error {
+// unmountCopies unmounts the copies of a target at the same place, as mounts below them would prevent them from being
+// unmounted with it.
+func unmountCopies(ctx context.Context, users map[mount.Place][]mount.Mount, target string, which func(mount.Mount) bool) error {
 	here, err := mount.At(target)
-	if err != nil {
-		return err
-	}
-	if err := mount.Isolate(target); err != nil {
+	if err != nil || len(here) == 0 {
 		return err
 	}
 	isHere := func(m mount.Mount) bool {
@@ -125,7 +162,7 @@ func isolate(ctx context.Context, users map[mount.Place][]mount.Mount, target st
 			continue
 		}
 		for _, c := range copies {
-			if isHere(c) || c.Point == here[0].Point {
+			if isHere(c) || c.Point == here[0].Point || !which(c) {
 				continue
 			}
 			if err := mount.Isolate(c.Point); err != nil {
@@ -213,14 +250,7 @@ func (d *Directories) users(is func(mount.Mount) bool) (map[mount.Place][]mount.
 // usersOf returns the paths at which pods have a directory, sorted. A target that was parted from the directory, and not
 // unmounted, is among them: what the pod mounted is still mounted there.
 func (d *Directories) usersOf(of directory) ([]string, error) {
-	sources, err := mount.At(of.pav())
-	if err != nil || len(sources) == 0 {
-		return nil, err
-	}
-	users, err := d.users(func(m mount.Mount) bool {
-		return sameContent(m, sources[0]) ||
-			slices.ContainsFunc(sources, func(source mount.Mount) bool { return peers(m, source) })
-	})
+	users, err := d.usersAt(of)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +262,18 @@ func (d *Directories) usersOf(of directory) ([]string, error) {
 	}
 	slices.Sort(points)
 	return slices.Compact(points), nil
+}
+
+// usersAt is users of a directory, whichever way their mounts are related to it.
+func (d *Directories) usersAt(of directory) (map[mount.Place][]mount.Mount, error) {
+	sources, err := mount.At(of.pav())
+	if err != nil || len(sources) == 0 {
+		return nil, err
+	}
+	return d.users(func(m mount.Mount) bool {
+		return sameContent(m, sources[0]) ||
+			slices.ContainsFunc(sources, func(source mount.Mount) bool { return peers(m, source) })
+	})
 }
 
 func (d *Directories) inUse(of directory) (bool, error) {

@@ -78,7 +78,7 @@ type side struct {
 
 // sentinels are the errors that callers distinguish, by name.
 var sentinels = map[string]error{
-	"ErrNoVolume": pavdir.ErrNoVolume, "ErrTorn": pavdir.ErrTorn, "ErrLost": pavdir.ErrLost, "ErrVolumeID": pavdir.ErrVolumeID,
+	"ErrNoVolume": pavdir.ErrNoVolume, "ErrTorn": pavdir.ErrTorn, "ErrHidden": pavdir.ErrHidden, "ErrLost": pavdir.ErrLost, "ErrVolumeID": pavdir.ErrVolumeID,
 	"ErrEscapes": mount.ErrEscapes, "ErrNotRegular": mount.ErrNotRegular, "ErrTooLarge": mount.ErrTooLarge, "ErrNotUTF8": mount.ErrNotUTF8,
 	"ErrControlCharacter": mount.ErrControlCharacter, "ErrNotVolume": mount.ErrNotVolume, "ErrOccupied": mount.ErrOccupied,
 	"ErrMismatch": mount.ErrMismatch, "ErrNotMounted": mount.ErrNotMounted, "ErrBusyMount": mount.ErrBusyMount, "ErrHangs": mount.ErrHangs,
