@@ -161,7 +161,7 @@ kubectl: $(CLUSTER) bin/kubectl-pav ## Run kubectl in the demo's cluster: make k
 
 .PHONY: demo-shell
 demo-shell: $(CLUSTER) bin/kubectl-pav ## Open a shell in which kubectl and its plugin use the demo's cluster
-	@PATH="$(CURDIR)/bin:$$PATH" $(CLUSTER) exec --network-only -- bash
+	@PATH="$(CURDIR)/bin:$$PATH" $(CLUSTER) exec --network-only -- bash || true
 
 .PHONY: demo-images
 demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples need into the demo's cluster

@@ -32,6 +32,8 @@ func TestStartupTaint_IsRemovedOnceAllDriversAreRegistered(t *testing.T) {
 		return meta.IsStatusConditionTrue(p.Status.Conditions, pavv1.ProvisionerReady)
 	})
 
+	leaving := driver(t, c, "leaving")
+
 	ours := corev1.Taint{Key: pavv1.NotReadyTaint, Effect: corev1.TaintEffectNoSchedule}
 	other := corev1.Taint{Key: "example.org/other", Value: "v", Effect: corev1.TaintEffectNoExecute}
 	node := mustCreate(t, c, &corev1.Node{
@@ -65,6 +67,8 @@ func TestStartupTaint_IsRemovedOnceAllDriversAreRegistered(t *testing.T) {
 	mustPatch(t, c, registered, func(csi *storagev1.CSINode) {
 		csi.Spec.Drivers = append(csi.Spec.Drivers, storagev1.CSINodeDriver{Name: provisioner.Name, NodeID: node.Name})
 	})
+	exists(t, c, node, "is tainted, as another driver is missing", func(n *corev1.Node) bool { return n.Spec.Taints[0].Key == pavv1.NotReadyTaint })
+	mustDelete(t, c, leaving) // nothing else happens that would tell
 	exists(t, c, node, "has no taint of PaV", func(n *corev1.Node) bool {
 		return slices.Equal(n.Spec.Taints, others) && n.Spec.ProviderID == "provider://new" && n.Labels["pool"] == "new"
 	})

@@ -50,10 +50,16 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
+	// A driver that registers is seen at its CSINode; one that will never be registered is seen here.
+	fewerDrivers := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectNew) && isUsable(e.ObjectOld) },
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("startup").
 		For(&corev1.Node{}, builder.WithPredicates(tainted)).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(driversChange)). // it has the name of its node
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.tainted), builder.WithPredicates(fewerDrivers)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "startup", observability.Node, nil)).
 		Complete(r)
@@ -92,10 +98,31 @@ func isOf(registered *storagev1.CSINode, node *corev1.Node) bool {
 	return slices.ContainsFunc(registered.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == node.UID })
 }
 
+// tainted returns requests for the nodes that have the taint.
+func (r *Reconciler) tainted(ctx context.Context, _ client.Object) (requests []ctrl.Request) {
+	nodes := &corev1.NodeList{}
+	if err := r.Client.List(ctx, nodes); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot list nodes")
+		return nil
+	}
+	for i := range nodes.Items {
+		if isTainted(&nodes.Items[i]) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
+		}
+	}
+	return requests
+}
+
+// isUsable reports whether node agents register the driver of a PavProvisioner.
+func isUsable(object client.Object) bool {
+	p, ok := object.(*pavv1.PavProvisioner)
+	return ok && !meta.IsStatusConditionFalse(p.Status.Conditions, pavv1.ProvisionerReady)
+}
+
 // usable returns the drivers that node agents register, also those of new PavProvisioners that are not decided on yet.
 func usable(provisioners []pavv1.PavProvisioner) (drivers []string) {
 	for i := range provisioners {
-		if !meta.IsStatusConditionFalse(provisioners[i].Status.Conditions, pavv1.ProvisionerReady) {
+		if isUsable(&provisioners[i]) {
 			drivers = append(drivers, provisioners[i].Name)
 		}
 	}

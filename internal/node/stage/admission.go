@@ -50,7 +50,8 @@ func (t *task) unjudged(ctx context.Context, kind string, reason error, first bo
 	}); err != nil {
 		return err
 	}
-	if due, _ := t.repeats.Due(t.stage.Name, what+": "+reason.Error(), t.now()); due { // kubelet asks again and again
+	// Kubelet asks again and again, and the reason may have a port or the like that changes each time.
+	if due, _ := t.repeats.Due(t.stage.Name, what, t.now()); due {
 		t.eventf(ctx, corev1.EventTypeWarning, event, "%s on node %s: provisioner %q: %v", what, t.node, t.stage.Spec.Provisioner, reason)
 	}
 	return fmt.Errorf("%w: provisioner %q: %s volume %q: %w", ErrPending, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, reason)

@@ -65,6 +65,11 @@ func TestUpRefusesImpossibleSizesBeforeAnythingElse(t *testing.T) {
 
 func TestAnotherClusterThatRunsIsRefused(t *testing.T) {
 	running := record{Phase: running, Nodes: 2, Kubernetes: "v1.30.14"}
+	former := running
+	former.Kubernetes = "" // An earlier program recorded none.
+	if err := former.mustBe(Options{Nodes: 2, Kubernetes: "v1.36.3"}); err != nil {
+		t.Errorf("the cluster of an earlier program: %v", err)
+	}
 	for name, test := range map[string]struct {
 		options Options
 		want    string

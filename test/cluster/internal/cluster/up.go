@@ -70,7 +70,7 @@ func (r record) mustBe(options Options) error {
 	switch {
 	case r.Nodes != options.Nodes:
 		return fmt.Errorf("a cluster with %d node(s) is up: take it down first", r.Nodes)
-	case r.Kubernetes != options.Kubernetes:
+	case r.Kubernetes != "" && r.Kubernetes != options.Kubernetes: // the record of an earlier program has none
 		return fmt.Errorf("a cluster with Kubernetes %q is up: take it down first", r.Kubernetes)
 	}
 	return nil
