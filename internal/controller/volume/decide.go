@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -174,15 +175,15 @@ var withPVTable = table{
 var withoutPVTable = table{
 	{"the PavVolume has a wrong finalizer", snapshot.unaligned, to(stepAlign)},
 	{"a claim waits for the PersistentVolume of a retained volume", func(o snapshot) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o snapshot) decision {
-		return tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
-			o.volume.Name, o.volume.Status.Handle))
+		return doubted(tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
+			o.volume.Name, o.volume.Status.Handle)))
 	}},
 	{"the storage of a deleted PersistentVolume is retained", func(o snapshot) bool { return !o.deletes() && o.retained() }, to(stepDone)},
 	{"the storage of a deleted PersistentVolume is to be retained", func(o snapshot) bool { return !o.deletes() }, to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
 	{"a retained volume is deleted after its PavVolume", func(o snapshot) bool { return o.retained() && !o.deleting() }, to(stepDone)},
 	{"the PersistentVolume of a bound claim was removed by force", func(o snapshot) bool { return o.claim == claimBound }, func(o snapshot) decision {
-		return waitingToDelete("Lost", fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true)
+		return doubted(waitingToDelete(reasonLost, fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true))
 	}},
 	{"the PersistentVolume was deleted", always, deletionTable.decide},
 }
@@ -218,7 +219,16 @@ func (o snapshot) unproven() bool {
 // still belongs to the administrator.
 func (o snapshot) becomesReady() bool {
 	phase := o.volume.Status.Phase
-	return o.renews(o.pv) || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || o.pv.Status.Phase == corev1.VolumeBound)
+	return o.renews(o.pv) || phase == pavv1.VolumeReady && o.wasLost() || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || o.pv.Status.Phase == corev1.VolumeBound)
+}
+
+// reasonLost is the reason of the condition of a volume whose PersistentVolume is gone while a claim is bound to it.
+const reasonLost = "Lost"
+
+// wasLost reports whether a condition still says that the PersistentVolume is gone.
+func (o snapshot) wasLost() bool {
+	c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeDeleted)
+	return c != nil && c.Reason == reasonLost
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {

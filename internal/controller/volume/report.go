@@ -15,11 +15,19 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
+	if d.doubted && (d.condition == "" || !hasCondition(o.volume, d)) {
+		if live, err := r.confirmed(ctx, o, d); err != nil {
+			return err
+		} else if decide(live).message != d.message {
+			return reconcile.ErrStale
+		}
+	}
 	if d.condition == "" {
 		r.tellClaimOnce(o.volume, d.message)
 		return nil

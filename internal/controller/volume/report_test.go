@@ -1,12 +1,17 @@
 package volume
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // While the cache is stale, the step after the report is retried, and each retry reports again (seed 303 of the
@@ -27,5 +32,47 @@ func TestReportConflictLeft_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 	}
 	if got, want := len(events.Events), 2*everybody; got != want {
 		t.Errorf("%d events were given, want %d", got, want)
+	}
+}
+
+// The cache of an agent that has just started may have a volume and not its PersistentVolume, which was written in between.
+func TestWait_AsksTheAPIServer_BeforeItSaysThatAPersistentVolumeIsGone(t *testing.T) {
+	gone := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(func(o *snapshot) { o.pv, o.claim = nil, claimBound }).o
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data", UID: "u1"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-u1"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	pv := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).o.pv
+	for name, test := range map[string]struct {
+		live []client.Object
+		said bool
+	}{
+		"it is gone":             {live: []client.Object{claim}, said: true},
+		"it is there":            {live: []client.Object{claim, pv}},
+		"the claim is gone, too": {live: []client.Object{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := gone
+			o.volume = gone.volume.DeepCopy()
+			events, cache := record.NewFakeRecorder(10), newCache(t, o.volume)
+			r := &Reconciler{Client: cache, Live: newCache(t, append(test.live, o.provisioner)...), Events: events, Now: func() time.Time { return noon }}
+			err := r.act(t.Context(), o, decide(o))
+			if said := len(events.Events) > 0; said != test.said || (err == nil) != test.said || err != nil && !errors.Is(err, reconcile.ErrStale) {
+				t.Errorf("it was said: %t (%v), want %t", said, err, test.said)
+			}
+			if o.wasLost() != test.said {
+				t.Errorf("the conditions are %+v", o.volume.Status.Conditions)
+			}
+		})
+	}
+}
+
+// What was said is withdrawn when the PersistentVolume is there again.
+func TestDecide_PersistentVolumeThatIsThereAgain(t *testing.T) {
+	o := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).o
+	setCondition(o.volume, &o.volume.Status, pavv1.VolumeDeleted, reasonLost, "removed by force")
+	if d := decide(o); d.step != stepMarkReady {
+		t.Errorf("got %+v", d)
 	}
 }

@@ -24,6 +24,9 @@ type decision struct {
 	// repeat says that the event is recorded again although the condition is unchanged.
 	repeat bool
 
+	// doubted says that the decision is made again, with what the API server has, before anybody is told.
+	doubted bool
+
 	// after is when to decide again if nothing changes; 0 for not before that.
 	after time.Duration
 }
@@ -79,6 +82,13 @@ func waiting(condition, reason, message string, warning bool) decision {
 // tell decides to do nothing, and to tell the claim why. The record has no condition for that.
 func tell(message string) decision {
 	return decision{step: stepWait, message: observability.Clip(message, observability.MaxCondition), warning: true}
+}
+
+// doubted marks a decision that follows from the absence of an object, which a cache that is behind may not have yet. It is
+// made again with the objects that the API server has before anybody is told.
+func doubted(d decision) decision {
+	d.doubted = true
+	return d
 }
 
 // pod is true of a snapshot whose recorded pod is in one of the states.
