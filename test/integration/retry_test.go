@@ -21,7 +21,7 @@ const soon = 30 * time.Second
 // mustRetry requests the next attempt, as "kubectl pav retry" does, and returns for how many objects.
 func mustRetry(t *testing.T, c *cluster, ref status.Ref) int {
 	t.Helper()
-	results, err := retry.Run(t.Context(), c.admin, ref, time.Now())
+	results, err := retry.Run(t.Context(), c.admin, ref, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

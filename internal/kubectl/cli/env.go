@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/clock"
 )
 
 // Env is the environment of a command.
@@ -53,6 +55,10 @@ type Cluster struct {
 
 	// Kube reads logs of containers, which Objects cannot.
 	Kube kubernetes.Interface
+
+	// Now returns the time of the cluster, once the API server has answered: how long something takes is known from times
+	// that the cluster wrote, and the clock of the user's machine may be another.
+	Now func() time.Time
 }
 
 // Connect returns a connection to the user's cluster. It does not send a request.
@@ -64,6 +70,8 @@ func (e *Env) Connect() (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = rest.NoWarnings{}
+	cluster := clock.New(time.Now)
+	config.Wrap(cluster.Transport)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
@@ -79,7 +87,7 @@ func (e *Env) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return &Cluster{Objects: objects, Kube: kube}, nil
+	return &Cluster{Objects: objects, Kube: kube, Now: cluster.Now}, nil
 }
 
 // Command returns one command of "kubectl pav".

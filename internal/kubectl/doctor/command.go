@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +32,7 @@ what is left.`,
 			if err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			now := time.Now()
-			facts, err := Gather(command.Context(), cluster.Objects, env.Version, now)
+			facts, err := Gather(command.Context(), cluster.Objects, env.Version, cluster.Now)
 			if err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}

@@ -38,8 +38,8 @@ type gatherer struct {
 
 // Gather reads everything that the checks depend on. The error is that the cluster cannot be reached, or does not know the
 // user.
-func Gather(ctx context.Context, reader client.Reader, version string, now time.Time) (*Facts, error) {
-	g := &gatherer{reader, &Facts{Now: now, Version: version, Unread: map[right]string{}}}
+func Gather(ctx context.Context, reader client.Reader, version string, now func() time.Time) (*Facts, error) {
+	g := &gatherer{reader, &Facts{Version: version, Unread: map[right]string{}}}
 	var err error
 	if g.Namespace, err = agent.Namespace(ctx, reader); err != nil {
 		return nil, err
@@ -54,6 +54,7 @@ func Gather(ctx context.Context, reader client.Reader, version string, now time.
 			return nil, err
 		}
 	}
+	g.Now = now()
 	return g.Facts, nil
 }
 

@@ -88,7 +88,7 @@ func installed(t *testing.T) []client.Object {
 }
 
 func TestGather_ReadsTheInstallation_InItsNamespace(t *testing.T) {
-	f, err := Gather(t.Context(), reader(t, allowed, installed(t)...), "0.2.0", noon)
+	f, err := Gather(t.Context(), reader(t, allowed, installed(t)...), "0.2.0", atNoon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestGather_WhereSomethingCannotBeRead_ReadsTheRest(t *testing.T) {
 					return test.answer
 				}
 				return nil
-			}, installed(t)...), "0.2.0", noon)
+			}, installed(t)...), "0.2.0", atNoon)
 			if test.want == "" {
 				if !errors.Is(err, test.answer) {
 					t.Errorf("got %v", err)
@@ -162,7 +162,7 @@ func TestGather_ReadsAllPages(t *testing.T) {
 			return nil
 		},
 	})
-	f, err := Gather(t.Context(), paged, "0.2.0", noon)
+	f, err := Gather(t.Context(), paged, "0.2.0", atNoon)
 	if err != nil {
 		t.Fatal(err)
 	}

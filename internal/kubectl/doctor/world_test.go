@@ -26,6 +26,8 @@ import (
 // noon is when everything is looked at.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+func atNoon() time.Time { return noon }
+
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 func agoPointer(d time.Duration) *metav1.Time { at := ago(d); return &at }

@@ -51,7 +51,7 @@ Kubelet's own pauses between attempts to stage a volume for a pod cannot be skip
 			if err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			results, err := Run(command.Context(), cluster.Objects, ref, time.Now())
+			results, err := Run(command.Context(), cluster.Objects, ref, cluster.Now)
 			if err != nil {
 				return err
 			}
@@ -91,14 +91,14 @@ func write(env *cli.Env, output *cli.Output, results []Result) error {
 }
 
 // Run requests the next attempt of everything that has failed for the object.
-func Run(ctx context.Context, objects client.Client, ref status.Ref, now time.Time) ([]Result, error) {
+func Run(ctx context.Context, objects client.Client, ref status.Ref, now func() time.Time) ([]Result, error) {
 	found, err := find(ctx, objects, ref)
 	if err != nil {
 		return nil, err
 	}
 	results := make([]Result, 0, len(found))
 	for _, object := range found {
-		result, err := ask(ctx, objects, object, now)
+		result, err := ask(ctx, objects, object, now())
 		if err != nil {
 			return nil, err
 		}

@@ -109,7 +109,7 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 func describer(cluster *cli.Cluster, env *cli.Env, next []status.Step) func(ctx context.Context, namespace, claim string) (string, error) {
 	return func(ctx context.Context, namespace, claim string) (string, error) {
 		ref := status.Ref{Kind: status.Claim, Namespace: namespace, Name: claim}
-		answer, err := status.Find(ctx, cluster, ref, time.Now())
+		answer, err := status.Find(ctx, cluster, ref)
 		if err != nil {
 			return "", err
 		}

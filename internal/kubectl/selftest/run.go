@@ -119,8 +119,9 @@ func (r *run) words(err error) string {
 	if !r.options.Keep {
 		text = status.Brief(text)
 	}
+	var mine *podError
 	policy, _, _ := unstructured.NestedString(r.input.document.Object, "spec", "volumeStaging", "fsGroupPolicy")
-	if r.options.FSGroup >= 0 && policy != "File" && strings.Contains(strings.ToLower(text), "permission denied") {
+	if r.options.FSGroup >= 0 && policy != "File" && errors.As(err, &mine) && strings.Contains(strings.ToLower(text), "permission denied") {
 		text += "; for kubelet to give the files to the pod's fsGroup, set spec.volumeStaging.fsGroupPolicy: File"
 	}
 	return text

@@ -35,7 +35,7 @@ status is 1 where something is wrong.`,
 			if err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			answer, err := Find(command.Context(), cluster, ref, time.Now())
+			answer, err := Find(command.Context(), cluster, ref)
 			if err != nil {
 				return err
 			}
@@ -81,10 +81,10 @@ func (a *Answer) failing() bool {
 }
 
 // Find gathers and diagnoses everything about the subject.
-func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*Answer, error) {
+func Find(ctx context.Context, cluster *cli.Cluster, ref Ref) (*Answer, error) {
 	answer := &Answer{Subject: ref.String(), Volumes: []*Report{}}
 	if ref.Kind == Provisioner {
-		report, err := reportOnProvisioner(ctx, cluster.Objects, ref.Name)
+		report, err := reportOnProvisioner(ctx, cluster, ref.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*A
 		return answer, nil
 	}
 	if ref.Kind != Pod {
-		report, err := reportOn(ctx, cluster, ref, now)
+		report, err := reportOn(ctx, cluster, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*A
 	}
 	for _, name := range ClaimsOf(pod) {
 		claim := Ref{Kind: Claim, Namespace: ref.Namespace, Name: name}
-		report, err := reportOn(ctx, cluster, claim, now)
+		report, err := reportOn(ctx, cluster, claim)
 		switch {
 		case err != nil:
 			answer.Others = append(answer.Others, fmt.Sprintf("%s: %v", name, err))
@@ -121,8 +121,8 @@ func Find(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*A
 	return answer, nil
 }
 
-func reportOn(ctx context.Context, cluster *cli.Cluster, ref Ref, now time.Time) (*Report, error) {
-	facts, err := Gather(ctx, cluster.Objects, ref, now)
+func reportOn(ctx context.Context, cluster *cli.Cluster, ref Ref) (*Report, error) {
+	facts, err := Gather(ctx, cluster.Objects, ref, cluster.Now)
 	if err != nil {
 		return nil, err
 	}

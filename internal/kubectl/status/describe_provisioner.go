@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,10 +14,12 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/agent"
+	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
 // reportOnProvisioner returns the report on a PavProvisioner and its volumes.
-func reportOnProvisioner(ctx context.Context, reader client.Reader, name string) (*Report, error) {
+func reportOnProvisioner(ctx context.Context, cluster *cli.Cluster, name string) (*Report, error) {
+	reader := cluster.Objects
 	p := &pavv1.PavProvisioner{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, p); apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no PavProvisioner %q", name)
@@ -31,13 +34,13 @@ func reportOnProvisioner(ctx context.Context, reader client.Reader, name string)
 	if err != nil {
 		return nil, err
 	}
-	return provisionerReport(p, volumes, namespace), nil
+	return provisionerReport(p, volumes, namespace, cluster.Now()), nil
 }
 
 // provisionerReport is the report on a PavProvisioner with these volumes, where the agents are in a namespace. It is a
 // pure function.
-func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, agents string) *Report {
-	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p, agents)}
+func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, agents string, now time.Time) *Report {
+	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p, agents, now)}
 	r.Findings = append(r.Findings, failingVolumes(volumes)...)
 	if len(r.Findings) == 0 {
 		r.Findings = append(r.Findings, Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("the provisioner is ready, and has %s", counted(len(volumes), "volume"))})
@@ -66,7 +69,7 @@ func counted(n int, what string) string {
 }
 
 // diagnoseProvisioner returns the findings about the object itself, where the agents are in a namespace.
-func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string) (found []Finding) {
+func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string, now time.Time) (found []Finding) {
 	is := func(kind string, status metav1.ConditionStatus) *metav1.Condition {
 		if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil && c.Status == status {
 			return c
@@ -88,6 +91,8 @@ func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string) (found []Findin
 	case p.Status.Nodes != nil && p.Status.Nodes.Registered < p.Status.Nodes.Wanted:
 		found = append(found, Finding{Code: "DriverNotRegistered", State: Waiting, Summary: fmt.Sprintf("the driver is registered on %d of %d nodes", p.Status.Nodes.Registered, p.Status.Nodes.Wanted),
 			Next: []Step{{Text: "see the node agents", Command: "kubectl -n " + agents + " get pods -o wide -l app.kubernetes.io/component=node-agent"}}})
+	case len(p.Status.Conditions) == 0 && now.Sub(p.CreationTimestamp.Time) > silentAfter:
+		found = append(found, silent(agents, "PaV's controller agent has not checked the definition for "+cli.Duration(now.Sub(p.CreationTimestamp.Time))+", and may not be running"))
 	case len(p.Status.Conditions) == 0:
 		found = append(found, Finding{Code: "ControllerSilent", State: Working, Summary: "PaV is about to check the definition"})
 	}

@@ -3,6 +3,7 @@ package status
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,7 @@ func TestProvisionerReport(t *testing.T) {
 	}{
 		"ready":                       {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-1"}}, state: Healthy, code: "Healthy", text: "has 1 volume"},
 		"not checked yet":             {state: Working, code: "ControllerSilent", text: "about to check"},
+		"not checked for long":        {changes: []func(*pavv1.PavProvisioner){func(p *pavv1.PavProvisioner) { p.CreationTimestamp = *at(-time.Hour) }}, state: Failing, code: "ControllerSilent", text: "has not checked the definition for 1h"},
 		"not accepted":                {changes: []func(*pavv1.PavProvisioner){condition(pavv1.ProvisionerAccepted, metav1.ConditionFalse, "choose another name")}, state: Failing, code: "ProvisionerNotAccepted", text: "choose another name"},
 		"another driver has the name": {changes: []func(*pavv1.PavProvisioner){condition(pavv1.ProvisionerReady, metav1.ConditionFalse, "CSIDriver exists")}, state: Failing, code: "ProvisionerNotReady", text: "kubectl describe csidriver demo"},
 		"registered on some nodes": {changes: []func(*pavv1.PavProvisioner){ready, func(p *pavv1.PavProvisioner) {
@@ -40,11 +42,11 @@ func TestProvisionerReport(t *testing.T) {
 		"being deleted, and a volume fails": {changes: []func(*pavv1.PavProvisioner){ready, deleted}, volumes: []VolumeRow{fails}, state: Failing, code: "VolumeFailing", text: "no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+			p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo", CreationTimestamp: *at(-time.Second)}}
 			for _, change := range test.changes {
 				change(p)
 			}
-			r := provisionerReport(p, test.volumes, "storage")
+			r := provisionerReport(p, test.volumes, "storage", noon)
 			first := r.Findings[0]
 			text := strings.TrimSpace(first.Summary + " " + first.Reason)
 			for _, step := range first.Next {
@@ -55,7 +57,8 @@ func TestProvisionerReport(t *testing.T) {
 			}
 		})
 	}
-	r := provisionerReport(&pavv1.PavProvisioner{}, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, "storage")
+	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *at(0)}}
+	r := provisionerReport(p, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, "storage", noon)
 	if last := r.Findings[5]; len(r.Findings) != 7 || last.Summary != "2 more volumes fail" {
 		t.Errorf("seven volumes fail: %+v", r.Findings)
 	}

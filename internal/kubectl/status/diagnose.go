@@ -249,7 +249,9 @@ func afterFailure(f *Facts, code, summary string, now Finding, failure *pavv1.Wo
 	if failure == nil || now.State != Working && now.State != Slow || failure.PodName == "" {
 		return now
 	}
-	return failed(f, code, summary+"; now "+now.Summary, failure, 0)
+	found := failed(f, code, summary+"; now "+now.Summary, failure, 0)
+	found.Next = append(found.Next, now.Next...) // of a pod that may hang
+	return found
 }
 
 // obstructed returns a finding about a workflow pod that cannot start, or nil.
@@ -311,16 +313,12 @@ func obstacleOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// deletedAt returns when the deletion of a pod was requested.
-func deletedAt(pod *corev1.Pod) metav1.Time {
-	at, grace := pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
-	switch {
-	case at == nil:
+// stoppedBy returns when a pod that is being deleted must have ended, after its grace period.
+func stoppedBy(pod *corev1.Pod) metav1.Time {
+	if pod.DeletionTimestamp == nil {
 		return pod.CreationTimestamp
-	case grace == nil:
-		return *at
 	}
-	return metav1.NewTime(at.Add(-time.Duration(*grace) * time.Second))
+	return *pod.DeletionTimestamp
 }
 
 const (
@@ -328,7 +326,7 @@ const (
 	// stops it.
 	slowAfter = 30 * time.Second
 
-	// hungAfter is how long a pod may run before it counts as a problem. The agents' event is a warning then.
+	// hungAfter is how long a pod may run before it counts as a problem. The event of a volume is a warning then.
 	hungAfter = 10 * time.Minute
 )
 
@@ -344,10 +342,12 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 	since := began(pod)
 	switch state := workflow.Observe(pod); {
 	case state == workflow.Stopping:
-		found.Summary, since = fmt.Sprintf("the %s pod is being stopped", what), deletedAt(pod)
+		found.Summary, since = fmt.Sprintf("the %s pod is being stopped", what), stoppedBy(pod)
 	case state != workflow.Running:
-		found.Summary = fmt.Sprintf("the %s pod has ended, and its outcome is about to be recorded", what)
-		return found
+		found.Summary, since = fmt.Sprintf("the %s pod has ended, and its outcome is about to be recorded", what), ended(pod)
+		if since.IsZero() {
+			since = pod.CreationTimestamp
+		}
 	case since.IsZero():
 		found.Summary, since = fmt.Sprintf("the %s pod is starting", what), pod.CreationTimestamp
 	}
@@ -364,7 +364,7 @@ func working(f *Facts, pod *corev1.Pod, what string) Finding {
 		found.Code, found.State = "RunsLong", Failing
 	}
 	found.Next = []Step{{Text: "if that is too long, see what it does", Command: describePod(pod.Namespace, pod.Name)}}
-	if hasBegun(pod) {
+	if workflow.Observe(pod) == workflow.Running && hasBegun(pod) {
 		found.Next[0] = Step{Text: "if that is too long, see what it does", Command: fmt.Sprintf("kubectl pav logs %s -f", f.object())}
 		found.Next = append(found.Next, Step{Text: "or stop it, so that the next attempt follows", Command: "kubectl pav retry " + f.object()})
 		ref := refOf(pod)

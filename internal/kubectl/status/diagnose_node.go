@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -34,9 +35,9 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 				Next: degradedSteps(f, s)})
 			break
 		}
-		if pod := f.pod(status.StagingPod); pod != nil && workflow.Observe(pod) == workflow.Stopping && len(f.clientsOn(node)) > 0 {
+		if pod := f.pod(status.StagingPod); pod != nil && workflow.Observe(pod) == workflow.Stopping && slices.ContainsFunc(f.clientsOn(node), stays) {
 			found = append(found, Finding{Code: "StagingPodStopping", State: Failing, Reason: "it was deleted while pods use the volume",
-				Summary: fmt.Sprintf("the staging pod that serves the volume on node %s is being stopped; the volume is dead then, until it is staged again", node)})
+				Summary: fmt.Sprintf("the staging pod on node %s is being stopped; if its process serves the volume, the volume dies with it", node)})
 		}
 		found = append(found, diagnoseFormerClients(f, s)...)
 	default:
@@ -53,7 +54,7 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	}
 	pod := f.pod(ref)
 	if pod == nil {
-		return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("%s on node %s is about to start", what, s.Spec.NodeName)}
+		return unseenStaging(f, s, what)
 	}
 	found := working(f, pod, what)
 	found.Summary += " on node " + s.Spec.NodeName
@@ -62,6 +63,32 @@ func diagnoseStaging(f *Facts, s *pavv1.PavStage) Finding {
 	}
 	return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, attempt %d", failedWork(&s.Status), s.Spec.NodeName, s.Status.Attempt-1), found, s.Status.StagingFailure)
 }
+
+// unseenStaging returns the finding about the staging of a volume whose pod does not exist yet, or that the user may not read.
+func unseenStaging(f *Facts, s *pavv1.PavStage, what string) Finding {
+	found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("%s on node %s is about to start", what, s.Spec.NodeName)}
+	c := meta.FindStatusCondition(s.Status.Conditions, pavv1.StageReady)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return found
+	}
+	switch c.Reason {
+	case pavv1.ReasonPodRunsLong:
+		found.Code, found.State, found.Summary = c.Reason, Slow, fmt.Sprintf("the %s pod on node %s runs for long", what, s.Spec.NodeName)
+		found.Next = []Step{{Text: "if that is too long, stop it, so that the next attempt follows", Command: "kubectl pav retry " + f.object()}}
+	case pavv1.ReasonPodNotStarted:
+		found.Code, found.State, found.Summary = c.Reason, Failing, fmt.Sprintf("the %s pod on node %s cannot start", what, s.Spec.NodeName)
+	case "PodNotAdmitted":
+		found = silent(f.AgentNamespace, fmt.Sprintf("the %s pod on node %s waits until the controller agent has checked it", what, s.Spec.NodeName))
+		found.Code = c.Reason
+	default:
+		return found
+	}
+	found.Reason = Brief(c.Message)
+	return found
+}
+
+// stays reports whether a pod is not being deleted.
+func stays(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
 
 // failedWork returns which workflow has failed for a stage that is being unstaged.
 func failedWork(status *pavv1.PavStageStatus) string {
@@ -81,7 +108,12 @@ func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 // diagnoseUnstaging returns the finding about the unstaging of a volume on a node.
 func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 	status, node := &s.Status, s.Spec.NodeName
-	if pod := f.pod(status.UnstagingPod); pod != nil && workflow.Observe(pod) == workflow.Running {
+	if pod := f.pod(status.StagingPod); pod != nil && workflow.Observe(pod) == workflow.Stopping {
+		found := working(f, pod, "staging")
+		found.Summary += " on node " + node
+		return afterFailure(f, "StagingFailed", fmt.Sprintf("%s on node %s failed, and is being reverted", failedWork(status), node), found, status.StagingFailure)
+	}
+	if pod := f.pod(status.UnstagingPod); pod != nil && !workflow.Observe(pod).IsOver() {
 		found := working(f, pod, "unstaging")
 		found.Summary += " on node " + node
 		found = afterFailure(f, "UnstagingFailed", fmt.Sprintf("unstaging on node %s failed, attempt %d", node, status.UnstagingAttempt-1), found, status.UnstagingFailure)

@@ -104,6 +104,13 @@ func diagnoseReverting(f *Facts) Finding {
 	return found
 }
 
+// The controller agent's reasons for a pod that is not needed any more and still runs, and for one that has ended and whose
+// result is not there.
+const (
+	reasonPodStopping  = "PodStopping"
+	reasonPodReporting = "PodReporting"
+)
+
 // diagnosePod returns the finding about the pod of the volume's current step.
 func diagnosePod(f *Facts, condition string) Finding {
 	status := &f.Volume.Status
@@ -113,7 +120,7 @@ func diagnosePod(f *Facts, condition string) Finding {
 	}
 	if pod := f.pod(status.Pod); pod != nil {
 		found := working(f, pod, what)
-		if c := falseCondition(f, condition); (found.State == Working || found.State == Slow) && c != nil && (c.Reason == "PodStopping" || c.Reason == "PodReporting") {
+		if c := falseCondition(f, condition); (found.State == Working || found.State == Slow) && c != nil && (c.Reason == reasonPodStopping || c.Reason == reasonPodReporting) {
 			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
 		}
 		return found
@@ -126,8 +133,16 @@ func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 	switch {
 	case f.hides(hiddenPods):
 		found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod runs or is about to run", what)}
-		if c != nil && c.Reason == "PodNotStarted" {
+		if c == nil {
+			return found
+		}
+		switch c.Reason {
+		case pavv1.ReasonPodNotStarted:
 			found.Code, found.State, found.Summary, found.Reason = c.Reason, Failing, fmt.Sprintf("the %s pod cannot start", what), c.Message
+		case pavv1.ReasonPodRunsLong:
+			found.Code, found.State, found.Reason = c.Reason, Slow, c.Message
+		case reasonPodStopping, reasonPodReporting:
+			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
 		}
 		return found
 	case f.Volume.Status.Pod.UID == "" && c != nil && c.Reason == "Queued":

@@ -230,7 +230,7 @@ func TestDiagnose(t *testing.T) {
 			want: w{"VolumeDead", Failing, "on node n1", "kubectl delete pod -n apps web", ""}},
 		"the staging pod of a volume in use is deleted": {
 			facts: bound().client("web", "n1").with(clientsRun).stage("n1", served).pod("stage-1", pavv1.WorkflowStaging, stopping),
-			want:  w{"StagingPodStopping", Failing, "that serves the volume on node n1 is being stopped", "", ""}},
+			want:  w{"StagingPodStopping", Failing, "the staging pod on node n1 is being stopped", "", ""}},
 		"the volume was staged again under a pod": {
 			facts: bound().client("web", "n1").with(clientsRun).with(mounts(nil)).stage("n1", restaged).pod("stage-2", pavv1.WorkflowStaging, youngerThanClients),
 			want:  w{"ClientNotRestarted", Failing, "pod web was started before the volume was staged again", "kubectl delete pod -n apps web", ""}},

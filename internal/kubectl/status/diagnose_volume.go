@@ -203,15 +203,21 @@ func notBegun(f *Facts) Finding {
 	if f.hides(hiddenVolumes) {
 		return Finding{Code: "Working", State: Working, Summary: "the volume is being provisioned, as far as you may see"}
 	}
-	const silentAfter = 15 * time.Second
 	found := Finding{Code: "NotBegun", State: Working, Summary: "PaV is about to handle the claim"}
 	if f.Now.Sub(f.Claim.CreationTimestamp.Time) > silentAfter {
-		found.Code, found.State = "ControllerSilent", Failing
-		found.Summary = "PaV does not handle the claim: its controller agent may not be running"
-		found.Next = []Step{{Text: "see whether it runs", Command: "kubectl -n " + f.AgentNamespace + " get deployment controller-agent"},
-			{Text: "and see its log", Command: "kubectl -n " + f.AgentNamespace + " logs -l app.kubernetes.io/component=controller-agent --prefix --tail=20"}}
+		return silent(f.AgentNamespace, "PaV does not handle the claim: its controller agent may not be running")
 	}
 	return found
+}
+
+// silentAfter is how long the controller agent may take for its first answer to an object.
+const silentAfter = 15 * time.Second
+
+// silent is the finding that the controller agent, which is in a namespace, does not do what it should.
+func silent(agents, summary string) Finding {
+	return Finding{Code: "ControllerSilent", State: Failing, Summary: summary, Next: []Step{
+		{Text: "see whether it runs", Command: "kubectl -n " + agents + " get deployment controller-agent"},
+		{Text: "and see its log", Command: "kubectl -n " + agents + " logs -l app.kubernetes.io/component=controller-agent --prefix --tail=20"}}}
 }
 
 // lastWarning returns the last warning about an object of a kind, or nil.

@@ -41,8 +41,8 @@ type gatherer struct {
 
 // Gather reads everything about a claim or a PersistentVolume that the user may read. The error is one of the API
 // server, or says that the object does not exist.
-func Gather(ctx context.Context, reader client.Reader, ref Ref, now time.Time) (*Facts, error) {
-	g := &gatherer{reader, &Facts{Now: now, Subject: ref, Nodes: map[string]*Node{}}}
+func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.Time) (*Facts, error) {
+	g := &gatherer{reader, &Facts{Subject: ref, Nodes: map[string]*Node{}}}
 	var err error
 	if ref.Kind == Claim {
 		err = g.fromClaim(ctx)
@@ -58,6 +58,7 @@ func Gather(ctx context.Context, reader client.Reader, ref Ref, now time.Time) (
 		}
 	}
 	slices.Sort(g.Hidden)
+	g.Now = now()
 	return g.Facts, nil
 }
 

@@ -33,7 +33,7 @@ func TestGather_FindsTheNodeAgents_InAnyNamespace(t *testing.T) {
 		WithIndex(&corev1.Event{}, "involvedObject.kind", func(client.Object) []string { return nil }).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(client.Object) []string { return nil }).
 		Build()
-	f, err := Gather(t.Context(), reader, w.f.Subject, noon)
+	f, err := Gather(t.Context(), reader, w.f.Subject, atNoon)
 	if err != nil {
 		t.Fatal(err)
 	}

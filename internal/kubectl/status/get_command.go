@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,7 @@ all namespaces, which is the default, or in the one of -n.`,
 			if output.Structured() {
 				return output.Write(env.Out, volumes)
 			}
-			return renderTable(env, volumes, provisioner, wide, time.Now())
+			return renderTable(env, volumes, provisioner, wide, cluster.Now())
 		},
 	}
 	output.AddFlag(command.Flags())

@@ -15,6 +15,8 @@ import (
 // noon is when everything is looked at.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+func atNoon() time.Time { return noon }
+
 func at(after time.Duration) *metav1.Time {
 	at := metav1.NewTime(noon.Add(after))
 	return &at
