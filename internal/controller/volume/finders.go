@@ -33,7 +33,7 @@ type found struct {
 	finders map[string]reconcile.Making
 }
 
-// get returns the finders of a volume's storage, and whether they were looked up.
+// get returns the finders of a volume's storage by name, and whether they were looked up.
 func (f *finders) get(volume *pavv1.PavVolume) (all []reconcile.Making, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,6 +44,7 @@ func (f *finders) get(volume *pavv1.PavVolume) (all []reconcile.Making, known bo
 	for _, making := range of.finders {
 		all = append(all, making)
 	}
+	slices.SortFunc(all, func(a, b reconcile.Making) int { return cmp.Compare(a.Name, b.Name) }) // the API server is asked in this order
 	return all, true
 }
 

@@ -142,3 +142,20 @@ func TestFinders_HandleBecomesKnown_BringsAPassOfTheWaitingVolumes(t *testing.T)
 		}
 	}
 }
+
+// The API server is asked in that order, so that a simulated history is the same each time (seed 800100689).
+func TestFinders_AreSorted(t *testing.T) {
+	f, volume := &finders{}, fresh().o.volume
+	names := strings.Split("abcdefghijklmnopqrstuvwxyz", "")
+	var all []reconcile.Making
+	for _, name := range names {
+		all = append(all, reconcile.Making{Name: name})
+	}
+	f.set(volume, all)
+	got, _ := f.get(volume)
+	for i, making := range got {
+		if making.Name != names[i] {
+			t.Fatalf("finder %d is %q", i, making.Name)
+		}
+	}
+}
