@@ -182,6 +182,7 @@ func TestMetrics_CoverTheLifeOfAVolume_AndFailures(t *testing.T) {
 		}
 		return errors.Join(s.wantParts("unstage", "start", "run", "result"), s.wantParts("delete", "queue", "start", "run", "result"))
 	})
+	wantLifeLogged(t, namespace)
 	remove(t, &pavv1.PavProvisioner{ObjectMeta: objectMeta("", good)})
 	wantMetrics(t, good, "nothing of a provisioner that is gone", func(s scraped) error {
 		if left := s.of(good); left != "" {
@@ -217,6 +218,43 @@ func wantLogs(t *testing.T, namespace, secret string) {
 	})
 }
 
+// wantLifeLogged waits until the agents have logged each step in the life of the claim "data", which it must have done once,
+// and fails the test if one of them logs an unexpected error about a volume of the namespace.
+func wantLifeLogged(t *testing.T, namespace string) {
+	t.Helper()
+	keys := map[string]string{"claim": namespace + "/data", "provisioner": good, "volume": "pvc-", "duration": ""}
+	onNode := maps.Clone(keys)
+	onNode["node"] = "node1"
+	wants := map[string]map[string]string{"provisioned a volume": keys, "staged a volume": onNode, "unstaged a volume": onNode, "deleted a volume": keys}
+	eventually(t, "the agents' logs have the life of a volume", func(ctx context.Context) error {
+		text, err := kubectl(ctx, "", "-n", "pav", "logs", "-l", "app.kubernetes.io/name=pav", "--tail=-1", "--since=10m", "--max-log-requests=10")
+		if err != nil {
+			return err
+		}
+		times := map[string]int{}
+		for line := range strings.Lines(text) {
+			for message, keys := range wants {
+				if says(line, message, keys) {
+					times[message]++
+				}
+			}
+			if strings.Contains(line, "Reconciler error") && strings.Contains(line, namespace) {
+				t.Errorf("an agent logs %s", line)
+			}
+		}
+		var wrong []error
+		for message := range wants {
+			if times[message] > 1 {
+				t.Errorf("%q is logged %d times", message, times[message])
+			}
+			if times[message] == 0 {
+				wrong = append(wrong, fmt.Errorf("no line %q has %v", message, wants[message]))
+			}
+		}
+		return errors.Join(wrong...)
+	})
+}
+
 // says whether a line of a log has a message and values that begin as is wanted, by key.
 func says(line, message string, keys map[string]string) bool {
 	values := map[string]any{}
@@ -224,7 +262,7 @@ func says(line, message string, keys map[string]string) bool {
 		return false
 	}
 	for key, want := range keys {
-		if got, _ := values[key].(string); !strings.HasPrefix(got, want) {
+		if got, there := values[key].(string); !there || !strings.HasPrefix(got, want) {
 			return false
 		}
 	}

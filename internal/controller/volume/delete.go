@@ -100,6 +100,9 @@ func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phas
 		status.Phase = phase
 		status.Handle, _ = o.identity() // a restored record may have lost it
 		clearDeletion(status)
+		if phase == pavv1.VolumeDeleting {
+			setCondition(o.volume, status, pavv1.VolumeDeleted, string(pavv1.StepDeleting), "the storage is to be deleted") // its time is when that began
+		}
 	})
 }
 
@@ -201,8 +204,13 @@ func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) er
 		if status.Pod != nil && status.FormerHandle == "" { // else it keeps two handles, and waits for the finders of both
 			status.FormerHandle = status.Handle
 		}
+		begun := meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted).DeepCopy()
 		clearDeletion(status)
 		status.Phase, status.Step = pavv1.VolumeDeleting, pavv1.StepDeleted
+		if begun != nil {
+			begun.Message = "the storage is deleted"
+			meta.SetStatusCondition(&status.Conditions, *begun)
+		}
 	})
 }
 

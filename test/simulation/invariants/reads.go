@@ -95,10 +95,11 @@ func (i *Invariants) read(by, step string, key world.Key) client.Object {
 		i.failf(6, "%s %s without a word of the API server", by, step)
 		return nil
 	}
-	found, asked := r.objects[inPass{pass: i.Pass(), key: key}]
-	if !asked {
-		found, asked = r.objects[inPass{key: key}]
+	// The requests of other passes make a read of this pass no older.
+	if found, asked := r.objects[inPass{pass: i.Pass(), key: key}]; asked && i.Pass() != "" {
+		return found.object
 	}
+	found, asked := r.objects[inPass{key: key}]
 	if !asked || r.requests-found.at > recent {
 		i.failf(6, "%s %s, and has not asked the API server for %s", by, step, key)
 	}
