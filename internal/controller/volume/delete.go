@@ -274,10 +274,16 @@ func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 	if err := r.patchVolume(ctx, o.volume, volume); err != nil {
 		return err
 	}
+	deleted := volume.ResourceVersion != o.volume.ResourceVersion
 	if !o.deleting() {
-		if err := r.Client.Delete(ctx, volume, exactly(volume)); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Delete(ctx, volume, exactly(volume))
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
+		deleted = err == nil
+	}
+	if !deleted {
+		return nil // the cache does not show yet that an earlier pass did it, and said so
 	}
 	var keys []any
 	if c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeDeleted); c != nil {
