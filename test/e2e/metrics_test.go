@@ -201,7 +201,7 @@ func wantLogs(t *testing.T, namespace, secret string) {
 		"call failed":          {"claim": namespace + "/unready", "provisioner": "measured-unready", "volume": "pvc-", "node": "node2"},
 	}
 	eventually(t, "the agents' logs have the keys", func(ctx context.Context) error {
-		text, err := kubectl(ctx, "", "-n", "pav", "logs", "-l", "app.kubernetes.io/name=pav", "--tail=-1", "--since=10m", "--max-log-requests=10")
+		text, err := agentsLogs(ctx)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func wantLifeLogged(t *testing.T, namespace string) {
 	onNode["node"] = "node1"
 	wants := map[string]map[string]string{"provisioned a volume": keys, "staged a volume": onNode, "unstaged a volume": onNode, "deleted a volume": keys}
 	eventually(t, "the agents' logs have the life of a volume", func(ctx context.Context) error {
-		text, err := kubectl(ctx, "", "-n", "pav", "logs", "-l", "app.kubernetes.io/name=pav", "--tail=-1", "--since=10m", "--max-log-requests=10")
+		text, err := agentsLogs(ctx)
 		if err != nil {
 			return err
 		}
@@ -253,6 +253,11 @@ func wantLifeLogged(t *testing.T, namespace string) {
 		}
 		return errors.Join(wrong...)
 	})
+}
+
+// agentsLogs returns what all agents have logged in the last ten minutes.
+func agentsLogs(ctx context.Context) (string, error) {
+	return kubectl(ctx, "", "-n", "pav", "logs", "-l", "app.kubernetes.io/name=pav", "--tail=-1", "--since=10m", "--max-log-requests=10")
 }
 
 // says whether a line of a log has a message and values that begin as is wanted, by key.

@@ -14,11 +14,7 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n(apiVersion: pav\\..*?)```")
 // The definitions that users copy from the documentation are valid and can be rendered.
 func TestDefinitions_OfTheDocumentation(t *testing.T) {
 	for page, want := range map[string]int{"README.md": 1, "docs/tutorial.md": 1} {
-		text, err := os.ReadFile(filepath.Join("../..", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
+		blocks := yamlBlock.FindAllStringSubmatch(read(t, filepath.Join("../..", page)), -1)
 		if len(blocks) != want {
 			t.Errorf("%s has %d definitions, want %d", page, len(blocks), want)
 		}

@@ -108,9 +108,14 @@ func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phas
 
 // clearDeletion removes the record of a deletion or revert that is over.
 func clearDeletion(status *pavv1.PavVolumeStatus) {
+	clearAttempts(status)
+	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
+}
+
+// clearAttempts removes the record of the attempts to delete. The condition stays: its time is when the deletion began.
+func clearAttempts(status *pavv1.PavVolumeStatus) {
 	status.Step, status.Pod = "", nil
 	status.DeletionAttempt, status.DeletionFailure, status.DeletionBegun = 0, nil, false
-	meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeDeleted)
 }
 
 // revert begins to revert a creation that failed, or whose claim is gone. It records the handle of the storage, which no
@@ -204,12 +209,10 @@ func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) er
 		if status.Pod != nil && status.FormerHandle == "" { // else it keeps two handles, and waits for the finders of both
 			status.FormerHandle = status.Handle
 		}
-		begun := meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted).DeepCopy()
-		clearDeletion(status)
+		clearAttempts(status)
 		status.Phase, status.Step = pavv1.VolumeDeleting, pavv1.StepDeleted
-		if begun != nil {
+		if begun := meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted); begun != nil {
 			begun.Message = "the storage is deleted"
-			meta.SetStatusCondition(&status.Conditions, *begun)
 		}
 	})
 }

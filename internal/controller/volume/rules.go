@@ -24,7 +24,7 @@ type decision struct {
 	// repeat says that the event is recorded again although the condition is unchanged.
 	repeat bool
 
-	// doubted says that the decision is made again, with what the API server has, before anybody is told.
+	// doubted says that the API server is asked before the decision is reported.
 	doubted bool
 
 	// after is when to decide again if nothing changes; 0 for not before that.
@@ -84,8 +84,7 @@ func tell(message string) decision {
 	return decision{step: stepWait, message: observability.Clip(message, observability.MaxCondition), warning: true}
 }
 
-// doubted marks a decision that follows from the absence of an object, which a cache that is behind may not have yet. It is
-// made again with the objects that the API server has before anybody is told.
+// doubted marks a decision that follows from the absence of an object: a cache that is behind may not have the object yet.
 func doubted(d decision) decision {
 	d.doubted = true
 	return d

@@ -183,7 +183,7 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 			return true, nil
 		}
 		was, is := attached[len(attached)-1], present[len(present)-1]
-		return was.Major != is.Major || was.Minor != is.Minor || was.Root != is.Root, nil
+		return !sameContent(was, is), nil
 	})
 }
 

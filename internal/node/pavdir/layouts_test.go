@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/albertofaria/pav/internal/mount"
@@ -122,27 +121,16 @@ func TestUsers_NamesMountPoints_WithoutCopiesOfTheStagesOwn(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
 	must(t, h.Prepare(ctx, "s"))
-	none := func() {
-		t.Helper()
-		users, err := h.Users(ctx, "s")
-		if err != nil || len(users) > 0 {
-			t.Errorf("got users %q, error %v", users, err)
-		}
-	}
-	none()
+	h.wantUsers(t)
 	elsewhere := h.boundFrom(t, h.kubelet) // After Prepare, so that it has a copy of the stage's own mount, which did not propagate.
-	none()
+	h.wantUsers(t)
 	target := h.target(t, "pod")
 	must(t, h.Publish(ctx, "s", target))
 	want := []string{target, elsewhere + target[len(h.kubelet):]}
 	slices.Sort(want)
-	users, err := h.Users(ctx, "s")
-	must(t, err)
-	if diff := cmp.Diff(want, users); diff != "" {
-		t.Errorf("users (-want +got):\n%s", diff)
-	}
+	h.wantUsers(t, want...)
 	mustSay(t, "s")(h.Unpublish(ctx, target))
-	none()
+	h.wantUsers(t)
 	must(t, h.Remove(ctx, "s"))
 }
 
@@ -150,11 +138,7 @@ func TestUnpublish_OfOneOfTwoPods_WhereKubeletsDirectoryIsBoundElsewhere(t *test
 	h := newHost(t)
 	ctx := t.Context()
 	elsewhere := h.boundFrom(t, h.kubelet)
-	must(t, h.Prepare(ctx, "s"))
-	one, two := h.target(t, "one"), h.target(t, "two")
-	must(t, h.Publish(ctx, "s", one))
-	must(t, h.Publish(ctx, "s", two))
-	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+	one, two := h.twoPods(t)
 	mustSay(t, "s")(h.Unpublish(ctx, one))
 	mustSay(t, true)(h.InUse(ctx, "s"))
 	wantFile(t, two+"/volume/file", "data")
@@ -183,11 +167,7 @@ func TestUnpublish_OfOneOfTwoPods_ResumesAfterAnInterruption_WhereKubeletsDirect
 				h := newHost(t)
 				ctx := t.Context()
 				elsewhere := h.boundFrom(t, h.kubelet)
-				must(t, h.Prepare(ctx, "s"))
-				one, two := h.target(t, "one"), h.target(t, "two")
-				must(t, h.Publish(ctx, "s", one))
-				must(t, h.Publish(ctx, "s", two))
-				container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+				one, two := h.twoPods(t)
 				for _, step := range steps[:i+1] {
 					must(t, step.do(one, elsewhere+one[len(h.kubelet):]))
 				}

@@ -100,10 +100,23 @@ func (h *host) wantWoken(t *testing.T, stage string) {
 	}
 }
 
-func (h *host) wantUsers(t *testing.T, stage string, want ...string) {
+// twoPods publishes the /pav of the stage "s" for two pods, of which the first mounts a file system at /pav/volume.
+func (h *host) twoPods(t *testing.T) (one, two string) {
 	t.Helper()
-	if got, err := h.Users(t.Context(), stage); err != nil || !slices.Equal(got, want) {
-		t.Errorf("the users of %q are %q, %v; want %q", stage, got, err, want)
+	ctx := t.Context()
+	must(t, h.Prepare(ctx, "s"))
+	one, two = h.target(t, "one"), h.target(t, "two")
+	must(t, h.Publish(ctx, "s", one))
+	must(t, h.Publish(ctx, "s", two))
+	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+	return one, two
+}
+
+// wantUsers fails the test unless pods have the /pav of the stage "s" at these paths.
+func (h *host) wantUsers(t *testing.T, want ...string) {
+	t.Helper()
+	if got, err := h.Users(t.Context(), "s"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the users are %q, %v; want %q", got, err, want)
 	}
 }
 

@@ -70,11 +70,7 @@ func TestUnpublish_KeepsInTheSourceWhatThePodMounted(t *testing.T) {
 func TestUnpublish_OfOneOfTwoPodsTakesNothingFromTheOther(t *testing.T) {
 	h := newHost(t)
 	ctx := t.Context()
-	must(t, h.Prepare(ctx, "s"))
-	one, two := h.target(t, "one"), h.target(t, "two")
-	must(t, h.Publish(ctx, "s", one))
-	must(t, h.Publish(ctx, "s", two))
-	container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"; printf data > "$1/volume/file"`, one)
+	one, two := h.twoPods(t)
 	mustSay(t, "s")(h.Unpublish(ctx, one))
 	mustSay(t, true)(h.InUse(ctx, "s"))
 	wantFile(t, two+"/volume/file", "data")
@@ -102,12 +98,12 @@ func TestUnpublish_ResumesAfterAnInterruption_BeforeWhichTheTargetStillCounts(t 
 			must(t, h.Publish(ctx, "s", target))
 			container(t, `mkdir "$1/volume"; mount -t tmpfs test "$1/volume"`, target)
 			must(t, part(h, target))
-			h.wantUsers(t, "s", target)
+			h.wantUsers(t, target)
 			mustSay(t, true)(h.InUse(ctx, "s"))
 
 			must(t, h.Publish(ctx, "s", later))
 			mustSay(t, "s")(h.Unpublish(ctx, target))
-			h.wantUsers(t, "s", later)
+			h.wantUsers(t, later)
 			// The other pod is still joined to the directory.
 			container(t, `umount "$1/volume"`, later)
 			h.wantMounts(t, h.stagePath("s"), "pav")

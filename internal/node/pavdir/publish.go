@@ -277,6 +277,6 @@ func (d *Directories) usersAt(of directory) (map[mount.Place][]mount.Mount, erro
 }
 
 func (d *Directories) inUse(of directory) (bool, error) {
-	users, err := d.usersOf(of)
+	users, err := d.usersAt(of)
 	return len(users) > 0, err
 }
