@@ -109,7 +109,7 @@ func (w *simulated) addWebhook() {
 
 // addNodes adds the nodes, the agents and the disturber.
 func (w *simulated) addNodes(ctx context.Context, names []string) {
-	d := &scenario.Disturber{World: w.World, Webhook: w.webhook, OnNodes: map[*kubernetes.Node]*agents.Node{}}
+	d := &scenario.Disturber{World: w.World, Webhook: w.webhook, OnNodes: map[*kubernetes.Node]*agents.Node{}, Drains: &scenario.Drains{World: w.World}}
 	d.Begin = func() *agents.Controller { return w.begin(ctx) }
 	d.BeginOn = func(node *kubernetes.Node) *agents.Node { return w.beginOn(ctx, node) }
 	w.disturber = d
@@ -134,6 +134,7 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	}
 	if w.settings.has("disturbances") {
 		w.Add(&scenario.Paced{World: w.World, Actor: d, Pause: pause(w.World, 20*time.Second)})
+		w.Add(d.Drains)
 	}
 }
 
@@ -212,6 +213,12 @@ func (w *simulated) rest(wait time.Duration) error {
 	})
 }
 
+// idle runs the world for a time.
+func (w *simulated) idle(wait time.Duration) error {
+	until := time.Now().Add(wait)
+	return w.Run(1_000_000, func() bool { return time.Now().After(until) })
+}
+
 // empty reports whether there are no claims, pods, PersistentVolumes, PavVolumes or PavStages.
 func (w *simulated) empty() bool {
 	for _, kind := range []string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"} {
@@ -243,6 +250,7 @@ func (w *simulated) live() error {
 	if err := w.rules.Unstopped(); err != nil {
 		return err
 	}
+	w.rules.Calm = true
 	if err := w.rest(10 * time.Minute); err != nil {
 		return err
 	}
@@ -262,8 +270,12 @@ func (w *simulated) live() error {
 		return err
 	}
 	w.leave()
-	until := time.Now().Add(10 * time.Minute)
-	if err := w.Run(1_000_000, func() bool { return time.Now().After(until) }); err != nil {
+	if err := w.idle(5 * time.Minute); err != nil {
+		return err
+	}
+	// Nothing is left to do, and the caches are up to date.
+	w.rules.Idle = true
+	if err := w.idle(5 * time.Minute); err != nil {
 		return err
 	}
 	return w.rules.Left(w.events.All(), w.disturber.Nodes)

@@ -215,19 +215,6 @@ func (c *Controller) Hold(wait time.Duration) {
 	c.World.Notef("%s hears nothing of %s for %s", c.Name, c.view.Hold(c.World.Rand.IntN(100), wait), wait)
 }
 
-// Idle reports whether the agent's cache is up to date and its work queues are empty.
-func (c *Controller) Idle() bool {
-	if c.view.Behind() > 0 {
-		return false
-	}
-	for _, q := range c.queues {
-		if q.Busy() {
-			return false
-		}
-	}
-	return true
-}
-
 // Passes returns the number of requests that the agent's workers have received.
 func (c *Controller) Passes() int {
 	passes := 0
@@ -236,6 +223,3 @@ func (c *Controller) Passes() int {
 	}
 	return passes
 }
-
-// Places returns the counts of the agent's queue of pods, by provisioner.
-func (c *Controller) Places() map[string]queue.Counts { return c.reconcilers.PodCounts() }

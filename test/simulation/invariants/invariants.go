@@ -33,12 +33,17 @@ type Invariants struct {
 	// leader's lease.
 	IsAgent, Leads func(by string) bool
 
+	// Calm limits the agents' requests: faults have stopped, and the caches are up to date. Idle forbids them: nothing is
+	// left to do.
+	Calm, Idle bool
+
 	failed  error
 	running map[types.UID]types.UID // for each PavVolume, its pod with a running container
 	owners  map[types.UID]types.UID // for each pod in running, its PavVolume
 	reads   map[string]*reads       // by agent
 	changed map[string]change       // the last change of each PavVolume by an agent, by name
 	late    map[types.UID]bool      // pods that were created late and that their PavVolumes do not name
+	minutes map[asker]minute        // since the world is calm
 }
 
 // change is a change of a PavVolume by an agent.
@@ -49,7 +54,7 @@ type change struct {
 
 // Watch starts to check the invariants of a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, minutes: map[asker]minute{}}
 	store.Hook(i.write)
 	system.Deleting = i.deleting
 	return i
@@ -72,6 +77,9 @@ func (i *Invariants) write(by string, before, after client.Object) error {
 	changed := after
 	if changed == nil {
 		changed = before
+	}
+	if after != nil {
+		i.measure(by, after)
 	}
 	if volume, ok := changed.(*pavv1.PavVolume); ok {
 		i.changed[volume.Name] = change{by: by, at: time.Now()}

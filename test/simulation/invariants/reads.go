@@ -53,6 +53,7 @@ func (i *Invariants) Heard(c *world.Call) {
 		i.reads[c.By] = r
 	}
 	r.requests++
+	i.count(c)
 	switch verb, kind, namespace, name := parse(c); verb {
 	case "get":
 		key := world.Key{Kind: kind, Namespace: namespace, Name: name}

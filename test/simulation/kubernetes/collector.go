@@ -55,7 +55,7 @@ func (c *Collector) owners() map[types.UID]bool {
 
 func owned(object client.Object, uids map[types.UID]bool) bool {
 	for _, ref := range object.GetOwnerReferences() {
-		if uids[ref.UID] {
+		if uids[ref.UID] || ref.Kind == "DaemonSet" { // DaemonSets are not simulated, only their pods
 			return true
 		}
 	}

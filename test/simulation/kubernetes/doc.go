@@ -3,5 +3,5 @@
 // one small step at a time, and reads the current state of the store. Only PaV's agents have caches that may be stale.
 //
 // It is simpler than the real Kubernetes: each pod has one container, each node has room for all pods, and no pod is
-// preempted.
+// preempted. DaemonSets do not exist, only their pods.
 package kubernetes

@@ -52,13 +52,14 @@ type Node struct {
 	containers []*container
 	devices    map[string]*device // by driver and handle
 	targets    map[string]*target // by pod and volume
+	evicted    map[types.UID]bool // the pods that kubelet evicts
 }
 
 // NewNode returns a node that has power and reaches the API server.
 func NewNode(w *world.World, name string, system *storage.System, trouble *Trouble) *Node {
 	return &Node{
 		World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Machine: node.New(name, KubeletDir),
-		devices: map[string]*device{}, targets: map[string]*target{},
+		devices: map[string]*device{}, targets: map[string]*target{}, evicted: map[types.UID]bool{},
 	}
 }
 
@@ -101,12 +102,13 @@ func (n *Node) containerOf(pod *corev1.Pod) *container {
 // kubelet returns kubelet's next action for a pod on its node.
 func (n *Node) kubelet(pod *corev1.Pod) (string, func()) {
 	c := n.containerOf(pod)
+	unwanted := pod.DeletionTimestamp != nil || n.evicted[pod.UID]
 	switch {
-	case c == nil && isOver(pod), c == nil && pod.DeletionTimestamp != nil:
+	case c == nil && (isOver(pod) || unwanted):
 		return n.over(pod, nil)
 	case c == nil:
 		return n.starts(pod)
-	case !c.ended && pod.DeletionTimestamp != nil:
+	case !c.ended && unwanted:
 		return "kills", func() { n.end(c, true) }
 	case !c.ended && c.hangs:
 		return "", nil
@@ -156,7 +158,12 @@ func (n *Node) Recover() {
 // over returns kubelet's next action for a pod whose container has ended or has never started.
 func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 	if !isOver(pod) {
-		return "tells end of", change(n.World, pod, func(p *corev1.Pod) { tellEnd(p, c) })
+		return "tells end of", change(n.World, pod, func(p *corev1.Pod) {
+			tellEnd(p, c)
+			if n.evicted[p.UID] {
+				tellEviction(p)
+			}
+		})
 	}
 	if what, do, done := n.unpublish(string(pod.UID)); !done {
 		return what, do
@@ -180,7 +187,7 @@ func tellEnd(p *corev1.Pod, c *container) {
 	id, ended := "sim://1", &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
 	switch {
 	case c.lost: // the message is kubelet's own; it has the ID only if it has reported the container before
-		id, *ended = "", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated"}
+		id, *ended = "", unlocated
 		if len(p.Status.ContainerStatuses) > 0 {
 			id = p.Status.ContainerStatuses[0].ContainerID
 		}
@@ -236,6 +243,7 @@ func (n *Node) Cut() {
 			n.containers = slices.DeleteFunc(n.containers, func(other *container) bool { return other == c }) // a client: kubelet starts it again
 		}
 	}
+	clear(n.evicted) // kubelet does not know it any more
 	n.Machine.Reboot(n.sameBoot())
 	for _, d := range n.devices {
 		d.staged, d.operation = uncertain, operation{found: true}

@@ -36,6 +36,9 @@ type Disturber struct {
 	// Webhook is the webhook of the controller agent.
 	Webhook *agents.Webhook
 
+	// Drains are the drains of nodes.
+	Drains *Drains
+
 	// Quiet stops all disturbances.
 	Quiet bool
 }
@@ -72,7 +75,7 @@ func (d *Disturber) DiesOn(node *kubernetes.Node) {
 }
 
 func (d *Disturber) disturb() {
-	switch d.World.Rand.IntN(17) {
+	switch d.World.Rand.IntN(22) {
 	case 0:
 		d.World.Counts["agents killed"]++
 		d.Dies(d.Controller)
@@ -112,11 +115,22 @@ func (d *Disturber) disturb() {
 		node.Linked = !node.Linked
 	case 6:
 		d.lose(d.Nodes[d.World.Rand.IntN(len(d.Nodes))])
-	case 7:
-		node := world.Object[*corev1.Node](d.World.Store, "", d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Name)
-		if node != nil {
-			_ = world.Change(d.World.Store, people, node, func(n *corev1.Node) { n.Spec.Unschedulable = !n.Spec.Unschedulable })
-		}
+	case 7, 21:
+		d.cordon(d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Name)
+	case 17, 18, 19, 20:
+		d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Evict()
+	}
+}
+
+// cordon cordons a node, and often drains it. If the node is cordoned already, cordon ends that.
+func (d *Disturber) cordon(name string) {
+	node := world.Object[*corev1.Node](d.World.Store, "", name)
+	if node == nil {
+		return
+	}
+	_ = world.Change(d.World.Store, people, node, func(n *corev1.Node) { n.Spec.Unschedulable = !n.Spec.Unschedulable })
+	if d.Drains.End(name); !node.Spec.Unschedulable && d.World.Rand.IntN(3) > 0 {
+		d.Drains.Begin(name)
 	}
 }
 
@@ -169,6 +183,7 @@ func (d *Disturber) Calm() {
 		d.restore(node)
 		node.Linked = true
 		node.Recover()
+		d.Drains.End(node.Name)
 		found := world.Object[*corev1.Node](d.World.Store, "", node.Name)
 		_ = world.Change(d.World.Store, people, found, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 	}

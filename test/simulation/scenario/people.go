@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,9 +94,9 @@ func (t *Tenants) Choose() {
 	t.Claims, t.Names = 1+t.World.Rand.IntN(12), 1+t.World.Rand.IntN(6)
 }
 
-// use creates a client pod of a claim.
+// use creates a client pod of a claim. Some clients belong to a DaemonSet: they may run on cordoned nodes.
 func (t *Tenants) use(claim *corev1.PersistentVolumeClaim) {
-	_ = t.World.Store.Create(people, &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: fmt.Sprintf("p%d", t.World.Rand.IntN(100))},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "main", Image: "none"}},
@@ -103,7 +104,12 @@ func (t *Tenants) use(claim *corev1.PersistentVolumeClaim) {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 			}}},
 		},
-	})
+	}
+	if t.World.Rand.IntN(6) == 0 {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet", Name: "daemons", UID: "daemons", Controller: new(true)}}
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	_ = t.World.Store.Create(people, pod)
 }
 
 func (t *Tenants) disturb(claim *corev1.PersistentVolumeClaim) {

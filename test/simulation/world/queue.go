@@ -129,13 +129,6 @@ func (q *Queue) Len() int {
 	return len(q.ready)
 }
 
-// Busy reports whether any request is ready or in processing.
-func (q *Queue) Busy() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.ready)+len(q.processing) > 0
-}
-
 // ShutDown implements workqueue.TypedInterface.
 func (q *Queue) ShutDown() {
 	q.mu.Lock()

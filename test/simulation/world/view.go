@@ -121,15 +121,6 @@ func (i *informer) see(object client.Object) client.Object {
 	return trimmed.(client.Object)
 }
 
-// Behind returns the total number of events that the informers have not processed yet.
-func (v *View) Behind() int {
-	behind := 0
-	for _, i := range v.informers {
-		behind += len(i.table.events) - i.at
-	}
-	return behind
-}
-
 // Choices adds one choice for each informer with a pending event: the next event arrives. It skips the events that
 // do not concern the informer.
 func (v *View) Choices(add func(Choice)) {
