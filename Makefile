@@ -231,7 +231,7 @@ test-integration: $(CLUSTER) bin/helm ## Run the agents against a real kube-apis
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 45m -skip '$(RACED)|$(SIMULATED)' ./test/integration/...
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
-bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go) go.mod go.sum
+bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/e2e
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these

@@ -26,6 +26,7 @@ type container struct {
 	hangs, effective, ended, failed bool
 	wants                           bool      // for a client: it is about to exit
 	until                           time.Time // when a slow container goes on
+	killed                          bool      // by kubelet
 	lost                            bool      // killed by a power loss, and forgotten by the container runtime
 }
 

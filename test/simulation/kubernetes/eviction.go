@@ -43,27 +43,36 @@ func protects(w *world.World, budget *policyv1.PodDisruptionBudget, pod *corev1.
 	return len(others) < budget.Spec.MinAvailable.IntValue()
 }
 
-// Evict makes kubelet evict one of its pods, as it does when the node is short of memory or disk.
-func (n *Node) Evict() {
+// EvictOne makes kubelet evict one of its pods, as it does when the node is short of memory or disk.
+func (n *Node) EvictOne() {
 	pods := slices.DeleteFunc(world.Objects[*corev1.Pod](n.World.Store), func(p *corev1.Pod) bool { return p.Spec.NodeName != n.Name || isOver(p) })
-	if len(pods) == 0 || !n.Up {
-		return
+	if len(pods) > 0 && n.Up {
+		n.Evict(pods[n.World.Rand.IntN(len(pods))])
 	}
-	pod := pods[n.World.Rand.IntN(len(pods))]
+}
+
+// Evict makes kubelet evict a pod of its node.
+func (n *Node) Evict(pod *corev1.Pod) {
 	n.World.Counts["pods evicted by kubelet"]++
 	n.World.Notef("kubelet on %s evicts %s/%s", n.Name, pod.Namespace, pod.Name)
 	n.evicted[pod.UID] = true
 }
 
 // tellEviction adds to the status of a pod that kubelet evicted it. Of a pod that had not started yet, kubelet reports
-// that its container could not be located.
-func tellEviction(p *corev1.Pod) {
+// that its container could not be located. Sometimes it also loses sight of a container that it has killed, and reports
+// a restart that never was.
+func (n *Node) tellEviction(p *corev1.Pod) {
 	p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: memory."
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.Now(),
 	})
-	if len(p.Status.ContainerStatuses) == 0 {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: new(unlocated)}}}
+	lost := corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: new(unlocated)}}
+	switch {
+	case len(p.Status.ContainerStatuses) == 0:
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{lost}
+	case n.World.Rand.IntN(2) == 0:
+		lost.RestartCount, lost.LastTerminationState.Terminated = 1, new(unlocated)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{lost}
 	}
 }
 

@@ -109,7 +109,10 @@ func (n *Node) kubelet(pod *corev1.Pod) (string, func()) {
 	case c == nil:
 		return n.starts(pod)
 	case !c.ended && unwanted:
-		return "kills", func() { n.end(c, true) }
+		return "kills", func() {
+			c.killed = true
+			n.end(c, true)
+		}
 	case !c.ended && c.hangs:
 		return "", nil
 	case !c.ended && c.wants:
@@ -161,7 +164,7 @@ func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 		return "tells end of", change(n.World, pod, func(p *corev1.Pod) {
 			tellEnd(p, c)
 			if n.evicted[p.UID] {
-				tellEviction(p)
+				n.tellEviction(p)
 			}
 		})
 	}
@@ -184,13 +187,15 @@ func tellEnd(p *corev1.Pod, c *container) {
 	if c == nil || c.hangs {
 		return // no container ever ran
 	}
-	id, ended := "sim://1", &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
+	id, ended := "sim://1", &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
 	switch {
 	case c.lost: // the message is kubelet's own; it has the ID only if it has reported the container before
 		id, *ended = "", unlocated
 		if len(p.Status.ContainerStatuses) > 0 {
 			id = p.Status.ContainerStatuses[0].ContainerID
 		}
+	case c.killed:
+		ended.ExitCode, ended.Reason = 137, "Error"
 	case c.failed:
 		ended.ExitCode, ended.Reason = 1, "Error"
 	}

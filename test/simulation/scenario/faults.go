@@ -118,7 +118,7 @@ func (d *Disturber) disturb() {
 	case 7, 21:
 		d.cordon(d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Name)
 	case 17, 18, 19, 20:
-		d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Evict()
+		d.Nodes[d.World.Rand.IntN(len(d.Nodes))].EvictOne()
 	}
 }
 

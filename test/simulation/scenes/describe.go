@@ -1,7 +1,9 @@
 package scenes
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,14 +21,15 @@ import (
 )
 
 var (
-	podName = regexp.MustCompile(`\b(create|delete|validate)-[0-9a-f]{20}\b`)
-	// hash matches the hash of a PavVolume's name in labels.
-	hash   = regexp.MustCompile(`(/volume: )[0-9a-f]{20}\b`)
+	podName = regexp.MustCompile(`\b(create|delete|validate|stage|unstage)-[0-9a-f]{20}\b`)
+	// hash matches the hash of the name of a PavVolume or a node in labels.
+	hash   = regexp.MustCompile(`(/(?:volume|node): )[0-9a-f]{20}\b`)
+	uid    = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 	moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 // unlike lists the fields that differ between the two worlds.
-var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion", "recordUID"}
+var unlike = []string{"uid", "resourceVersion", "generation", "observedGeneration", "managedFields", "creationTimestamp", "agentVersion", "recordUID", "bootID", "nodeStart"}
 
 // describe returns all objects of the scene as YAML, without the values that differ between the two worlds.
 func (h *Hands) describe(ctx context.Context) (string, error) {
@@ -48,6 +51,9 @@ func (h *Hands) describe(ctx context.Context) (string, error) {
 			delete(content, "apiVersion")
 			for _, field := range kind.leftOut {
 				unstructured.RemoveNestedField(content, field...)
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				content["status"] = statusOf(pod)
 			}
 			strip(content)
 			text, err := yaml.Marshal(content)
@@ -88,11 +94,33 @@ var kinds = []struct {
 		volume, _ := object.(*pavv1.PavVolume)
 		return volume.Spec.Provisioner
 	}},
-	// Of a pod, only the metadata and the phase are compared.
-	{name: "Pod", list: &corev1.PodList{}, leftOut: [][]string{{"spec"}, {"status", "conditions"}, {"status", "containerStatuses"}, {"status", "qosClass"}}, driver: func(object runtime.Object) string {
-		pod, _ := object.(*corev1.Pod)
-		return pod.Labels[pavv1.ProvisionerLabel]
+	{name: "PavStage", list: &pavv1.PavStageList{}, driver: func(object runtime.Object) string {
+		stage, _ := object.(*pavv1.PavStage)
+		return stage.Spec.Provisioner
 	}},
+	{name: "Pod", list: &corev1.PodList{}, leftOut: [][]string{{"spec"}}, driver: func(object runtime.Object) string {
+		pod, _ := object.(*corev1.Pod)
+		return cmp.Or(pod.Labels[pavv1.ProvisionerLabel], pod.Annotations[sceneAnnotation])
+	}},
+}
+
+// killed is the exit code of a container that was killed.
+const killed = 137
+
+// statusOf returns what is compared of a pod's status: its phase, its reason, and how its containers run or ended.
+func statusOf(pod *corev1.Pod) map[string]any {
+	status := map[string]any{"phase": string(pod.Status.Phase), "reason": pod.Status.Reason}
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Running != nil:
+			status["container "+c.Name] = "runs"
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode == killed:
+			status["container "+c.Name] = "was killed" // kubelet may lose sight of it then
+		case c.State.Terminated != nil:
+			status["container "+c.Name] = fmt.Sprintf("exit code %d, %s, with an ID: %v", c.State.Terminated.ExitCode, c.State.Terminated.Reason, c.ContainerID != "")
+		}
+	}
+	return status
 }
 
 // strip removes the fields in unlike from a value, at all levels.

@@ -34,6 +34,13 @@ type Hands struct {
 	Kube, NodeAgent client.Client
 	Node            string
 
+	// Namespace is the namespace of the claims and their clients.
+	Namespace string
+
+	// Exit makes the container of a client exit successfully, and Evict makes kubelet evict a client. Only the scenes of
+	// Mounted need them.
+	Exit, Evict func(ctx context.Context, pod *corev1.Pod) error
+
 	// Look waits until the objects of the scene no longer change. Then it compares them with those of the other world,
 	// or stores their description. Text describes the current objects.
 	Look func(ctx context.Context, name string, text func(context.Context) (string, error)) error
@@ -72,7 +79,7 @@ func (h *Hands) gone(ctx context.Context, objects ...client.Object) error {
 
 // claim creates a claim for the scene's class.
 func (h *Hands) claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
-	claim := newClaim(h.Scene, name)
+	claim := h.newClaim(name)
 	if err := h.Kube.Create(ctx, claim); err != nil {
 		return nil, err
 	}
@@ -185,11 +192,13 @@ func change[T client.Object](ctx context.Context, h *Hands, object T, how func(T
 
 // names replaces the values in a text that differ between the two worlds.
 func (h *Hands) names(text string) string {
-	for uid, name := range h.claims {
-		text = strings.ReplaceAll(text, uid, "UID-OF-"+name)
+	text = strings.NewReplacer(h.Node, "NODE", h.Namespace, "NAMESPACE").Replace(text)
+	for claim, name := range h.claims {
+		text = strings.ReplaceAll(text, claim, "UID-OF-"+name)
 	}
 	text = podName.ReplaceAllString(text, "$1-HASH")
 	text = hash.ReplaceAllString(text, "${1}HASH")
 	text = moment.ReplaceAllString(text, "TIME")
+	text = uid.ReplaceAllString(text, "UID")
 	return text
 }

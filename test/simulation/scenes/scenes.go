@@ -67,12 +67,14 @@ func with(policy corev1.PersistentVolumeReclaimPolicy, play func(context.Context
 	}
 }
 
-func newClaim(scene, name string) *corev1.PersistentVolumeClaim {
+func quantity(text string) *resource.Quantity { return new(resource.MustParse(text)) }
+
+func (h *Hands) newClaim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scene-" + scene + "-" + name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "scene-" + h.Scene + "-" + name},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: new(driverOf(scene)), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			StorageClassName: new(driverOf(h.Scene)), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *quantity("1Gi")}},
 		},
 	}
 }
@@ -216,18 +218,24 @@ func handleTaken(ctx context.Context, h *Hands) error {
 	)
 }
 
-func static(ctx context.Context, h *Hands) error {
-	pv := &corev1.PersistentVolume{ObjectMeta: objectMeta("scene-static"), Spec: corev1.PersistentVolumeSpec{
-		Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+// staticVolume returns a PersistentVolume for an administrator's storage, and a claim that asks for it.
+func (h *Hands) staticVolume() (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
+	claim := h.newClaim("data")
+	pv := &corev1.PersistentVolume{ObjectMeta: objectMeta("scene-" + h.Scene), Spec: corev1.PersistentVolumeSpec{
+		Capacity: corev1.ResourceList{corev1.ResourceStorage: *quantity("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		VolumeMode: new(corev1.PersistentVolumeFilesystem), StorageClassName: driverOf(h.Scene), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "scene-static-data"},
+		ClaimRef:               &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driverOf(h.Scene), VolumeHandle: "own"}},
 	}}
+	claim.Spec.VolumeName = pv.Name
+	return pv, claim
+}
+
+func static(ctx context.Context, h *Hands) error {
+	pv, claim := h.staticVolume()
 	if err := h.Kube.Create(ctx, pv); err != nil {
 		return err
 	}
-	claim := newClaim(h.Scene, "data")
-	claim.Spec.VolumeName = pv.Name
 	return one(
 		func() error { return h.Kube.Create(ctx, claim) },
 		func() error {

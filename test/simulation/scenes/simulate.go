@@ -9,14 +9,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/test/simulation/agents"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
+	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
+
+// simulated is the namespace of claims in the simulated world.
+const simulated = "tenant-1"
 
 // by is the name of the scene as a user of the API server.
 const by = "scene"
@@ -35,25 +42,66 @@ func (p player) Choices(add func(world.Choice)) {
 	}
 }
 
-// Simulate plays a scene in the simulated world. It returns the description of the objects at each look, by the name of
-// the look.
+// Simulate plays a scene of All in the simulated world. It returns the description of the objects at each look, by the
+// name of the look.
 func Simulate(t *testing.T, s Scene) map[string]string {
+	t.Helper()
+	return inBubble(t, s, func(context.Context, *world.World, *Hands) (func(), error) { return func() {}, nil })
+}
+
+// SimulateMounted is like Simulate, for the scenes of Mounted.
+func SimulateMounted(t *testing.T, s Scene) map[string]string {
+	t.Helper()
+	return inBubble(t, s, addNode)
+}
+
+func inBubble(t *testing.T, s Scene, more func(context.Context, *world.World, *Hands) (func(), error)) map[string]string {
 	t.Helper()
 	looks := map[string]string{}
 	synctest.Test(t, func(t *testing.T) {
-		if err := simulate(t.Context(), s, looks); err != nil {
+		if err := simulate(t.Context(), s, looks, more); err != nil {
 			t.Fatalf("in the simulated world: %v", err)
 		}
 	})
 	return looks
 }
 
-func simulate(ctx context.Context, s Scene, looks map[string]string) error {
+// addNode adds a node with its agent, the rest of Kubernetes, and PaV's webhook. The function that it returns stops
+// the agent.
+func addNode(ctx context.Context, w *world.World, h *Hands) (end func(), err error) {
+	if err := errors.Join(
+		w.Store.Create(by, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node, Labels: map[string]string{corev1.LabelHostname: h.Node}}}),
+		w.Store.Create(by, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "pav-admitted-stages"}}),
+		w.Store.Create(by, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: pavv1.Driver}}),
+	); err != nil {
+		return nil, err
+	}
+	w.Add(&kubernetes.Scheduler{World: w})
+	w.Add(&kubernetes.Attacher{World: w})
+	w.Add(&kubernetes.Collector{World: w, Kinds: []string{"Pod", "PavStage", "CSIDriver"}})
+	shared, faults := agents.NewShared(), &agents.Faults{}
+	w.Store.Hook(agents.NewWebhook(w, shared, faults, func(string) string { return h.Node }).Judge)
+	node := kubernetes.NewNode(w, h.Node, storage.New(), &kubernetes.Trouble{})
+	agent := &agents.Node{
+		Name: "agent", On: h.Node, World: w, Faults: faults, Events: agents.NewEvents(w), Machine: node.Machine, Linked: func() bool { return true },
+	}
+	node.Drivers = agent.Driver
+	if err := agent.Start(ctx, shared); err != nil {
+		return nil, err
+	}
+	w.Add(node)
+	w.Add(agent)
+	h.Exit = func(_ context.Context, pod *corev1.Pod) error { node.LetEnd(pod.UID); return nil }
+	h.Evict = func(_ context.Context, pod *corev1.Pod) error { node.Evict(pod); return nil }
+	return agent.Kill, nil
+}
+
+func simulate(ctx context.Context, s Scene, looks map[string]string, more func(context.Context, *world.World, *Hands) (func(), error)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	store := kubernetes.NewStore()
 	w := world.New(1, store)
-	for _, namespace := range []string{"default", "pav-pods"} {
+	for _, namespace := range []string{simulated, "pav-pods"} {
 		if err := store.Create(by, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			return err
 		}
@@ -67,16 +115,21 @@ func simulate(ctx context.Context, s Scene, looks map[string]string) error {
 	w.Add(agent)
 
 	kube := &world.Client{World: w, By: by, Life: ctx}
-	h := &Hands{Scene: s.Name, Kube: kube, NodeAgent: kube, Node: "node-" + s.Name, Look: func(ctx context.Context, name string, text func(context.Context) (string, error)) error {
+	h := &Hands{Scene: s.Name, Kube: kube, NodeAgent: kube, Node: "node-" + s.Name, Namespace: simulated, Look: func(ctx context.Context, name string, text func(context.Context) (string, error)) error {
 		var err error
 		looks[name], err = settled(ctx, text)
 		return err
 	}}
+	stop, err := more(ctx, w, h)
+	if err != nil {
+		return err
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Play(ctx, h) }()
 	limit := time.Now().Add(time.Hour)
-	err := w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
+	err = w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
 	agent.Kill()
+	stop()
 	end() // a scene that is still waiting returns the reason
 	w.Settle()
 	return errors.Join(err, <-ended)
