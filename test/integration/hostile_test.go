@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/kubelet"
 )
 
 // hostile has templates that exceed limits, or request what they may not have.
@@ -20,7 +23,7 @@ var hostile = map[string]string{
 	"loops":     "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
 	"memory":    "{{ 'a' * 99999999999 }}",
 	"recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-	"nesting":   strings.Repeat("(", 60000),
+	"nesting":   "{{ " + strings.Repeat("(", 30000) + "1" + strings.Repeat(")", 30000) + " }}",
 	"file":      "{% include '/var/run/secrets/kubernetes.io/serviceaccount/token' %}",
 	"classes":   "{{ ''.__class__.__mro__[1].__subclasses__() }}",
 	"division":  "{{ 1 % 0 }}",
@@ -48,6 +51,39 @@ func TestHostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
 	}
 }
 
+// The same on a node: staging fails for volumes of hostile definitions only, with an error that names the field.
+func TestNode_HostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
+	n := newNode(t, workers(t, newDevices(t)))
+	n.run(t)
+	answers := map[kubelet.Volume]chan error{}
+	for name, template := range hostile {
+		p := mustCreate(t, n.c, &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.Node + "-hostile-" + name}, Spec: pavv1.PavProvisionerSpec{
+			ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeStatic},
+			VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *field(`{"spec": {"containers": [{"name": "main", "image": ` + strconv.Quote(template) + `}]}}`)},
+		}})
+		t.Cleanup(func() { mustDeleteLasting(t, n.c, p) })
+		accept(t, n.c, p)
+		v := kubelet.Volume{Driver: p.Name, Handle: name, Name: "pv-" + p.Name}
+		makeVolume(t.Context(), t, n.c, v)
+		t.Cleanup(func() { removeVolume(lasting(t), t, n.c, v) })
+		answer := make(chan error, 1)
+		answers[v] = answer
+		go func() { answer <- n.firstAnswer(t, func(ctx context.Context) error { return n.Stage(ctx, v) }) }()
+	}
+	for i := range 5 {
+		n.liveOnce(t, n.volume(t, fmt.Sprintf("peaceful-%d", i)))
+	}
+	for v, answer := range answers {
+		if err := <-answer; err == nil || !strings.Contains(err.Error(), "spec.volumeStaging.podTemplate.spec.containers[0].image") {
+			t.Errorf("%s: the answer is %v", v.Handle, err)
+		}
+		n.unstage(t, v)
+	}
+	for _, stage := range n.stages(t) { // they only record what failed; the controller agent deletes them
+		mustDelete(t, n.c, &stage)
+	}
+}
+
 // One of 50 provisioners is poisoned: more of its claims than the agent has workers fail, each at the limits of a template,
 // again and again. The other 49 are served.
 func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
@@ -60,10 +96,24 @@ func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
 	for i := range healthy {
 		driver(t, c, fmt.Sprintf("beside-%d", i))
 	}
-	var failing, served []*corev1.PersistentVolumeClaim
+	alone := lives(t, c, healthy)
+	var failing []*corev1.PersistentVolumeClaim
 	for i := range poisoned {
 		failing = append(failing, mustCreate(t, c, claimOf("poisoned", fmt.Sprintf("poisoned-%d", i))))
 	}
+	beside := lives(t, c, healthy)
+	t.Logf("%d claims that were made at once were all bound after %s, and after %s beside %d that fail: %.2f times as long",
+		healthy, alone.Round(time.Millisecond), beside.Round(time.Millisecond), poisoned, float64(beside)/float64(alone))
+	for _, claim := range failing {
+		wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
+	}
+}
+
+// lives makes a claim of each healthy provisioner at once, and deletes them after all are bound. It returns how long that
+// took.
+func lives(t *testing.T, c *cluster, healthy int) time.Duration {
+	t.Helper()
+	var served []*corev1.PersistentVolumeClaim
 	began := time.Now()
 	for i := range healthy {
 		served = append(served, mustCreate(t, c, claimOf(fmt.Sprintf("beside-%d", i), fmt.Sprintf("beside-%d", i))))
@@ -71,16 +121,14 @@ func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
 	for _, claim := range served {
 		bound(t, c, claim)
 	}
-	t.Logf("%d claims were bound after %s, beside %d that fail", healthy, time.Since(began).Round(time.Millisecond), poisoned)
-	for _, claim := range failing {
-		wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
-	}
+	took := time.Since(began)
 	for _, claim := range served {
 		mustDelete(t, c, claim)
 	}
 	for _, claim := range served {
 		gone(t, c, volumeOf(claim))
 	}
+	return took
 }
 
 // canary represents values that must be neither logged nor in events: those that users and administrators may keep secret.

@@ -206,9 +206,11 @@ func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 		t.Errorf("the next call did not wait: %v", err)
 	}
 	former.unstage(t, v)
+	unstaged := time.Now()
 	if err := <-answer; err != nil {
 		t.Errorf("the call that waited: %v", err)
 	}
+	t.Logf("the volume was staged %s after it had been unstaged", time.Since(unstaged).Round(time.Millisecond))
 	next.publish(t, v, clientOf(v, 1))
 	next.wantRead(t, v, clientOf(v, 1))
 	next.unpublish(t, v, clientOf(v, 1))
