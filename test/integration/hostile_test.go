@@ -84,28 +84,31 @@ func TestNode_HostileDefinitions_AffectNoOtherProvisioner(t *testing.T) {
 	}
 }
 
-// One of 50 provisioners is poisoned: more of its claims than the agent has workers fail, each at the limits of a template,
-// again and again. The other 49 are served.
+// Of 51 provisioners, one fails, and one is poisoned: more of their claims than the agent has workers fail again and again,
+// those of the latter at the limits of a template. The other 49 are served.
 func TestPoisonedProvisioner_HurtsNoneOf49(t *testing.T) {
-	const healthy, poisoned = 49, 30
+	const healthy, bad = 49, 30
 	c := start(t)
 	run(t, c)
-	driver(t, c, "poisoned", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
-		p.Spec.VolumeCreation.Capacity = field(strconv.Quote(hostile["loops"]))
-	})
 	for i := range healthy {
 		driver(t, c, fmt.Sprintf("beside-%d", i))
 	}
 	alone := lives(t, c, healthy)
-	var failing []*corev1.PersistentVolumeClaim
-	for i := range poisoned {
-		failing = append(failing, mustCreate(t, c, claimOf("poisoned", fmt.Sprintf("poisoned-%d", i))))
-	}
-	beside := lives(t, c, healthy)
-	t.Logf("%d claims that were made at once were all bound after %s, and after %s beside %d that fail: %.2f times as long",
-		healthy, alone.Round(time.Millisecond), beside.Round(time.Millisecond), poisoned, float64(beside)/float64(alone))
-	for _, claim := range failing {
-		wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PavProvisioner "poisoned"`)
+	t.Logf("%d claims that were made at once were all bound after %s", healthy, alone.Round(time.Millisecond))
+	for name, template := range map[string]string{"failing": hostile["division"], "poisoned": hostile["loops"]} {
+		driver(t, c, name, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+			p.Spec.VolumeCreation.Capacity = field(strconv.Quote(template))
+		})
+		var claims []*corev1.PersistentVolumeClaim
+		for i := range bad {
+			claims = append(claims, mustCreate(t, c, claimOf(name, fmt.Sprintf("%s-%d", name, i))))
+		}
+		beside := lives(t, c, healthy)
+		t.Logf("beside %d of a provisioner that is %s, after %s: %.2f times as long", bad, name, beside.Round(time.Millisecond), float64(beside)/float64(alone))
+		for _, claim := range claims {
+			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", fmt.Sprintf("PavProvisioner %q", name))
+			mustDelete(t, c, claim)
+		}
 	}
 }
 
