@@ -34,7 +34,7 @@ type Hands struct {
 	Kube, NodeAgent client.Client
 	Node            string
 
-	// Namespace is the namespace of the claims and their clients.
+	// Namespace is the namespace of the claims and their clients: "default" for the scenes of All.
 	Namespace string
 
 	// Exit makes the container of a client exit successfully, and Evict makes kubelet evict a client. Only the scenes of

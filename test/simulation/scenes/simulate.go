@@ -22,9 +22,6 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// simulated is the namespace of claims in the simulated world.
-const simulated = "tenant-1"
-
 // by is the name of the scene as a user of the API server.
 const by = "scene"
 
@@ -46,20 +43,20 @@ func (p player) Choices(add func(world.Choice)) {
 // name of the look.
 func Simulate(t *testing.T, s Scene) map[string]string {
 	t.Helper()
-	return inBubble(t, s, func(context.Context, *world.World, *Hands) (func(), error) { return func() {}, nil })
+	return inBubble(t, s, "default", func(context.Context, *world.World, *Hands) (func(), error) { return func() {}, nil })
 }
 
 // SimulateMounted is like Simulate, for the scenes of Mounted.
 func SimulateMounted(t *testing.T, s Scene) map[string]string {
 	t.Helper()
-	return inBubble(t, s, addNode)
+	return inBubble(t, s, "tenant-1", addNode)
 }
 
-func inBubble(t *testing.T, s Scene, more func(context.Context, *world.World, *Hands) (func(), error)) map[string]string {
+func inBubble(t *testing.T, s Scene, namespace string, more func(context.Context, *world.World, *Hands) (func(), error)) map[string]string {
 	t.Helper()
 	looks := map[string]string{}
 	synctest.Test(t, func(t *testing.T) {
-		if err := simulate(t.Context(), s, looks, more); err != nil {
+		if err := simulate(t.Context(), s, namespace, looks, more); err != nil {
 			t.Fatalf("in the simulated world: %v", err)
 		}
 	})
@@ -96,13 +93,13 @@ func addNode(ctx context.Context, w *world.World, h *Hands) (end func(), err err
 	return agent.Kill, nil
 }
 
-func simulate(ctx context.Context, s Scene, looks map[string]string, more func(context.Context, *world.World, *Hands) (func(), error)) error {
+func simulate(ctx context.Context, s Scene, namespace string, looks map[string]string, more func(context.Context, *world.World, *Hands) (func(), error)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	store := kubernetes.NewStore()
 	w := world.New(1, store)
-	for _, namespace := range []string{simulated, "pav-pods"} {
-		if err := store.Create(by, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	for _, name := range []string{namespace, "pav-pods"} {
+		if err := store.Create(by, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
 	}
@@ -115,7 +112,7 @@ func simulate(ctx context.Context, s Scene, looks map[string]string, more func(c
 	w.Add(agent)
 
 	kube := &world.Client{World: w, By: by, Life: ctx}
-	h := &Hands{Scene: s.Name, Kube: kube, NodeAgent: kube, Node: "node-" + s.Name, Namespace: simulated, Look: func(ctx context.Context, name string, text func(context.Context) (string, error)) error {
+	h := &Hands{Scene: s.Name, Kube: kube, NodeAgent: kube, Node: "node-" + s.Name, Namespace: namespace, Look: func(ctx context.Context, name string, text func(context.Context) (string, error)) error {
 		var err error
 		looks[name], err = settled(ctx, text)
 		return err
