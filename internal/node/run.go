@@ -115,7 +115,7 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.
 	if err := monitor.WatchPods(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
-	if err := monitor.WatchRetries(ctx, mgr, notifier, watcher); err != nil {
+	if err := monitor.WatchStages(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
 	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))

@@ -154,3 +154,23 @@ func TestMonitor_DirectoryWithoutARecord_IsRemoved_IfKubeletMakesNoCall(t *testi
 		t.Errorf("something is remembered of a stage that is gone: %v %v %v %t", n.calls, n.orphans, n.deadAt, n.health.Knows("stage-a"))
 	}
 }
+
+// Kubelet may publish /pav for a pod that it has just evicted, after the directory of the stage was removed. Nobody uses the
+// directory that this creates: it is removed when the PavStage is gone.
+func TestMonitor_StageThatIsGone_IsCheckedOnceMore(t *testing.T) {
+	n := newNode(t)
+	stageEvents(staging.NewNotifier(), n.Monitor).OnDelete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "stage-a"}})
+	checked := make(chan string, 1)
+	go func() {
+		name, _ := n.queue.Get()
+		checked <- name
+	}()
+	select {
+	case name := <-checked:
+		if name != "stage-a" {
+			t.Errorf("stage %q is checked", name)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no stage is checked")
+	}
+}

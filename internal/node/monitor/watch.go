@@ -65,16 +65,25 @@ func (m *Monitor) recheckNow(stage string) {
 	m.Recheck(stage)
 }
 
-// WatchRetries wakes the call that works on a stage when a retry is requested, and queues a check by the monitor.
-func WatchRetries(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
+// WatchStages wakes the call that works on a stage when a retry is requested, and queues a check by the monitor then and
+// when a PavStage is gone: a call of kubelet that came late may have left a directory that nobody uses.
+func WatchStages(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	stages := &metav1.PartialObjectMetadata{}
 	stages.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavStage"))
 	informer, err := mgr.GetCache().GetInformer(ctx, stages)
 	if err != nil {
 		return fmt.Errorf("watching PavStages: %w", err)
 	}
-	// Requests that already exist are found when the monitor first checks all stages.
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+	if _, err := informer.AddEventHandler(stageEvents(notifier, m)); err != nil {
+		return fmt.Errorf("watching PavStages: %w", err)
+	}
+	return nil
+}
+
+// stageEvents handles the events of PavStages. Requests of retries that already exist are found when the monitor first
+// checks all stages.
+func stageEvents(notifier *staging.Notifier, m *Monitor) toolscache.ResourceEventHandlerFuncs {
+	return toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		old, ok := before.(client.Object)
 		stage, also := after.(client.Object)
 		if !ok || !also || old.GetAnnotations()[pavv1.RetryAnnotation] == stage.GetAnnotations()[pavv1.RetryAnnotation] {
@@ -85,9 +94,7 @@ func WatchRetries(ctx context.Context, mgr manager.Manager, notifier *staging.No
 	}, DeleteFunc: func(object any) {
 		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			m.stager.Forget(name)
+			m.Recheck(name)
 		}
-	}}); err != nil {
-		return fmt.Errorf("watching PavStages: %w", err)
-	}
-	return nil
+	}}
 }

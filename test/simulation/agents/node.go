@@ -90,7 +90,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := monitor.WatchPods(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
-	if err := monitor.WatchRetries(ctx, mgr, notifier, watcher); err != nil {
+	if err := monitor.WatchStages(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
