@@ -18,7 +18,7 @@ import (
 func TestScenes_LookAsInTheSimulatedWorld(t *testing.T) {
 	for _, scene := range scenes.Mounted {
 		t.Run(scene.Name, func(t *testing.T) {
-			looks := scenes.SimulateMounted(t, scene)
+			looks := scenes.Simulate(t, scene)
 			h := &scenes.Hands{Scene: scene.Name, Kube: kube, Node: "node2", Namespace: beside(t)}
 			t.Cleanup(func() { // what a failed scene has left
 				name := "scene-" + scene.Name

@@ -23,6 +23,9 @@ type Scene struct {
 
 	// Play runs the scene and calls Look to compare all objects. At its end, all objects of the scene are gone.
 	Play func(ctx context.Context, h *Hands) error
+
+	// mounted says that the scene has clients, and needs a node.
+	mounted bool
 }
 
 // Hands has the clients of a scene in one of the two worlds.

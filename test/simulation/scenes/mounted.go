@@ -15,13 +15,13 @@ import (
 
 // Mounted has all scenes with clients.
 var Mounted = []Scene{
-	{Name: "shared", Play: onNode(served, storagev1.VolumeBindingImmediate, shared)},
-	{Name: "completes", Play: onNode(completes, storagev1.VolumeBindingImmediate, clientEnds)},
-	{Name: "late", Play: onNode(served, storagev1.VolumeBindingWaitForFirstConsumer, late)},
-	{Name: "per-pod", Play: onNode(perPod, storagev1.VolumeBindingImmediate, shared)},
-	{Name: "forced", Play: onNode(completes, storagev1.VolumeBindingImmediate, forced)},
-	{Name: "evicted", Play: onNode(served, storagev1.VolumeBindingImmediate, evicted)},
-	{Name: "mounted-static", Play: onNode(completes, storagev1.VolumeBindingImmediate, mountedStatic)},
+	{Name: "shared", Play: onNode(served, storagev1.VolumeBindingImmediate, shared), mounted: true},
+	{Name: "completes", Play: onNode(completes, storagev1.VolumeBindingImmediate, clientEnds), mounted: true},
+	{Name: "late", Play: onNode(served, storagev1.VolumeBindingWaitForFirstConsumer, late), mounted: true},
+	{Name: "per-pod", Play: onNode(perPod, storagev1.VolumeBindingImmediate, shared), mounted: true},
+	{Name: "forced", Play: onNode(completes, storagev1.VolumeBindingImmediate, forced), mounted: true},
+	{Name: "evicted", Play: onNode(served, storagev1.VolumeBindingImmediate, evicted), mounted: true},
+	{Name: "mounted-static", Play: onNode(completes, storagev1.VolumeBindingImmediate, mountedStatic), mounted: true},
 }
 
 // sceneAnnotation is the annotation of clients with the driver of their scene.
@@ -145,6 +145,16 @@ func (h *Hands) leave(ctx context.Context, claim *corev1.PersistentVolumeClaim, 
 	)
 }
 
+// claimAndUse creates a claim and a client of it, and waits until the client runs.
+func claimAndUse(ctx context.Context, h *Hands) (*corev1.PersistentVolumeClaim, *corev1.Pod, error) {
+	claim, err := h.claim(ctx, "data")
+	if err != nil {
+		return nil, nil, err
+	}
+	pod, err := h.use(ctx, claim, "client")
+	return claim, pod, err
+}
+
 func shared(ctx context.Context, h *Hands) error {
 	claim, err := h.claim(ctx, "data")
 	if err != nil {
@@ -167,11 +177,7 @@ func shared(ctx context.Context, h *Hands) error {
 }
 
 func clientEnds(ctx context.Context, h *Hands) error {
-	claim, err := h.claim(ctx, "data")
-	if err != nil {
-		return err
-	}
-	pod, err := h.use(ctx, claim, "client")
+	claim, pod, err := claimAndUse(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -189,27 +195,17 @@ func late(ctx context.Context, h *Hands) error {
 	if err != nil {
 		return err
 	}
+	var pod *corev1.Pod
 	return one(
 		func() error { return h.look(ctx, "the claim waits for its first consumer") },
-		func() error {
-			pod, err := h.use(ctx, claim, "client")
-			if err != nil {
-				return err
-			}
-			return one(
-				func() error { return h.look(ctx, "a client runs") },
-				func() error { return h.leave(ctx, claim, pod) },
-			)
-		},
+		func() (err error) { pod, err = h.use(ctx, claim, "client"); return err },
+		func() error { return h.look(ctx, "a client runs") },
+		func() error { return h.leave(ctx, claim, pod) },
 	)
 }
 
 func forced(ctx context.Context, h *Hands) error {
-	claim, err := h.claim(ctx, "data")
-	if err != nil {
-		return err
-	}
-	pod, err := h.use(ctx, claim, "client")
+	claim, pod, err := claimAndUse(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -221,11 +217,7 @@ func forced(ctx context.Context, h *Hands) error {
 }
 
 func evicted(ctx context.Context, h *Hands) error {
-	claim, err := h.claim(ctx, "data")
-	if err != nil {
-		return err
-	}
-	pod, err := h.use(ctx, claim, "client")
+	claim, pod, err := claimAndUse(ctx, h)
 	if err != nil {
 		return err
 	}

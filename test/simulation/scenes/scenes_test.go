@@ -9,13 +9,9 @@ import (
 // Each scene ends in the simulated world and leaves no objects. The integration tests and the end-to-end tests play the
 // scenes in both worlds.
 func TestScenes_EndAndLeaveNothing(t *testing.T) {
-	for i, scene := range slices.Concat(All, Mounted) {
+	for _, scene := range slices.Concat(All, Mounted) {
 		t.Run(scene.Name, func(t *testing.T) {
-			simulate := Simulate
-			if i >= len(All) {
-				simulate = SimulateMounted
-			}
-			looks := simulate(t, scene)
+			looks := Simulate(t, scene)
 			if last, looked := looks["in the end"]; !looked || last != "" {
 				t.Errorf("in the end there is, of %d looks:\n%s", len(looks), last)
 			}

@@ -39,24 +39,13 @@ func (p player) Choices(add func(world.Choice)) {
 	}
 }
 
-// Simulate plays a scene of All in the simulated world. It returns the description of the objects at each look, by the
-// name of the look.
+// Simulate plays a scene in the simulated world. It returns the description of the objects at each look, by the name of
+// the look.
 func Simulate(t *testing.T, s Scene) map[string]string {
-	t.Helper()
-	return inBubble(t, s, "default", func(context.Context, *world.World, *Hands) (func(), error) { return func() {}, nil })
-}
-
-// SimulateMounted is like Simulate, for the scenes of Mounted.
-func SimulateMounted(t *testing.T, s Scene) map[string]string {
-	t.Helper()
-	return inBubble(t, s, "tenant-1", addNode)
-}
-
-func inBubble(t *testing.T, s Scene, namespace string, more func(context.Context, *world.World, *Hands) (func(), error)) map[string]string {
 	t.Helper()
 	looks := map[string]string{}
 	synctest.Test(t, func(t *testing.T) {
-		if err := simulate(t.Context(), s, namespace, looks, more); err != nil {
+		if err := simulate(t.Context(), s, looks); err != nil {
 			t.Fatalf("in the simulated world: %v", err)
 		}
 	})
@@ -80,7 +69,7 @@ func addNode(ctx context.Context, w *world.World, h *Hands) (end func(), err err
 	w.Store.Hook(agents.NewWebhook(w, shared, faults, func(string) string { return h.Node }).Judge)
 	node := kubernetes.NewNode(w, h.Node, storage.New(), &kubernetes.Trouble{})
 	agent := &agents.Node{
-		Name: "agent", On: h.Node, World: w, Faults: faults, Events: agents.NewEvents(w), Machine: node.Machine, Linked: func() bool { return true },
+		Name: "agent-1", On: h.Node, World: w, Faults: faults, Events: agents.NewEvents(w), Machine: node.Machine, Linked: func() bool { return true },
 	}
 	node.Drivers = agent.Driver
 	if err := agent.Start(ctx, shared); err != nil {
@@ -93,11 +82,15 @@ func addNode(ctx context.Context, w *world.World, h *Hands) (end func(), err err
 	return agent.Kill, nil
 }
 
-func simulate(ctx context.Context, s Scene, namespace string, looks map[string]string, more func(context.Context, *world.World, *Hands) (func(), error)) error {
+func simulate(ctx context.Context, s Scene, looks map[string]string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	store := kubernetes.NewStore()
 	w := world.New(1, store)
+	namespace := "default"
+	if s.mounted {
+		namespace = "tenant-1" // in the real world, each scene has another one
+	}
 	for _, name := range []string{namespace, "pav-pods"} {
 		if err := store.Create(by, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
@@ -105,7 +98,7 @@ func simulate(ctx context.Context, s Scene, namespace string, looks map[string]s
 	}
 	w.Add(&kubernetes.Volumes{World: w})
 	w.Add(player{world: w})
-	agent := &agents.Controller{Name: "controller", World: w, Faults: &agents.Faults{}, Events: agents.NewEvents(w)}
+	agent := &agents.Controller{Name: "controller-1", World: w, Faults: &agents.Faults{}, Events: agents.NewEvents(w)}
 	if err := agent.Start(ctx, agents.NewShared(), queue.Limits{Overall: 10, PerProvisioner: 10}, 3); err != nil {
 		return err
 	}
@@ -117,14 +110,17 @@ func simulate(ctx context.Context, s Scene, namespace string, looks map[string]s
 		looks[name], err = settled(ctx, text)
 		return err
 	}}
-	stop, err := more(ctx, w, h)
-	if err != nil {
-		return err
+	stop := func() {}
+	if s.mounted {
+		var err error
+		if stop, err = addNode(ctx, w, h); err != nil {
+			return err
+		}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Play(ctx, h) }()
 	limit := time.Now().Add(time.Hour)
-	err = w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
+	err := w.Run(1_000_000, func() bool { return len(ended) > 0 || time.Now().After(limit) })
 	agent.Kill()
 	stop()
 	end() // a scene that is still waiting returns the reason
