@@ -47,8 +47,7 @@ type Monitor struct {
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
-	began   time.Time
-	calls   map[string]time.Time // when the last call for a stage ended
+	calls   map[string]time.Time // when the last call for a stage ended, or when a stage without calls was first seen
 	working map[string]bool      // the stages that the monitor itself works on
 	deadAt  map[string]time.Time // when a volume was found dead
 	resetAt map[string]int32     // the last attempt whose volume worked for long; each later one has died soon
@@ -105,7 +104,6 @@ func New(stager *staging.Stager, c Config) *Monitor {
 		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, resetAt: map[string]int32{},
 		orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
 	}
-	m.began = m.now()
 	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
 	m.health = health.NewTracker(c.Prober, m.Recheck, shared.ClusterTime)
 	stager.Observe(m.health, m.callEnded)
@@ -122,12 +120,10 @@ func (m *Monitor) Recheck(stage string) {
 // callEnded notes that a call for a stage has ended: kubelet knows the stage.
 func (m *Monitor) callEnded(stage string) {
 	m.mu.Lock()
-	if !m.working[stage] { // the monitor's own work is not a call of kubelet
-		m.calls[stage] = m.now()
-		delete(m.pauses, stage) // The failed work may have met the call's lock.
-		m.retries.Forget(stage)
-	}
+	m.calls[stage] = m.now()
+	delete(m.pauses, stage) // The failed work may have met the call's lock.
 	m.mu.Unlock()
+	m.retries.Forget(stage)
 	m.Recheck(stage)
 }
 
@@ -209,10 +205,11 @@ func (m *Monitor) findAll(ctx context.Context) error {
 
 // check checks a stage, and acts on what it finds.
 func (m *Monitor) check(ctx context.Context, name string) error {
+	began := m.now()
 	if unknown, err := m.isUnknown(ctx, name); err != nil {
 		return err
 	} else if unknown {
-		m.forget(name)
+		m.forget(name, began)
 		return nil
 	}
 	stage, err := m.get(ctx, name)
@@ -227,7 +224,7 @@ func (m *Monitor) check(ctx context.Context, name string) error {
 	if m.isWorking(name) {
 		return nil // It is checked again at the end of that work.
 	}
-	ended, err := m.endOrphan(ctx, name, stage)
+	ended, err := m.endOrphan(ctx, name, stage, began)
 	if err != nil || ended || stage == nil || staging.IsRecord(stage) {
 		return err
 	}
@@ -313,10 +310,13 @@ func (m *Monitor) isWorking(stage string) bool {
 	return m.working[stage]
 }
 
-// forget removes what is remembered of a stage that is gone.
-func (m *Monitor) forget(stage string) {
+// forget removes what is remembered of a stage that was gone at a time. A call that has ended since may have made it
+// again.
+func (m *Monitor) forget(stage string, gone time.Time) {
 	m.mu.Lock()
-	delete(m.calls, stage)
+	if !m.calls[stage].After(gone) {
+		delete(m.calls, stage)
+	}
 	delete(m.deadAt, stage)
 	delete(m.resetAt, stage)
 	delete(m.orphans, stage)

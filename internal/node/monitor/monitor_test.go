@@ -211,7 +211,7 @@ func TestUntilRestaging(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", step.name, got, step.want)
 		}
 	}
-	n.forget("s")
+	n.forget("s", n.now())
 	if got := after(43, 0, 0); got != 5*time.Minute {
 		t.Errorf("an agent that knows nothing: got %s, want 5m", got)
 	}

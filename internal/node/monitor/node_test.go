@@ -42,6 +42,12 @@ func newNode(t *testing.T) *testNode {
 	return n
 }
 
+// unused makes kubelet's last call for the stage one that ended a time ago.
+func (n *testNode) unused(since time.Duration) {
+	n.callEnded("stage-a")
+	n.now = func() time.Time { return time.Now().Add(since) }
+}
+
 // look makes the Monitor check the stage, and returns the resulting events.
 func (n *testNode) look(t *testing.T) []string {
 	t.Helper()

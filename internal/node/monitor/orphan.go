@@ -25,8 +25,9 @@ type stageUse struct {
 
 // endOrphan unstages a stage that kubelet has lost track of: for example, if kubelet was killed while it staged a
 // volume, and the pod's directory was removed after that. Stage is nil if there is no PavStage, but perhaps a
-// directory. endOrphan returns true if the stage is an orphan, or if nothing of it is left.
-func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage) (bool, error) {
+// directory; that was read after the time began. endOrphan returns true if the stage is an orphan, or if nothing of it
+// is left.
+func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavStage, began time.Time) (bool, error) {
 	if err := m.stager.RestoreRecord(ctx, stage); err != nil {
 		return false, err
 	}
@@ -35,7 +36,7 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 		return false, err
 	}
 	if stage == nil && use == nil {
-		return true, m.removeUnknown(ctx, name)
+		return true, m.removeUnknown(ctx, name, began)
 	}
 	if stage != nil && staging.IsRecord(stage) {
 		return false, nil
@@ -87,13 +88,13 @@ func (m *Monitor) useOf(ctx context.Context, name string, stage *pavv1.PavStage)
 
 // removeUnknown removes a directory without a PavStage and without a record, which an interrupted removal has left.
 // It waits for the grace period, so that it does not meet a call that has just created the directory.
-func (m *Monitor) removeUnknown(ctx context.Context, name string) error {
+func (m *Monitor) removeUnknown(ctx context.Context, name string, began time.Time) error {
 	exists, err := m.dirs.Exists(ctx, name)
 	if err != nil {
 		return err
 	}
 	if !exists {
-		m.forget(name)
+		m.forget(name, began)
 		return nil
 	}
 	if left := m.graceLeft(name); left > 0 {
@@ -104,13 +105,15 @@ func (m *Monitor) removeUnknown(ctx context.Context, name string) error {
 	return nil
 }
 
-// graceLeft returns how much of the grace period of a stage is left.
+// graceLeft returns how much of the grace period of a stage is left. The agent does not know of calls that an earlier
+// agent served, nor of one that has not ended: the period begins when the stage is first seen.
 func (m *Monitor) graceLeft(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, called := m.calls[name]
 	if !called {
-		last = m.began // the agent does not know of earlier calls
+		last = m.now()
+		m.calls[name] = last
 	}
 	return last.Add(m.grace).Sub(m.now())
 }
@@ -163,8 +166,12 @@ func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.P
 	})
 }
 
-// isIdle reports whether no pod has the volume or is about to get it.
+// isIdle reports whether no pod has the volume or is about to get it. It is asked while calls are locked out: one may
+// have ended since the stage was found to be an orphan.
 func (m *Monitor) isIdle(ctx context.Context, name string, use *stageUse) (bool, error) {
+	if m.graceLeft(name) > 0 {
+		return false, nil
+	}
 	published, err := m.stager.IsPublished(ctx, name)
 	if err != nil || published {
 		return false, err

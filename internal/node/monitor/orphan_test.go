@@ -16,7 +16,7 @@ import (
 )
 
 func TestMonitor_UnstagesOrphans(t *testing.T) {
-	later := func(_ *testing.T, n *testNode) { n.now = func() time.Time { return time.Now().Add(2 * time.Hour) } }
+	later := func(_ *testing.T, n *testNode) { n.unused(2 * time.Hour) }
 	user := func(phase corev1.PodPhase, volume corev1.VolumeSource) func(*testing.T, *testNode) {
 		return func(_ *testing.T, n *testNode) {
 			n.API.Pods["user"] = &corev1.Pod{
@@ -47,8 +47,11 @@ func TestMonitor_UnstagesOrphans(t *testing.T) {
 		when []func(*testing.T, *testNode)
 		want string
 	}{
-		"kubelet is given time":               {nil, ""},
-		"nobody uses it":                      {when: []func(*testing.T, *testNode){later}, want: unstaged},
+		"kubelet is given time": {nil, ""},
+		"nobody uses it":        {when: []func(*testing.T, *testNode){later}, want: unstaged},
+		"nobody uses it, the agent has just seen it": {when: []func(*testing.T, *testNode){func(_ *testing.T, n *testNode) {
+			n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+		}}, want: ""},
 		"nobody uses it, and staging hangs":   {when: []func(*testing.T, *testNode){later, phase(pavv1.StageStaging)}, want: unstaged},
 		"nobody uses it, unstaging began":     {when: []func(*testing.T, *testNode){later, phase(pavv1.StageUnstaging)}, want: unstaged},
 		"nobody uses it, it is validated":     {when: []func(*testing.T, *testNode){later, phase(pavv1.StageValidating)}, want: unstaged},
@@ -113,7 +116,7 @@ func TestMonitor_OrphanThatAPodUsesAgain_IsKept(t *testing.T) {
 	n := newNode(t)
 	n.PutStage(t, func(*pavv1.PavStage) {})
 	must(t, os.MkdirAll(n.Dirs.Volume("stage-a"), 0o755))
-	n.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	n.unused(2 * time.Hour)
 	asked := false
 	n.unstage = func(ctx context.Context, _ staging.Subject, idle func(context.Context) (bool, error)) error {
 		n.API.Pods["user"] = &corev1.Pod{
@@ -133,6 +136,47 @@ func TestMonitor_OrphanThatAPodUsesAgain_IsKept(t *testing.T) {
 	n.look(t)
 	if !asked {
 		t.Error("the orphan was not found")
+	}
+}
+
+// Between the decision and the action, kubelet's call may have staged the volume again. The pod for which it has may not be
+// visible yet.
+func TestMonitor_OrphanThatKubeletHasCalledFor_IsKept(t *testing.T) {
+	n := newNode(t)
+	n.PutStage(t, func(*pavv1.PavStage) {})
+	must(t, os.MkdirAll(n.Dirs.Volume("stage-a"), 0o755))
+	n.unused(2 * time.Hour)
+	asked := 0
+	n.unstage = func(ctx context.Context, _ staging.Subject, idle func(context.Context) (bool, error)) error {
+		n.callEnded("stage-a")
+		is, err := idle(ctx)
+		if is || err != nil {
+			t.Errorf("idle: got %t, %v", is, err)
+		}
+		asked++
+		return err
+	}
+	n.restages(nil)
+	n.look(t)
+	n.look(t)
+	if asked != 1 {
+		t.Errorf("the orphan was unstaged %d times, want 1, before the call", asked)
+	}
+}
+
+// A stage that was gone may have been made again by a call that has ended since.
+func TestMonitor_CallForAStageThatWasGone_IsNotForgotten(t *testing.T) {
+	n := newNode(t)
+	gone := n.now()
+	n.now = func() time.Time { return gone.Add(time.Second) }
+	n.callEnded("stage-a")
+	n.forget("stage-a", gone)
+	if len(n.calls) != 1 {
+		t.Errorf("got the calls %v", n.calls)
+	}
+	n.forget("stage-a", n.now())
+	if len(n.calls) != 0 {
+		t.Errorf("of a stage that is gone, got the calls %v", n.calls)
 	}
 }
 

@@ -43,7 +43,6 @@ func (s *Stager) Restage(ctx context.Context, name string) error {
 		return err
 	}
 	defer release()
-	defer s.tell(s.namesOf(of)...)
 
 	t := s.newTask(of, "")
 	err = t.restage(yielding)

@@ -85,6 +85,5 @@ func (s *Stager) UnstageIdle(ctx context.Context, of Subject, idle func(context.
 	if is, err := idle(yielding); err != nil || !is {
 		return err
 	}
-	defer s.tell(s.namesOf(of)...)
 	return s.unstage(yielding, of)
 }
