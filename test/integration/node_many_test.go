@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/kubelet"
 )
@@ -20,6 +22,9 @@ const (
 
 	// heapOfOne is how much a staged volume may add to the agent's heap.
 	heapOfOne = 128 << 10
+
+	// idleWithin is how long it may take until the calls are over that follow the stagings.
+	idleWithin = 20 * time.Minute
 
 	// heapLeft is how much a volume that was unstaged may leave on the heap: its PersistentVolume, which is still there, in the
 	// cache; its events, of which client-go remembers the last 4,096; and the test's own list of the agent's writes.
@@ -50,11 +55,7 @@ func TestNode_ManyIdleVolumes(t *testing.T) {
 		volumes = append(volumes, n.volume(t, fmt.Sprintf("made-%d", i)))
 	}
 	n.each(t, volumes, "staging", n.Stage)
-	staged := a.Usage(t)
-	eventually(t, "the calls are over", func(context.Context) (bool, string) {
-		staged = a.Usage(t)
-		return staged.Goroutines <= before.Goroutines+10 && staged.Descriptors <= before.Descriptors+10, fmt.Sprintf("before: %+v; with %d: %+v", before, count, staged)
-	})
+	staged := whenIdle(t, a, before)
 	t.Logf("with no volume: %+v; with %d: %+v", before, count, staged)
 	if grown := staged.Heap - min(staged.Heap, before.Heap); grown > uint64(count)*heapOfOne {
 		t.Errorf("%d volumes take %d bytes of the heap, want at most %d each", count, grown, heapOfOne)
@@ -74,6 +75,21 @@ func TestNode_ManyIdleVolumes(t *testing.T) {
 		return after.Goroutines <= before.Goroutines+3 && after.Descriptors <= before.Descriptors+3 && after.Heap <= before.Heap+4<<20+uint64(count)*heapLeft,
 			fmt.Sprintf("before: %+v; after: %+v", before, after)
 	})
+}
+
+// whenIdle returns the agent's usage when no call is under way any more. Kubelet still takes /pav from staging pods for a while
+// after their volumes are staged; each of these calls reads the mount table, to which each volume adds.
+func whenIdle(t *testing.T, a *kubelet.Agent, before kubelet.Usage) kubelet.Usage {
+	t.Helper()
+	var is kubelet.Usage
+	err := wait.PollUntilContextTimeout(lasting(t), 2*time.Second, idleWithin, true, func(context.Context) (bool, error) {
+		is = a.Usage(t)
+		return is.Goroutines <= before.Goroutines+10 && is.Descriptors <= before.Descriptors+10, nil
+	})
+	if err != nil {
+		t.Fatalf("calls are still under way after %s: before: %+v; now: %+v", idleWithin, before, is)
+	}
+	return is
 }
 
 // each makes a call for each of many volumes, some at the same time, until it succeeds.
