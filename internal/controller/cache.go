@@ -22,6 +22,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // CacheOptions removes from each cached object what the reconcilers do not use, as a cluster can have far more
@@ -105,7 +106,7 @@ func trimCSINode(node *storagev1.CSINode) {
 func trimPod(pod *corev1.Pod) {
 	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
 	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation)
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Spec = workflow.KeepForJudge(&pod.Spec)
 }
 
 func trimStage(stage *pavv1.PavStage) {

@@ -83,6 +83,9 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return err
 	}
 	collector := collect.New(live, dirs, boot, log.WithName("collect"))
+	if err := reportResults(mgr, config, o.NodeName, collector); err != nil {
+		return err
+	}
 	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, notifier)
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
@@ -149,6 +152,23 @@ func addPavDriver(mgr manager.Manager, registry *csi.Registry, pav csi.Services,
 		return err
 	}
 	return csi.WatchPavDriver(mgr, registry, pav)
+}
+
+// reportResults adds the watch of the controller agent's pods on the node, whose results the collector reports.
+func reportResults(mgr manager.Manager, config *rest.Config, nodeName string, collector *collect.Collector) error {
+	caching, err := collect.CacheOptions(nodeName)
+	if err != nil {
+		return err
+	}
+	caching.Scheme, caching.Mapper, caching.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+	pods, err := cache.New(config, caching)
+	if err != nil {
+		return fmt.Errorf("setting up the cache of the controller agent's pods: %w", err)
+	}
+	if err := mgr.Add(pods); err != nil {
+		return fmt.Errorf("watching the controller agent's pods: %w", err)
+	}
+	return collect.WatchPods(mgr, pods, collector)
 }
 
 func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {

@@ -11,53 +11,6 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// State is the state of a workflow pod.
-type State int
-
-// The states of a workflow pod.
-const (
-	// Absent means that there is no such pod.
-	Absent State = iota
-
-	// Running means that containers of the pod run, or may still start.
-	Running
-
-	// Stopping means that the pod is being deleted and containers of it may still run.
-	Stopping
-
-	// Succeeded means that all containers have succeeded, and the pod was not deleted before that.
-	Succeeded
-
-	// Failed means that no container runs any more, and the pod did not succeed. A pod that was deleted while it ran
-	// has failed, whatever exit codes its containers have.
-	Failed
-)
-
-// IsOver reports whether the pod has ended, and has no effect any more.
-func (s State) IsOver() bool { return s == Succeeded || s == Failed }
-
-// Observe returns the state of a pod; nil means that there is none. A pod whose node is lost has not ended: only its
-// kubelet, or the deletion of its node, shows that its containers no longer run.
-func Observe(pod *corev1.Pod) State {
-	switch {
-	case pod == nil:
-		return Absent
-	case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
-		return Succeeded
-	case pod.Status.Phase == corev1.PodSucceeded:
-		return Failed
-	case pod.Status.Phase == corev1.PodFailed:
-		return Failed
-	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == "":
-		// It was never bound to a node, so no kubelet ever ran it.
-		return Failed
-	case pod.DeletionTimestamp != nil:
-		return Stopping
-	default:
-		return Running
-	}
-}
-
 // Failure returns why a failed pod failed. PodError is the text that the pod wrote to /pav/error, or "". The message,
 // which users of claims read, ends with that text and with the command that shows the pod's logs; it does not have
 // the logs. The caller sets the time of the failure.

@@ -118,16 +118,17 @@ func (a Attempt) Progress() Progress {
 	case pod == nil:
 		return Vanished
 	}
-	switch workflow.Observe(pod) {
+	switch workflow.Judge(pod) {
 	case workflow.Stopping:
 		return Stopping
 	case workflow.Succeeded:
-		if a.awaitsResult(pod) {
+		if a.NeedsResult && isUnreported(pod) {
 			return Reporting
 		}
 		return Succeeded
 	case workflow.Failed:
-		if a.awaitsResult(pod) && pod.DeletionTimestamp == nil && HasEndedWithin(a.Now, pod, ResultDelay) {
+		// The text in /pav/error is worth a short wait.
+		if isUnreported(pod) && pod.DeletionTimestamp == nil && HasEndedWithin(a.Now, pod, ResultDelay) {
 			return Reporting
 		}
 		return Failed
@@ -136,11 +137,8 @@ func (a Attempt) Progress() Progress {
 	}
 }
 
-// awaitsResult reports whether the node agent may still report something that matters about a pod that is over: the
-// files of a pod that succeeded, or the error text of one that failed.
-func (a Attempt) awaitsResult(pod *corev1.Pod) bool {
-	if _, reported := pod.Annotations[pavv1.ResultAnnotation]; reported || !workflow.Started(pod) {
-		return false
-	}
-	return pod.Status.Phase == corev1.PodFailed || a.NeedsResult
+// isUnreported reports whether the node agent has yet to report the files of a pod that is over.
+func isUnreported(pod *corev1.Pod) bool {
+	_, reported := pod.Annotations[pavv1.ResultAnnotation]
+	return !reported && workflow.Started(pod)
 }

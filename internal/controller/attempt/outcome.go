@@ -42,7 +42,7 @@ func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.W
 			continue
 		}
 		pod := PodNamed(pods, failure.PodNamespace, failure.PodName)
-		if pod == nil || workflow.Observe(pod) != workflow.Failed {
+		if pod == nil || workflow.Judge(pod) != workflow.Failed {
 			continue
 		}
 		without, with := failureOf(failure.Workflow, pod, ""), failureOf(failure.Workflow, pod, errorText(pod))

@@ -30,11 +30,15 @@ func CheckAbsent(ctx context.Context, runner *workflow.Runner, ref *pavv1.PodRef
 
 // Release removes the finalizer of a pod whose outcome is recorded, and deletes the pod unless it is kept for people
 // to look at. The finalizer of a pod that still runs is removed at its end, which is an event and brings the next pass.
+// So is the phase of a pod whose containers have ended.
 func Release(ctx context.Context, runner *workflow.Runner, pod *corev1.Pod, keep bool) error {
-	if workflow.Observe(pod).IsOver() {
+	switch {
+	case workflow.Observe(pod).IsOver():
 		if err := runner.Release(ctx, pod); err != nil {
 			return err
 		}
+	case workflow.Judge(pod).IsOver():
+		return nil
 	}
 	if keep {
 		return nil

@@ -338,7 +338,7 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 // done to the storage.
 func (r *Reconciler) reportUnrecorded(o snapshot, pod *corev1.Pod) {
 	kind := pod.Labels[pavv1.WorkflowLabel]
-	if workflow.Observe(pod).IsOver() || !workflow.Started(pod) || kind == pavv1.WorkflowValidation {
+	if workflow.Judge(pod).IsOver() || !workflow.Started(pod) || kind == pavv1.WorkflowValidation {
 		return
 	}
 	r.reportLeft(o, fmt.Sprintf("pod %s/%s, a %s pod of PavVolume %q, ran although it was not needed any more, and is stopped: check what it has done to the storage",

@@ -199,7 +199,7 @@ func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
 func (o snapshot) unrecordedPod() *corev1.Pod {
 	recorded := o.pod()
 	for i := range o.pods {
-		if pod := &o.pods[i]; pod != recorded && !workflow.Observe(pod).IsOver() {
+		if pod := &o.pods[i]; pod != recorded && !workflow.Judge(pod).IsOver() {
 			return pod
 		}
 	}

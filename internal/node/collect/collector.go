@@ -16,6 +16,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // ErrBusy is wrapped if another call for the same volume is in progress.
@@ -80,11 +81,45 @@ func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (boo
 		return false, err
 	}
 	if pod != nil {
-		if err := c.tell(ctx, volumeID, *pod); err != nil {
+		if err := c.tell(ctx, volumeID, *pod, func(*corev1.Pod) bool { return true }); err != nil {
 			return true, err
 		}
 	}
 	return true, c.dirs.UnpublishPod(ctx, volumeID, target)
+}
+
+// Report reports the files in the /pav of a pod as Unpublish does, but does not take them: kubelet takes /pav from a
+// pod more than a second after its containers have ended. It does nothing if the pod, as the API server has it, is not
+// over, or has no /pav here. The error is ErrBusy if another call does it.
+func (c *Collector) Report(ctx context.Context, pod types.UID) error {
+	ids, err := c.dirs.Pods(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for the /pav of a pod: %w", err)
+	}
+	for _, id := range ids {
+		of, _, err := c.dirs.Pod(ctx, id)
+		if err != nil {
+			return fmt.Errorf("looking for the /pav of a pod: %w", err)
+		}
+		if of != nil && of.UID == pod {
+			return c.report(ctx, id)
+		}
+	}
+	return nil
+}
+
+func (c *Collector) report(ctx context.Context, volumeID string) error {
+	release, err := c.claim(volumeID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	// A call that has ended meanwhile may have removed it.
+	of, _, err := c.dirs.Pod(ctx, volumeID)
+	if err != nil || of == nil {
+		return err
+	}
+	return c.tell(ctx, volumeID, *of, func(pod *corev1.Pod) bool { return workflow.Judge(pod).IsOver() })
 }
 
 // Sweep removes the directories of pods that are gone and that are not mounted any more: kubelet may have lost track
@@ -129,14 +164,11 @@ func (c *Collector) sweep(ctx context.Context, volumeID string) (removed bool, e
 	return err == nil && !inUse, err
 }
 
-// tell writes the result to the pod. It is written once: an existing result is kept.
-func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod) error {
+// tell writes the result to the pod if the pod is due. It is written once: an existing result is kept.
+func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod, due func(*corev1.Pod) bool) error {
 	pod, err := c.get(ctx, of)
-	if err != nil || pod == nil {
+	if err != nil || pod == nil || isReported(pod) || !due(pod) {
 		return err
-	}
-	if _, reported := pod.Annotations[pavv1.ResultAnnotation]; reported {
-		return nil
 	}
 	result := lost
 	if of.Same(c.boot) {

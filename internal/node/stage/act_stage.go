@@ -266,13 +266,13 @@ func (t *task) available(ctx context.Context) error {
 	}
 	t.attempts.forget(t.stage.Name)
 	t.settling.forget(t.stage.Name)
+	if isNew && workflow.Judge(t.stagingPod) == workflow.Succeeded {
+		t.reportError(ctx)
+	}
 	// A pod that still runs keeps its finalizer: unstaging must wait until its containers have ended. If the pod has
 	// failed, the monitor reports that first.
 	if workflow.Observe(t.stagingPod) != workflow.Succeeded {
 		return nil
-	}
-	if isNew {
-		t.reportError(ctx)
 	}
 	return t.runner.Release(ctx, t.stagingPod)
 }

@@ -25,7 +25,7 @@ type observation struct {
 
 	stagingIntended bool // a staging pod was recorded, so it may have run
 	stagingPod      workflow.State
-	outcomeHeld     bool          // the staging pod has its finalizer
+	outcomeHeld     bool          // the staging pod has its finalizer, although its phase says that it is over
 	ready           bool          // /pav/ready exists
 	attached        bool          // the volume is mounted for clients
 	settling        time.Duration // how long to wait for a late mount over the directory that is attached

@@ -240,10 +240,11 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 	if t.unstagingPod, err = t.runner.Get(ctx, status.UnstagingPod, owner); err != nil {
 		return err
 	}
+	o.stagingPod = workflow.Judge(t.stagingPod)
+	// After these, the next step waits until kubelet has taken /pav from the pod, which is later than its phase.
 	o.validationPod = workflow.Observe(t.validationPod)
-	o.stagingPod = workflow.Observe(t.stagingPod)
 	o.unstagingPod = workflow.Observe(t.unstagingPod)
-	if t.stagingPod != nil {
+	if workflow.Observe(t.stagingPod).IsOver() {
 		o.outcomeHeld = slices.Contains(t.stagingPod.Finalizers, pavv1.PodFinalizer)
 	}
 	if o.unstagingPod == workflow.Failed && t.unstagingPod.DeletionTimestamp != nil && !slices.Contains(t.unstagingPod.Finalizers, pavv1.PodFinalizer) {

@@ -49,8 +49,7 @@ func ReasonOf(failure *pavv1.WorkflowFailure, pod *corev1.Pod) string {
 		return ReasonRefused
 	case pod == nil:
 		return ReasonVanished
-	case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil,
-		workflow.Observe(pod) == workflow.Running:
+	case workflow.Judge(pod) == workflow.Succeeded, workflow.Judge(pod) == workflow.Running:
 		return ReasonResult
 	case pod.Status.Reason == "DeadlineExceeded":
 		return ReasonDeadline

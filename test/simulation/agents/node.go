@@ -45,6 +45,7 @@ type Node struct {
 	Linked func() bool
 
 	view    *world.View
+	pods    *world.View // the pods of the controller agent
 	agent   *simnode.Agent
 	drivers map[string]csi.NodeServer
 	serve   func(driver string) csi.NodeServer
@@ -77,6 +78,14 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: log,
 	})
 	collector := collect.New(reader, n.agent.Directories(), n.Machine.Boot(), log)
+	results, err := collect.CacheOptions(n.On)
+	if err != nil {
+		return err
+	}
+	n.pods = world.NewView(n.World, n.Name, results)
+	if err := collect.WatchPods(mgr, n.pods, collector); err != nil {
+		return err
+	}
 	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier))}
 	n.serve = func(driver string) csi.NodeServer {
 		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))
@@ -144,6 +153,7 @@ func (n *Node) pause(ctx context.Context, operation string) error {
 func (n *Node) Choices(add func(world.Choice)) {
 	if n.Linked() {
 		n.view.Choices(add)
+		n.pods.Choices(add)
 	}
 	for _, call := range n.World.Calls() {
 		if call.By == n.Name {
@@ -183,4 +193,10 @@ func (n *Node) Kill() {
 }
 
 // Relist makes the agent lose a watch and list the objects again.
-func (n *Node) Relist() { n.view.Relist(n.World.Rand.IntN(100)) }
+func (n *Node) Relist() {
+	if n.World.Rand.IntN(4) == 0 {
+		n.pods.Relist(0)
+		return
+	}
+	n.view.Relist(n.World.Rand.IntN(100))
+}

@@ -27,6 +27,9 @@ type container struct {
 	wants                           bool      // for a client: it is about to exit
 	until                           time.Time // when a slow container goes on
 	killed                          bool      // by kubelet
+	handled                         bool      // it is a daemon, and exited with 0 when it was killed
+	at                              time.Time // when it ended
+	told                            bool      // its exit code was reported
 	lost                            bool      // killed by a power loss, and forgotten by the container runtime
 }
 
@@ -122,7 +125,7 @@ func (n *Node) offerDirectory(c *container) error {
 }
 
 func (n *Node) end(c *container, failed bool) {
-	c.ended, c.failed = true, failed
+	c.ended, c.failed, c.at = true, failed, time.Now()
 	n.Machine.Runs(c.pod.UID, false)
 	if c.volume != nil && c.script.Serves() {
 		c.volume.Becomes(node.Dead)

@@ -110,7 +110,7 @@ func (n *Node) kubelet(pod *corev1.Pod) (string, func()) {
 		return n.starts(pod)
 	case !c.ended && unwanted:
 		return "kills", func() {
-			c.killed = true
+			c.killed, c.handled = true, c.script.Serves() && n.World.Rand.IntN(2) == 0
 			n.end(c, true)
 		}
 	case !c.ended && c.hangs:
@@ -160,9 +160,19 @@ func (n *Node) Recover() {
 
 // over returns kubelet's next action for a pod whose container has ended or has never started.
 func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
-	if !isOver(pod) {
+	ran := c != nil && !c.hangs
+	switch {
+	case ran && !c.told && !c.lost && !isOver(pod) && c.pod.Labels[pavv1.WorkflowLabel] != "":
+		return "tells exit code of", func() { n.tellExit(pod, c) }
+	case !isOver(pod):
 		return "tells end of", change(n.World, pod, func(p *corev1.Pod) {
-			tellEnd(p, c)
+			if ran {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{exitOf(p, c)}
+			}
+			p.Status.Phase = corev1.PodSucceeded
+			if !ran || c.failed {
+				p.Status.Phase = corev1.PodFailed
+			}
 			if n.evicted[p.UID] {
 				n.tellEviction(p)
 			}
@@ -179,27 +189,34 @@ func (n *Node) over(pod *corev1.Pod, c *container) (string, func()) {
 	return "", nil
 }
 
-func tellEnd(p *corev1.Pod, c *container) {
-	p.Status.Phase = corev1.PodSucceeded
-	if c == nil || c.failed || c.hangs {
-		p.Status.Phase = corev1.PodFailed
+// tellExit reports how a container has ended. Kubelet holds the phase back until it has looked at the containers once
+// more, unless it is late with its reports.
+func (n *Node) tellExit(pod *corev1.Pod, c *container) {
+	c.told = true
+	if n.World.Rand.IntN(4) == 0 {
+		return
 	}
-	if c == nil || c.hangs {
-		return // no container ever ran
-	}
-	id, ended := "sim://1", &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(time.Now()), FinishedAt: metav1.NewTime(time.Now())}
+	n.World.Counts["exit codes told before the phase"]++
+	change(n.World, pod, func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{exitOf(p, c)}
+	})()
+}
+
+func exitOf(p *corev1.Pod, c *container) corev1.ContainerStatus {
+	id, ended := "sim://1", &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(c.at), FinishedAt: metav1.NewTime(c.at)}
 	switch {
 	case c.lost: // the message is kubelet's own; it has the ID only if it has reported the container before
 		id, *ended = "", unlocated
 		if len(p.Status.ContainerStatuses) > 0 {
 			id = p.Status.ContainerStatuses[0].ContainerID
 		}
+	case c.handled: // its exit code is 0
 	case c.killed:
 		ended.ExitCode, ended.Reason = 137, "Error"
 	case c.failed:
 		ended.ExitCode, ended.Reason = 1, "Error"
 	}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id, State: corev1.ContainerState{Terminated: ended}}}
+	return corev1.ContainerStatus{Name: "main", ContainerID: id, State: corev1.ContainerState{Terminated: ended}}
 }
 
 // forget adds the removal of containers and volumes whose pods are gone.

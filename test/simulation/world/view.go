@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -95,7 +96,14 @@ func (i *informer) selects(object client.Object) bool {
 		return false
 	}
 	s := i.selector.Field
-	return s == nil || s.Matches(fields.Set{metav1.ObjectNameField: object.GetName()})
+	if s == nil {
+		return true
+	}
+	known := fields.Set{metav1.ObjectNameField: object.GetName()}
+	if pod, ok := object.(*corev1.Pod); ok {
+		known["spec.nodeName"] = pod.Spec.NodeName
+	}
+	return s.Matches(known)
 }
 
 // see returns the cached form of an object: a transformed copy, or only the metadata. It returns nil if the object is
