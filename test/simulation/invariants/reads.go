@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,8 @@ const recent = 150
 type reads struct {
 	requests int
 	objects  map[inPass]read
-	lists    map[string]read
+	lists    map[string][]read // the recent ones of each kind, the oldest first
+	begun    map[string]int    // when the agent made the first request of each pass
 	written  map[string]int  // when the agent created each PavStage
 	bound    map[binding]int // when the agent last read a PersistentVolume that was bound to a claim
 }
@@ -41,6 +43,7 @@ type inPass struct {
 // read is an answer of the API server: an object, nil for an object that does not exist, or all objects of a kind.
 type read struct {
 	at      int
+	pass    string // of a list
 	object  client.Object
 	objects []client.Object
 }
@@ -49,10 +52,13 @@ type read struct {
 func (i *Invariants) Heard(c *world.Call) {
 	r := i.reads[c.By]
 	if r == nil {
-		r = &reads{objects: map[inPass]read{}, lists: map[string]read{}, written: map[string]int{}, bound: map[binding]int{}}
+		r = &reads{objects: map[inPass]read{}, lists: map[string][]read{}, begun: map[string]int{}, written: map[string]int{}, bound: map[binding]int{}}
 		i.reads[c.By] = r
 	}
 	r.requests++
+	if r.begun[c.Pass] == 0 {
+		r.begun[c.Pass] = r.requests
+	}
 	i.count(c)
 	switch verb, kind, namespace, name := parse(c); verb {
 	case "get":
@@ -68,7 +74,8 @@ func (i *Invariants) Heard(c *world.Call) {
 			r.written[name] = r.requests
 		}
 	case "list":
-		r.lists[kind] = read{at: r.requests, objects: i.store.All(kind)}
+		lists := slices.DeleteFunc(r.lists[kind], func(old read) bool { return r.requests-old.at > recent })
+		r.lists[kind] = append(lists, read{at: r.requests, pass: c.Pass, objects: i.store.All(kind)})
 	}
 }
 
@@ -107,18 +114,20 @@ func (i *Invariants) read(by, step string, key world.Key) client.Object {
 	return found.object
 }
 
-// list returns the objects of a kind as the agent has listed them recently. The absence of a recent list is a
-// violation.
+// list returns the objects of a kind as the agent has listed them recently: in the current pass or, as passes share
+// lists, in another one since the current pass began. The absence of a recent list is a violation.
 func list[T client.Object](i *Invariants, by, step, kind string) []T {
 	r := i.reads[by]
 	if r == nil {
 		i.failf(6, "%s %s without a word of the API server", by, step)
 		return nil
 	}
-	found, asked := r.lists[kind]
-	if !asked || r.requests-found.at > recent {
+	lists := r.lists[kind]
+	if len(lists) == 0 || r.requests-lists[len(lists)-1].at > recent {
 		i.failf(6, "%s %s, and has not asked the API server for the list of kind %s", by, step, kind)
+		return nil
 	}
+	found := r.heardIn(i.Pass(), lists)
 	all := make([]T, 0, len(found.objects))
 	for _, object := range found.objects {
 		if typed, ok := object.(T); ok {
@@ -126,6 +135,21 @@ func list[T client.Object](i *Invariants, by, step, kind string) []T {
 		}
 	}
 	return all
+}
+
+// heardIn returns the list that a pass knows. What other passes have heard later says nothing about it.
+func (r *reads) heardIn(pass string, lists []read) read {
+	for n := len(lists) - 1; n >= 0 && pass != ""; n-- {
+		if lists[n].pass == pass {
+			return lists[n]
+		}
+	}
+	for _, l := range lists {
+		if begun := r.begun[pass]; pass != "" && begun > 0 && l.at >= begun {
+			return l
+		}
+	}
+	return lists[len(lists)-1]
 }
 
 // step describes a step that cannot be undone.
