@@ -16,6 +16,7 @@ import (
 // The files that a validation, creation or deletion pod may leave in /pav, and the greatest size of
 // each in bytes. CSI: a volume ID has "maximum size of 128 bytes".
 const (
+	ReadyFile    = "ready"
 	HandleFile   = "handle"
 	CapacityFile = "capacity"
 	ErrorFile    = "error"
@@ -25,9 +26,13 @@ const (
 	MaxError    = 4 << 10
 )
 
-// Result has the files that a pod left in /pav, as the node agent read them after all containers had ended. It is the
-// value of pavv1.ResultAnnotation, as JSON. The pod wrote all of it, so it must not be trusted.
+// Result has the files that a pod left in /pav, as the node agent read them after all containers had ended, or the
+// pod had created /pav/ready. It is the value of pavv1.ResultAnnotation, as JSON. The pod wrote all of it, so it must not
+// be trusted.
 type Result struct {
+	// Ready says that the files were read because the pod had created /pav/ready. Its containers may still have run.
+	Ready bool `json:"ready,omitempty"`
+
 	// Handle, Capacity and Error are the texts of the files, without surrounding white space; "" if there is no such
 	// file. Of Handle, only one line feed at its end is removed.
 	Handle   string `json:"handle,omitempty"`
@@ -52,6 +57,18 @@ func CheckHandle(text string) error {
 		return fmt.Errorf("the handle %q has control characters", text)
 	}
 	return nil
+}
+
+// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod whose
+// containers are never restarted. A container that is, might begin to create the volume again.
+func MayBeReady(pod *corev1.Pod) bool {
+	return pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && pod.Spec.RestartPolicy == corev1.RestartPolicyNever
+}
+
+// IsReady reports whether the result of a pod was read because it had created /pav/ready.
+func IsReady(pod *corev1.Pod) bool {
+	result, err := ResultOf(pod)
+	return err == nil && result != nil && result.Ready
 }
 
 // Encode returns the value of the annotation.

@@ -192,6 +192,11 @@ type PavVolumeStatus struct {
 	// +optional
 	Pod *PodReference `json:"pod,omitempty"`
 
+	// creationPod is the creation pod, if it created /pav/ready and its containers may still run. The volume can be
+	// claimed meanwhile, but no other pod of it runs.
+	// +optional
+	CreationPod *PodReference `json:"creationPod,omitempty"`
+
 	// pods is the number of pods that were recorded so far. The name of each pod depends on its number.
 	// +optional
 	Pods int32 `json:"pods,omitempty"`

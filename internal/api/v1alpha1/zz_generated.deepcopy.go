@@ -401,6 +401,11 @@ func (in *PavVolumeStatus) DeepCopyInto(out *PavVolumeStatus) {
 		*out = new(PodReference)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.CreationPod != nil {
+		in, out := &in.CreationPod, &out.CreationPod
+		*out = new(PodReference)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Plan != nil {
 		in, out := &in.Plan, &out.Plan
 		*out = new(VolumePlan)

@@ -63,10 +63,14 @@ const (
 	// Stopping means that the pod is being deleted, and its containers may still run.
 	Stopping Progress = "Stopping"
 
+	// Ready means that the pod has created /pav/ready and its files were reported, and that containers of it may run.
+	Ready Progress = "Ready"
+
 	// Reporting means that all containers have ended, and the node agent has yet to report the files in /pav.
 	Reporting Progress = "Reporting"
 
-	// Succeeded means that all containers have succeeded, and the pod was not deleted before that.
+	// Succeeded means that all containers have succeeded, and the pod was not deleted before that; or that they have
+	// ended after the pod was Ready.
 	Succeeded Progress = "Succeeded"
 
 	// Failed means that no container runs any more, and the pod did not succeed.
@@ -118,7 +122,16 @@ func (a Attempt) Progress() Progress {
 	case pod == nil:
 		return Vanished
 	}
-	switch workflow.Judge(pod) {
+	state := workflow.Judge(pod)
+	if a.NeedsResult && workflow.IsReady(pod) {
+		switch {
+		case state == workflow.Running:
+			return Ready
+		case state.IsOver():
+			return Succeeded // whatever its containers did after that
+		}
+	}
+	switch state {
 	case workflow.Stopping:
 		return Stopping
 	case workflow.Succeeded:

@@ -42,7 +42,7 @@ func (s *Slots) Sync(o Owner, a Attempt) {
 	case Intended: // it waits for a slot, or is about to
 	case Stopping:
 		s.syncStopping(o, a)
-	case Running:
+	case Running, Ready:
 		s.Restore(o)
 		pod := a.Pod()
 		switch {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -146,11 +147,16 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 	if err != nil {
 		return err
 	}
+	goesOn := o.progress() == attempt.Ready
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		if goesOn {
+			status.CreationPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+		}
 		setMade(status, made, status.Plan.AccessibleTopology)
 	}); err != nil {
 		return err
 	}
+	r.reportCreationFailure(o, pod)
 	if result, err := workflow.ResultOf(pod); err == nil && result.Error != "" {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q: creation: %s", o.volume.Spec.Provisioner, workflow.UnexpectedError(pod, result.Error)))
 	}

@@ -240,7 +240,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	r.slots.Sync(owner(o.volume), o.attempt())
+	r.slots.Sync(owner(o.volume), o.slot())
 	if err := r.sweep(ctx, o); err != nil {
 		return reconcile.Result(err)
 	}
@@ -301,6 +301,7 @@ var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error
 	stepStopPod:           (*Reconciler).stopPod,
 	stepDropPod:           (*Reconciler).dropPod,
 	stepRecordCreated:     (*Reconciler).recordCreated,
+	stepEndCreation:       (*Reconciler).endCreation,
 	stepRecordFailure:     (*Reconciler).recordFailure,
 	stepRecordLateMessage: (*Reconciler).recordLateMessage,
 	stepRevert:            (*Reconciler).revert,

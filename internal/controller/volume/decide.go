@@ -45,8 +45,11 @@ const (
 	// stepDropPod: remove a pod from the record that was never created or left nothing, and that is not needed any more.
 	stepDropPod step = "DropPod"
 
-	// stepRecordCreated: the creation pod has succeeded; record the handle and capacity.
+	// stepRecordCreated: the creation pod has succeeded, or created /pav/ready; record the handle and capacity.
 	stepRecordCreated step = "RecordCreated"
+
+	// stepEndCreation: record that the creation pod, which had created /pav/ready, has ended.
+	stepEndCreation step = "EndCreation"
 
 	// stepRecordFailure: record that the pod has failed.
 	stepRecordFailure step = "RecordFailure"
@@ -142,6 +145,7 @@ func waitForUnrecorded(o snapshot, pod *corev1.Pod) decision {
 var volumeTable = table{
 	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
 	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
+	{"the creation pod that created /pav/ready has ended", snapshot.creationEnded, to(stepEndCreation)},
 	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
 	{"the record of a volume that is not provisioned was restored", func(o snapshot) bool { return o.restoredPending() && !o.deleting() }, func(o snapshot) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)

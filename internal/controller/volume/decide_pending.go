@@ -42,8 +42,10 @@ var podTable = table{
 	{"the pod waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
 		return decided(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
 	}},
-	{"a pod that runs is not needed any more", both(pod(attempt.Running), snapshot.unwanted), to(stepStopPod)},
-	{"the pod runs", pod(attempt.Running), func(o snapshot) decision {
+	{"a pod that runs is not needed any more", both(pod(attempt.Running, attempt.Ready), snapshot.unwanted), to(stepStopPod)},
+	// If another object uses the storage that it named, its end is waited for.
+	{"the creation pod created /pav/ready", func(o snapshot) bool { return o.progress() == attempt.Ready && !o.isShared() }, to(stepRecordCreated)},
+	{"the pod runs", pod(attempt.Running, attempt.Ready), func(o snapshot) decision {
 		return decided(o.attempt().DecideRunning(), pavv1.VolumeProvisioned)
 	}},
 	// If the volume is not needed any more, the result of a validation pod does not matter.

@@ -52,10 +52,15 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 // checkVanished asks the API server whether a pod that the cache does not have is gone. The watches of pods and of
 // PavVolumes are not ordered, so a pod may be recorded before the cache has it.
 func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
-	if o.progress() != attempt.Vanished {
-		return nil
+	for _, a := range []attempt.Attempt{o.attempt(), o.creation()} {
+		if a.Progress() != attempt.Vanished {
+			continue
+		}
+		if err := attempt.CheckAbsent(ctx, r.Runner, a.Ref, o.volume.UID); err != nil {
+			return err
+		}
 	}
-	return attempt.CheckAbsent(ctx, r.Runner, o.volume.Status.Pod, o.volume.UID)
+	return nil
 }
 
 // gatherObjects reads the objects that decide whether the volume is still wanted.

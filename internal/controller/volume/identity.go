@@ -48,12 +48,13 @@ func (o snapshot) identity() (string, knowledge) {
 	}
 }
 
-// creationOver reports whether a creation pod has ended, or is gone, and it is not decided yet what becomes of its storage.
+// creationOver reports whether a creation pod has ended, is gone, or has created /pav/ready, and it is not decided yet what
+// becomes of its storage.
 func (o snapshot) creationOver() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepCreating:
 		p := o.progress()
-		return p == attempt.Reporting || p == attempt.Succeeded || p == attempt.Failed || p == attempt.Vanished
+		return p == attempt.Ready || p == attempt.Reporting || p == attempt.Succeeded || p == attempt.Failed || p == attempt.Vanished
 	case pavv1.StepReverting:
 		return o.pending()
 	default:

@@ -292,6 +292,7 @@ func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error 
 func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
 	return status.Pod != nil && is(status.Pod.Namespace, status.Pod.Name) ||
+		status.CreationPod != nil && is(status.CreationPod.Namespace, status.CreationPod.Name) ||
 		status.Failure != nil && is(status.Failure.PodNamespace, status.Failure.PodName) ||
 		status.DeletionFailure != nil && is(status.DeletionFailure.PodNamespace, status.DeletionFailure.PodName)
 }
@@ -326,12 +327,24 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 		if pod == current || o.awaited(pod) {
 			continue
 		}
-		r.reportUnrecorded(o, pod)
-		if err := attempt.Release(ctx, r.Runner, pod, keeps(&o.volume.Status, pod)); err != nil {
+		if err := r.letGo(ctx, o, pod); err != nil {
 			return err
 		}
 	}
 	return attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, o.volume.Name, o.orphans)
+}
+
+// letGo releases or stops a pod that is not the recorded one.
+func (r *Reconciler) letGo(ctx context.Context, o snapshot, pod *corev1.Pod) error {
+	over, kept := workflow.Judge(pod).IsOver(), keeps(&o.volume.Status, pod)
+	switch {
+	case o.isCreationPod(pod) && (over || !o.endsCreation()):
+		return nil // its end is recorded first
+	case o.isCreationPod(pod), kept && !over: // created /pav/ready, and goes on
+		return r.Runner.Stop(ctx, pod)
+	}
+	r.reportUnrecorded(o, pod)
+	return attempt.Release(ctx, r.Runner, pod, kept)
 }
 
 // reportUnrecorded reports a pod that runs although it is not recorded, and is about to be stopped: nothing records what it has
@@ -367,7 +380,7 @@ func (r *Reconciler) adoptAll(ctx context.Context) error {
 		return fmt.Errorf("looking up PavVolumes: %w", err)
 	}
 	for i := range volumes.Items {
-		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" {
+		if v := &volumes.Items[i]; v.Status.Pod != nil && v.Status.Pod.UID != "" || v.Status.CreationPod != nil {
 			r.slots.Restore(owner(v))
 		}
 	}

@@ -35,8 +35,9 @@ type Collector struct {
 	boot pavdir.Boot
 	log  logr.Logger
 
-	mu   sync.Mutex
-	busy map[string]bool // by ID of volume
+	mu    sync.Mutex
+	busy  map[string]bool                // by ID of volume
+	queue func(pod types.NamespacedName) // queues a report of a pod; nil before WatchPods
 }
 
 // New returns a Collector for the directories of a node, whose current start is boot. Only Sweep uses the logger.
@@ -81,45 +82,12 @@ func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (boo
 		return false, err
 	}
 	if pod != nil {
-		if err := c.tell(ctx, volumeID, *pod, func(*corev1.Pod) bool { return true }); err != nil {
+		left := func(*corev1.Pod) (*workflow.Result, error) { return c.left(ctx, volumeID, *pod) }
+		if err := c.tell(ctx, *pod, left); err != nil {
 			return true, err
 		}
 	}
 	return true, c.dirs.UnpublishPod(ctx, volumeID, target)
-}
-
-// Report reports the files in the /pav of a pod as Unpublish does, but does not take them: kubelet takes /pav from a
-// pod more than a second after its containers have ended. It does nothing if the pod, as the API server has it, is not
-// over, or has no /pav here. The error is ErrBusy if another call does it.
-func (c *Collector) Report(ctx context.Context, pod types.UID) error {
-	ids, err := c.dirs.Pods(ctx)
-	if err != nil {
-		return fmt.Errorf("looking for the /pav of a pod: %w", err)
-	}
-	for _, id := range ids {
-		of, _, err := c.dirs.Pod(ctx, id)
-		if err != nil {
-			return fmt.Errorf("looking for the /pav of a pod: %w", err)
-		}
-		if of != nil && of.UID == pod {
-			return c.report(ctx, id)
-		}
-	}
-	return nil
-}
-
-func (c *Collector) report(ctx context.Context, volumeID string) error {
-	release, err := c.claim(volumeID)
-	if err != nil {
-		return err
-	}
-	defer release()
-	// A call that has ended meanwhile may have removed it.
-	of, _, err := c.dirs.Pod(ctx, volumeID)
-	if err != nil || of == nil {
-		return err
-	}
-	return c.tell(ctx, volumeID, *of, func(pod *corev1.Pod) bool { return workflow.Judge(pod).IsOver() })
 }
 
 // Sweep removes the directories of pods that are gone and that are not mounted any more: kubelet may have lost track
@@ -164,27 +132,39 @@ func (c *Collector) sweep(ctx context.Context, volumeID string) (removed bool, e
 	return err == nil && !inUse, err
 }
 
-// tell writes the result to the pod if the pod is due. It is written once: an existing result is kept.
-func (c *Collector) tell(ctx context.Context, volumeID string, of pavdir.Pod, due func(*corev1.Pod) bool) error {
+// tell writes the result of a pod to it, unless it is gone or has one. Result returns it, or nil if it is not to be
+// written yet.
+func (c *Collector) tell(ctx context.Context, of pavdir.Pod, result func(*corev1.Pod) (*workflow.Result, error)) error {
 	pod, err := c.get(ctx, of)
-	if err != nil || pod == nil || isReported(pod) || !due(pod) {
+	if err != nil || pod == nil || isReported(pod) {
 		return err
 	}
-	result := lost
-	if of.Same(c.boot) {
-		result, err = c.read(ctx, volumeID)
-	}
-	if errors.Is(err, pavdir.ErrLost) {
-		result, err = lost, nil
-	}
+	found, err := result(pod)
 	if err != nil {
 		return fmt.Errorf("collecting what pod %s/%s left: %w", of.Namespace, of.Name, err)
 	}
-	value, err := result.Encode()
+	if found == nil {
+		return nil
+	}
+	value, err := found.Encode()
 	if err != nil {
 		return err
 	}
 	return c.annotate(ctx, of, pavv1.ResultAnnotation, value)
+}
+
+// left returns the files that a pod has left, or that they are lost.
+func (c *Collector) left(ctx context.Context, volumeID string, of pavdir.Pod) (*workflow.Result, error) {
+	result := lost
+	if of.Same(c.boot) {
+		var err error
+		if result, err = c.read(ctx, volumeID); errors.Is(err, pavdir.ErrLost) {
+			result = lost
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return &result, nil
 }
 
 // annotate adds an annotation to a pod, unless the pod is gone.

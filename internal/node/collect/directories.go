@@ -12,8 +12,12 @@ import (
 type Directories interface {
 	Published
 
+	// PodReady reports whether a pod has created /pav/ready. If it has not, its creation calls woken, which must not
+	// block. Its errors are fs.ErrNotExist and pavdir.ErrLost.
+	PodReady(ctx context.Context, id string, woken func()) (bool, error)
+
 	// ReadPod returns the text of a file in a pod's /pav, of at most limit bytes. Its errors are pavdir.ErrLost, and
-	// those of mount.Dir.ReadText. It must be called after the pod's containers have ended.
+	// those of mount.Dir.ReadText. It must be called after the pod's containers have ended, or the pod is ready.
 	ReadPod(ctx context.Context, id, name string, limit int) (string, error)
 
 	// Pod reports whether the volume has a directory, and of which pod: nil if an earlier call or agent was

@@ -39,9 +39,10 @@ type node struct {
 	*Collector
 	kubelet, target string
 
-	pod       *corev1.Pod // as the API server has it; nil if it is gone
-	results   []string    // the written results
-	announced int         // how often it was written that the pod has got /pav
+	pod       *corev1.Pod               // as the API server has it; nil if it is gone
+	results   []string                  // the written results
+	queued    chan types.NamespacedName // the queued reports
+	announced int                       // how often it was written that the pod has got /pav
 
 	// fail reports whether a call of the API server, counted from 1, takes effect, and returns the error of its answer.
 	fail  func(call int) (effect bool, err error)
@@ -62,6 +63,8 @@ func newNode(t *testing.T) *node {
 	dirs, err := pavdir.New(namespace, n.kubelet, func(string) {})
 	must(t, err)
 	n.Collector = New(n, dirs, pavdir.Boot{BootID: "boot 1"}, testr.New(t))
+	n.queued = make(chan types.NamespacedName, 10)
+	n.queue = func(pod types.NamespacedName) { n.queued <- pod }
 	t.Cleanup(func() {
 		must(t, dirs.Close())
 		must(t, namespace.Close())

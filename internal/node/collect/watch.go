@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -75,8 +76,11 @@ func isReported(pod *corev1.Pod) bool {
 	return reported
 }
 
-// isDue reports whether the result of a pod is to be written.
-func isDue(pod *corev1.Pod) bool { return workflow.Judge(pod).IsOver() && !isReported(pod) }
+// isDue reports whether the result of a pod is to be written, perhaps as soon as it has created /pav/ready.
+func isDue(pod *corev1.Pod) bool {
+	state := workflow.Judge(pod)
+	return !isReported(pod) && (state.IsOver() || state == workflow.Running && workflow.MayBeReady(pod))
+}
 
 // retryDelay and longestRetryDelay limit how soon a report that failed is repeated.
 const (
@@ -84,19 +88,26 @@ const (
 	longestRetryDelay = 30 * time.Second
 )
 
-// WatchPods makes the collector report the result of each pod of the cache, which has CacheOptions, as soon as its
-// containers have ended.
+// WatchPods makes the collector report the result of each pod of the cache, which has CacheOptions, as soon as it can
+// be known.
 func WatchPods(mgr manager.Manager, pods cache.Cache, c *Collector) error {
+	captureQueue := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.queue = func(pod types.NamespacedName) { q.Add(ctrl.Request{NamespacedName: pod}) }
+		return nil
+	})
 	due := predicate.NewTypedPredicateFuncs(isDue)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("result").
 		WatchesRawSource(source.Kind(pods, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, due)).
+		WatchesRawSource(captureQueue).
 		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryDelay, longestRetryDelay)}).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "result", observability.Pod, nil)).
 		Complete(&reporter{pods: pods, collector: c})
 }
 
-// reporter reports the results of pods that are over.
+// reporter reports the results of pods.
 type reporter struct {
 	pods      client.Reader
 	collector *Collector
@@ -110,7 +121,7 @@ func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	} else if err != nil || !isDue(pod) {
 		return ctrl.Result{}, nil
 	}
-	err := r.collector.Report(ctx, pod.UID)
+	err := r.collector.Report(ctx, pod)
 	if errors.Is(err, ErrBusy) {
 		return ctrl.Result{RequeueAfter: retryDelay}, nil
 	}

@@ -26,6 +26,7 @@ type Directories interface {
 type Collector interface {
 	Publish(ctx context.Context, volumeID string, pod pavdir.Pod, target string) error
 	Announce(ctx context.Context, pod pavdir.Pod) error
+	AwaitReady(ctx context.Context, volumeID string, pod pavdir.Pod)
 	Unpublish(ctx context.Context, volumeID, target string) (found bool, err error)
 }
 
@@ -83,6 +84,9 @@ func (s *pavNode) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 		err = s.collector.Publish(ctx, r.GetVolumeId(), user.pod, r.GetTargetPath())
 		if err == nil && user.announce {
 			err = s.collector.Announce(ctx, user.pod)
+		}
+		if err == nil && user.mayBeReady {
+			s.collector.AwaitReady(ctx, r.GetVolumeId(), user.pod)
 		}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // // Keys that kubelet adds to the volume context of a driver with podInfoOnMount. No pod can set them.
@@ -29,6 +30,9 @@ type user struct {
 
 	// announce says that it must be known of the pod that it has got /pav.
 	announce bool
+
+	// mayBeReady says that the result of the pod is known when it creates /pav/ready.
+	mayBeReady bool
 }
 
 // userOf returns the pod in the volume context. It must be a pod of PaV: with PaV's label, and with a controller that
@@ -55,6 +59,7 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 		return found, err
 	}
 	planned := volume.Status.Plan != nil && volume.Status.Plan.Handle != ""
+	found.mayBeReady = workflow.MayBeReady(pod)
 	found.announce = pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && !planned && pod.Annotations[pavv1.GivenAnnotation] == ""
 	return found, nil
 }
@@ -75,9 +80,9 @@ func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types
 		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
 	// Tenants can set owners, but no labels of PaV's.
-	workflow := pod.Labels[pavv1.WorkflowLabel]
-	ofStage := owner.Kind == "PavStage" && workflow != "" && pod.Labels[pavv1.StageLabel] == owner.Name
-	if !ofStage && (owner.Kind != "PavVolume" || !ofVolumes[workflow]) {
+	kind := pod.Labels[pavv1.WorkflowLabel]
+	ofStage := owner.Kind == "PavStage" && kind != "" && pod.Labels[pavv1.StageLabel] == owner.Name
+	if !ofStage && (owner.Kind != "PavVolume" || !ofVolumes[kind]) {
 		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
 	return pod, nil

@@ -38,6 +38,11 @@ func (c *recordingCollector) Announce(_ context.Context, pod pavdir.Pod) error {
 	return nil
 }
 
+// AwaitReady implements Collector.
+func (c *recordingCollector) AwaitReady(_ context.Context, volumeID string, _ pavdir.Pod) {
+	c.calls = append(c.calls, "/pav/ready of "+volumeID)
+}
+
 // Unpublish implements Collector.
 func (c *recordingCollector) Unpublish(_ context.Context, volumeID, target string) (bool, error) {
 	if c.found || c.err != nil {

@@ -40,17 +40,18 @@ const maxError = 4 << 10
 type Directories struct {
 	host    *mount.Namespace
 	kubelet string
+	woken   func(stage string)
 	watcher *watcher
 }
 
 // New returns the directories below the kubelet directory, which is a path of the host. Woken is called with a
 // stage's name when its /pav/ready is created. Close ends the watch.
 func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*Directories, error) {
-	w, err := newWatcher(woken)
+	w, err := newWatcher()
 	if err != nil {
 		return nil, err
 	}
-	return &Directories{host: host, kubelet: kubeletDir, watcher: w}, nil
+	return &Directories{host: host, kubelet: kubeletDir, woken: woken, watcher: w}, nil
 }
 
 // Close ends the watch.
@@ -94,16 +95,21 @@ func (d *Directories) Exists(ctx context.Context, stage string) (bool, error) {
 // Ready reports whether the stage's pod has created /pav/ready. If it has not, its creation calls Woken.
 func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 	ready, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (bool, error) {
-		// The watch begins before the check, so that a file that is created between the two is not missed.
-		if err := d.watcher.add(stage, d.pav(stage)); err != nil {
-			return false, err
-		}
-		return dir.Exists(readyName)
+		return d.isReady(dir, d.pav(stage), func() { d.woken(stage) })
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return ready, err
+}
+
+// isReady reports whether /pav/ready exists. The watch begins before the check, so that a file that is created between
+// the two is not missed.
+func (d *Directories) isReady(dir *mount.Dir, path string, woken func()) (bool, error) {
+	if err := d.watcher.add(path, woken); err != nil {
+		return false, err
+	}
+	return dir.Exists(readyName)
 }
 
 // PodError returns the text that the pod which started at the time wrote to /pav/error: "" if there is no such file,

@@ -119,11 +119,26 @@ func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error
 	})
 }
 
+// PodReady reports whether a pod has created /pav/ready in its own directory. If it has not, its creation calls woken,
+// which must not block. If the volume has no directory, the error is fs.ErrNotExist.
+func (d *Directories) PodReady(ctx context.Context, id string, woken func()) (bool, error) {
+	of, err := d.ofPod(id)
+	if err != nil {
+		return false, err
+	}
+	return inside(ctx, d, of, func(dir *mount.Dir) (bool, error) {
+		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
+			return false, errors.Join(err, ErrLost)
+		}
+		return d.isReady(dir, of.pav(), woken)
+	})
+}
+
 // ErrLost is wrapped if the files that a pod left in its own directory are lost.
 var ErrLost = errors.New("/pav is not mounted on the node any more")
 
 // ReadPod returns the text of a file in a pod's own directory, of at most limit bytes. Its errors are
-// ErrLost, and those of mount.Dir.ReadText. It must be called after the end of the pod's containers.
+// ErrLost, and those of mount.Dir.ReadText. It must be called after the end of the pod's containers, or after PodReady.
 func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
 	of, err := d.ofPod(id)
 	if err != nil {
@@ -149,6 +164,7 @@ func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error
 	if err != nil {
 		return err
 	}
+	d.watcher.remove(of.pav())
 	return d.host.Do(ctx, func() error {
 		if _, err := d.unpublish(ctx, target); err != nil {
 			return err
@@ -168,6 +184,7 @@ func (d *Directories) RemovePod(ctx context.Context, id string) (inUse bool, err
 		if inUse, err := d.inUse(of); err != nil || inUse {
 			return inUse, err
 		}
+		d.watcher.remove(of.pav())
 		return false, of.remove(ctx)
 	})
 }

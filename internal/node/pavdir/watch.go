@@ -3,54 +3,56 @@ package pavdir
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher watches for /pav/ready of all stages of the node with one inotify instance.
+// watcher watches for /pav/ready of all pods of the node with one inotify instance.
 type watcher struct {
 	inotify *fsnotify.Watcher
-	woken   func(stage string)
 	done    chan struct{}
 
-	mu     sync.Mutex
-	stages map[string]string // by directory
+	mu    sync.Mutex
+	woken map[string]func() // by directory
 }
 
-func newWatcher(woken func(stage string)) (*watcher, error) {
+func newWatcher() (*watcher, error) {
 	inotify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("making an inotify instance (see fs.inotify.max_user_instances): %w", err)
 	}
-	w := &watcher{inotify: inotify, woken: woken, done: make(chan struct{}), stages: map[string]string{}}
+	w := &watcher{inotify: inotify, done: make(chan struct{}), woken: map[string]func(){}}
 	go w.run()
 	return w, nil
 }
 
-// add must be called on a thread of the mount namespace that the directory is in. It may be repeated.
-func (w *watcher) add(stage, dir string) error {
+// add calls woken when /pav/ready is created in a directory; woken must not block. It must be called on a thread of the
+// mount namespace that the directory is in. It may be repeated.
+func (w *watcher) add(dir string, woken func()) error {
 	w.mu.Lock()
-	_, watched := w.stages[dir]
-	w.stages[dir] = stage
+	_, watched := w.woken[dir]
+	w.woken[dir] = woken
 	w.mu.Unlock()
 	if watched {
 		return nil
 	}
 	if err := w.inotify.Add(dir); err != nil {
 		w.mu.Lock()
-		delete(w.stages, dir)
+		delete(w.woken, dir)
 		w.mu.Unlock()
-		return fmt.Errorf("watching /pav of stage %q (see fs.inotify.max_user_watches): %w", stage, err)
+		return fmt.Errorf("watching %q (see fs.inotify.max_user_watches): %w", dir, err)
 	}
 	return nil
 }
 
 func (w *watcher) remove(dir string) {
 	w.mu.Lock()
-	_, watched := w.stages[dir]
-	delete(w.stages, dir)
+	_, watched := w.woken[dir]
+	delete(w.woken, dir)
 	w.mu.Unlock()
 	if watched {
 		// The kernel removes the watch of a directory that is removed, so the watch may be gone already.
@@ -73,7 +75,7 @@ func (w *watcher) run() {
 			if !ok {
 				return
 			}
-			// Events were lost: wake all stages.
+			// Events were lost.
 			if errors.Is(err, fsnotify.ErrEventOverflow) {
 				w.wakeAll()
 			}
@@ -83,22 +85,19 @@ func (w *watcher) run() {
 
 func (w *watcher) wake(dir string) {
 	w.mu.Lock()
-	stage, ok := w.stages[dir]
+	woken := w.woken[dir]
 	w.mu.Unlock()
-	if ok {
-		w.woken(stage)
+	if woken != nil {
+		woken()
 	}
 }
 
 func (w *watcher) wakeAll() {
 	w.mu.Lock()
-	stages := make([]string, 0, len(w.stages))
-	for _, stage := range w.stages {
-		stages = append(stages, stage)
-	}
+	all := slices.Collect(maps.Values(w.woken))
 	w.mu.Unlock()
-	for _, stage := range stages {
-		w.woken(stage)
+	for _, woken := range all {
+		woken()
 	}
 }
 

@@ -84,16 +84,20 @@ func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(volume, pv); err != nil {
 		return nil, fmt.Errorf("reading persistent volume %q: %w", t.stage.Spec.VolumeName, err)
 	}
-	recorded, err := t.readProvisionedClaim(ctx, pv)
-	if err != nil || recorded == nil {
+	record, err := t.recordOf(ctx, pv)
+	if err != nil || record == nil {
 		return nil, err
 	}
-	return object(*recorded)
+	claim := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
+	if claim == nil {
+		return nil, nil
+	}
+	return object(*claim)
 }
 
-// readProvisionedClaim returns the claim that the controller agent recorded when it provisioned a volume; nil if the
-// volume was not provisioned for a claim, or the PavVolume is gone.
-func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.PersistentVolume) (*apiextensionsv1.JSON, error) {
+// recordOf returns the PavVolume of a volume; nil if the volume was not provisioned for a claim, or the PavVolume is
+// gone.
+func (t *task) recordOf(ctx context.Context, volume *corev1.PersistentVolume) (*pavv1.PavVolume, error) {
 	if !isDynamic(volume, t.Driver) {
 		return nil, nil
 	}
@@ -103,7 +107,7 @@ func (t *task) readProvisionedClaim(ctx context.Context, volume *corev1.Persiste
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavVolume %q: %w", volume.Name, err)
 	}
-	return podplan.ProvisionedClaim(record, t.Driver, t.Handle), nil
+	return record, nil
 }
 
 // areBound reports whether a PersistentVolume and a claim are bound to each other, and the volume may be used: one

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -46,54 +41,13 @@ func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error
 			want.Spec.VolumeName, other.Spec.NodeName, other.Name, corev1.TaintNodeOutOfService), observability.MaxNote))
 		return held
 	}
-	for {
-		released, err := t.watchRelease(ctx, other)
-		if err != nil {
-			return errors.Join(held, err)
-		}
-		if released {
-			return nil
-		}
-	}
-}
-
-// watchPeriod limits a watch, so that a lost connection is noticed.
-const watchPeriod = 30 * time.Second
-
-// watchRelease watches a PavStage of another node. It returns true when the volume is not staged there any more, and
-// false when the watch ends.
-func (t *task) watchRelease(ctx context.Context, other *pavv1.PavStage) (bool, error) {
-	now := &pavv1.PavStage{}
-	if err := t.client.Get(ctx, client.ObjectKeyFromObject(other), now); apierrors.IsNotFound(err) {
-		return true, nil
-	} else if err != nil {
-		return false, fmt.Errorf("getting PavStage %q: %w", other.Name, err)
-	}
-	if now.UID != other.UID || holdsNothing(now) {
-		return true, nil
-	}
-	seconds := int64(watchPeriod.Seconds())
-	events, err := t.client.Watch(ctx, &pavv1.PavStageList{}, &client.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", other.Name),
-		Raw:           &metav1.ListOptions{ResourceVersion: now.ResourceVersion, TimeoutSeconds: &seconds},
+	err := await(ctx, t.client, &pavv1.PavStageList{}, other.Name, &pavv1.PavStage{}, func(now *pavv1.PavStage) bool {
+		return now.UID != other.UID || holdsNothing(now)
 	})
 	if err != nil {
-		return false, fmt.Errorf("watching PavStage %q: %w", other.Name, err)
+		return errors.Join(held, err)
 	}
-	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case event, open := <-events.ResultChan():
-			if !open || event.Type == watch.Error {
-				return false, ctx.Err()
-			}
-			if stage, is := event.Object.(*pavv1.PavStage); is && (event.Type == watch.Deleted || holdsNothing(stage)) {
-				return true, nil
-			}
-		}
-	}
+	return nil
 }
 
 // contend handles a PavStage that exists although this node has to create it: another node has the volume, or the

@@ -133,10 +133,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	provisioned, err := t.readProvisionedClaim(ctx, volume)
-	if err == nil {
-		err = checkProvisionedClaim(volume.Name, provisioned)
-	}
+	provisioned, err := t.createdFor(ctx, volume)
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +220,26 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 		return raw, nil, err
 	}
 	return raw, claim, err
+}
+
+// createdFor returns the claim that a volume was created for, or nil, once its creation pod has ended: the pod may go on
+// after it has created /pav/ready, and no other pod of the volume runs meanwhile.
+func (t *task) createdFor(ctx context.Context, volume *corev1.PersistentVolume) (*apiextensionsv1.JSON, error) {
+	record, err := t.recordOf(ctx, volume)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	if pod := record.Status.CreationPod; pod != nil {
+		err = await(ctx, t.client, &pavv1.PavVolumeList{}, record.Name, &pavv1.PavVolume{}, func(now *pavv1.PavVolume) bool {
+			return now.UID != record.UID || now.Status.CreationPod == nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: provisioner %q: waiting for the end of pod %s/%s, which has created volume %q: %w",
+			ErrPending, t.Driver, record.Status.CreationPod.Namespace, record.Status.CreationPod.Name, volume.Name, err)
+	}
+	claim := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
+	return claim, checkProvisionedClaim(volume.Name, claim)
 }
 
 // checkProvisionedClaim returns an error if the claim that a PavVolume has recorded is too large for a PavStage. Only

@@ -131,7 +131,7 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 	for _, other := range world.Objects[*corev1.Pod](i.store) {
 		// Only the pod that the PavVolume names can start: node agents refuse to mount /pav for other pods.
-		if metav1.IsControlledBy(other, volume) && !isOver(other) && !contested && !i.late[other.UID] {
+		if metav1.IsControlledBy(other, volume) && !isOver(other) && !exitIsTold(other) && !contested && !i.late[other.UID] {
 			i.failf(2, "pod %s is made while %s of the same PavVolume is not over", pod.Name, other.Name)
 		}
 	}
@@ -251,6 +251,16 @@ func isOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
 
+// exitIsTold reports whether kubelet has said how the container of a pod has ended.
+func exitIsTold(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil {
+			return ended.Reason != "ContainerStatusUnknown"
+		}
+	}
+	return false
+}
+
 // pvIsMade checks that a PersistentVolume is created for a claim that exists, and for storage that exists, that no
 // other PersistentVolume refers to, and that no pod is deleting.
 func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
@@ -314,6 +324,11 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
 	}
 	i.stagePodStarts(node, pod)
+	if stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel]); stage != nil {
+		if volume := world.Object[*pavv1.PavVolume](i.store, "", stage.Spec.VolumeName); volume != nil && i.running[volume.UID] != "" {
+			i.failf(2, "a container of pod %s starts while pod %s of PavVolume %s runs", pod.Name, i.running[volume.UID], volume.Name)
+		}
+	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "PavVolume" {
 		return

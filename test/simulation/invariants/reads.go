@@ -23,8 +23,8 @@ type reads struct {
 	objects  map[inPass]read
 	lists    map[string][]read // the recent ones of each kind, the oldest first
 	begun    map[string]int    // when the agent made the first request of each pass
-	written  map[string]int  // when the agent created each PavStage
-	bound    map[binding]int // when the agent last read a PersistentVolume that was bound to a claim
+	written  map[string]int    // when the agent created each PavStage
+	bound    map[binding]int   // when the agent last read a PersistentVolume that was bound to a claim
 }
 
 // binding is a PersistentVolume and its claim.

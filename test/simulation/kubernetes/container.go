@@ -76,6 +76,10 @@ func (n *Node) effect(c *container) {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			err = errors.Join(err, n.Machine.PodWrites(pavOf(c), name, files[name]))
 		}
+		if slices.Contains(c.script.Words, storage.Ready) {
+			err = errors.Join(err, n.Machine.PodMakes(pavOf(c), "ready"))
+			n.linger(c)
+		}
 	}
 	if err != nil {
 		n.World.Notef("%v", err)
@@ -132,6 +136,16 @@ func (n *Node) end(c *container, failed bool) {
 	}
 	if n.Ended != nil {
 		n.Ended(c.pod.UID)
+	}
+}
+
+// linger lets a container that has created /pav/ready go on, sometimes for long.
+func (n *Node) linger(c *container) {
+	if n.World.Chance(n.Trouble.Slow) {
+		n.World.Counts["creation pods that go on for long after /pav/ready"]++
+		long := time.Duration(n.World.Rand.Int64N(int64(slowest)))
+		c.until = time.Now().Add(long)
+		n.World.After(long, func() {})
 	}
 }
 

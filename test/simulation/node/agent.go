@@ -32,7 +32,14 @@ type Agent struct {
 	wake     func(stage string)
 	ended    bool
 	watched  map[string]*directory // by stage
+	awaited  map[string]await      // by ID of a pod's inline volume
 	mounting map[string]bool       // by path
+}
+
+// await is what an agent does when a pod creates /pav/ready.
+type await struct {
+	pav   *directory
+	woken func()
 }
 
 // Open returns the access of a new agent to the node. The access ends with Close or with a reboot. When a pod creates
@@ -41,7 +48,7 @@ type Agent struct {
 func (n *Node) Open(gate Gate, wake func(stage string)) *Agent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := &Agent{node: n, gate: gate, wake: wake, watched: map[string]*directory{}, mounting: map[string]bool{}}
+	a := &Agent{node: n, gate: gate, wake: wake, watched: map[string]*directory{}, awaited: map[string]await{}, mounting: map[string]bool{}}
 	n.agents = append(n.agents, a)
 	return a
 }

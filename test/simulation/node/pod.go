@@ -149,6 +149,13 @@ func (n *Node) put(p *directory, name string, f file) ([]func(), error) {
 // watchers returns the functions that wake the agents that watch a /pav.
 func (n *Node) watchers(p *directory) []func() {
 	var woken []func()
+	for _, a := range n.agents {
+		for _, await := range a.awaited {
+			if await.pav == p {
+				woken = append(woken, await.woken)
+			}
+		}
+	}
 	for id, f := range n.stages {
 		for _, a := range n.agents {
 			if f.pav == p && a.watched[id] == p && a.wake != nil {

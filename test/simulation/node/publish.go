@@ -197,6 +197,25 @@ func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error
 	})
 }
 
+// PodReady implements collect.Directories.
+func (d *Directories) PodReady(ctx context.Context, id string, woken func()) (bool, error) {
+	if err := checkID(id); err != nil {
+		return false, err
+	}
+	return ask(ctx, d.agent, "PodReady "+id, func() (bool, error) {
+		pav, err := d.agent.node.pods[id].open()
+		if err != nil {
+			return false, err
+		}
+		if !pav.mounted {
+			return false, pavdir.ErrLost
+		}
+		d.agent.awaited[id] = await{pav, woken}
+		_, ready := pav.files["ready"]
+		return ready, nil
+	})
+}
+
 // ReadPod implements collect.Directories.
 func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
 	if err := checkID(id); err != nil {

@@ -21,13 +21,13 @@ var definitions = map[string]string{
 	"plain": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "ready") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 	"named": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", byNote, "write-handle") + `}
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", byNote, "write-handle", "ready") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}`,
@@ -56,7 +56,7 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeValidation: {podTemplate: ` + pod("validate") + `}
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle") + `}
+  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "write-handle", "ready") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}`,
 	"private": `

@@ -90,6 +90,9 @@ func (s Script) IsBlock() bool { return slices.Contains(s.Words, Block) }
 // WriteHandle is the word that makes a creation script write the handle to /pav/handle.
 const WriteHandle = "write-handle"
 
+// Ready is the word that makes a creation script create /pav/ready after its other files. It goes on after that.
+const Ready = "ready"
+
 // Parse returns the script for the arguments of a container.
 func Parse(arguments []string) (Script, error) {
 	switch {

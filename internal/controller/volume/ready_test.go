@@ -1,0 +1,125 @@
+package volume
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// ready adds the result that was reported of a pod because it had created /pav/ready.
+func ready(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{pavv1.ResultAnnotation: `{"ready": true, "handle": "h", "capacity": "1Gi"}`}
+}
+
+// goingOn returns a volume that was created, and whose creation pod goes on after /pav/ready.
+func goingOn(changes ...func(*corev1.Pod)) *state {
+	s := at(pavv1.StepCreating).pod(9, append([]func(*corev1.Pod){runs, ready}, changes...)...)
+	status := &s.o.volume.Status
+	status.CreationPod, status.Pod, status.Step, status.Handle = status.Pod, nil, "", "h"
+	return s
+}
+
+func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
+	const creating = pavv1.StepCreating
+	shared := func(o *snapshot) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }
+	for name, test := range map[string]struct {
+		state *state
+		want  step
+	}{
+		"it runs":                                    {state: at(creating).pod(9, runs, ready), want: stepRecordCreated},
+		"it runs, and the claim is gone":             {state: at(creating).with(unclaimed).pod(9, runs, ready), want: stepStopPod},
+		"it runs, and named another's storage":       {state: at(creating).pod(9, runs, ready).with(shared), want: stepDone},
+		"it is being deleted":                        {state: at(creating).pod(9, runs, ready, deletedAgo(1)), want: stepDone},
+		"it has failed since":                        {state: at(creating).pod(9, ended(corev1.PodFailed, 1), ready), want: stepRecordCreated},
+		"it was deleted, and has ended":              {state: at(creating).pod(9, ended(corev1.PodFailed, 1), ready, deletedAgo(1)), want: stepRecordCreated},
+		"it has failed, and the claim is gone":       {state: at(creating).with(unclaimed).pod(9, ended(corev1.PodFailed, 1), ready), want: stepRevert},
+		"a deletion pod creates /pav/ready":          {state: at(pavv1.StepDeleting).pod(9, runs, ready), want: stepDone},
+		"created, and it goes on":                    {state: goingOn(), want: stepWritePV},
+		"created, and it has ended":                  {state: goingOn(ended(corev1.PodSucceeded, 1)), want: stepEndCreation},
+		"created, and it is gone":                    {state: goingOn().with(func(o *snapshot) { o.pods = nil }), want: stepEndCreation},
+		"created, it goes on, and the claim is gone": {state: goingOn().with(unclaimed), want: stepRevert},
+		"reverted, and it goes on": {state: goingOn().with(unclaimed).with(func(o *snapshot) {
+			o.volume.Status.Step, o.volume.Status.Phase = pavv1.StepReverting, pavv1.VolumePending
+		}), want: stepWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.state.o.registered = true
+			if got := decideIn(test.state.o); got.step != test.want {
+				t.Errorf("got step %s by %q (%s), want %s", got.step, got.rule, got.message, test.want)
+			}
+		})
+	}
+}
+
+// A creation pod that has ended by its containers keeps nothing waiting, although kubelet has yet to say so.
+func TestDecide_OfAPodWhosePhaseIsYetToCome(t *testing.T) {
+	over := func(code int32) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			ended(corev1.PodRunning, 1)(pod)
+			pod.Status.ContainerStatuses[0].State.Terminated.ExitCode = code
+			pod.Spec.RestartPolicy, pod.Spec.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "main"}}
+		}
+	}
+	for name, test := range map[string]struct {
+		state *state
+		want  step
+	}{
+		"a creation pod succeeded":            {state: at(pavv1.StepCreating).pod(9, over(0), reported), want: stepRecordCreated},
+		"a creation pod failed":               {state: at(pavv1.StepCreating).pod(9, over(1), reported), want: stepRecordFailure},
+		"a deletion pod succeeded":            {state: at(pavv1.StepDeleting).pod(9, over(0)), want: stepMarkDeleted},
+		"a pod that is not recorded is over":  {state: at(pavv1.StepDeleting).with(strayPod(over(0))), want: stepRunPod},
+		"a creation pod is not reported yet":  {state: at(pavv1.StepCreating).pod(9, over(0)), want: stepDone},
+		"a creation pod is deleted meanwhile": {state: at(pavv1.StepCreating).pod(9, over(0), reported, deletedAgo(1)), want: stepDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decideIn(test.state.o); got.step != test.want {
+				t.Errorf("got step %s by %q (%s), want %s", got.step, got.rule, got.message, test.want)
+			}
+		})
+	}
+}
+
+func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
+	failedAs := func(o *snapshot) {
+		status := &o.volume.Status
+		status.Failure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, PodNamespace: "pav-pods", PodName: "pod"}
+		status.CreationPod, status.Handle, status.Step = nil, "h", pavv1.StepReverting
+	}
+	phase := func(phase pavv1.VolumePhase) func(*snapshot) {
+		return func(o *snapshot) { o.volume.Status.Phase = phase }
+	}
+	for name, test := range map[string]struct {
+		state *state
+		stops bool
+	}{
+		"the volume is to be claimed":                {state: goingOn()},
+		"the volume is in use":                       {state: goingOn().with(phase(pavv1.VolumeReady))},
+		"the volume is retained":                     {state: goingOn().with(phase(pavv1.VolumeRetained))},
+		"the record of a retained volume is deleted": {state: goingOn().with(phase(pavv1.VolumeRetained)).with(func(o *snapshot) { o.volume.DeletionTimestamp = new(metav1.Now()) }), stops: true},
+		"the volume is deleted":                      {state: goingOn().with(phase(pavv1.VolumeDeleting)), stops: true},
+		"the claim is gone":                          {state: goingOn().with(unclaimed), stops: true},
+		"its result was refused":                     {state: goingOn().with(failedAs), stops: true},
+		"it has ended":                               {state: goingOn(ended(corev1.PodSucceeded, 1)).with(phase(pavv1.VolumeDeleting))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.state.o
+			pod := o.pods[0].DeepCopy()
+			cache := newCache(t, pod)
+			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
+			if err := r.sweep(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			err := cache.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)
+			if stops := err != nil; stops != test.stops {
+				t.Errorf("the pod is stopped: %t, want %t", stops, test.stops)
+			}
+		})
+	}
+}
