@@ -27,8 +27,8 @@
 //
 // # When the mount table is read
 //
-// Reading the mount table takes time for each mount of the node, whoever made it:
-// with 2,000 of them about 10 ms. So it is read only where nothing else can tell:
+// Reading the mount table takes time for each mount of the node, also for those of
+// others: with 2,000 of them about 10 ms. So other sources are asked first:
 //
 //   - IsMountPoint looks the path up, and the look-up stops before it enters a mount.
 //   - The mount that a file is on is described by the kernel (statmount, Linux 6.8).

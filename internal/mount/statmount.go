@@ -48,7 +48,7 @@ type mountStatus struct {
 	major, minor uint32
 	_            [3]uint32
 	fsType       uint32
-	id, parent   uniqueID
+	_, parent    uniqueID
 	oldID        uint32
 	oldParent    uint32
 	attributes   uint64
