@@ -128,11 +128,11 @@ func mustBeBound(wanted, at node, target string, options BindOptions) error {
 	if err := mustBeSame(wanted, at, target); err != nil {
 		return err
 	}
-	source, err := mountByID(wanted.mountID)
+	source, err := wanted.mount()
 	if err != nil {
 		return err
 	}
-	bound, err := mountByID(at.mountID)
+	bound, err := at.mount()
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func SelfBind(path string) error {
 	}
 	defer release(dir)
 	if at.mountRoot {
-		found, err := mountByID(at.mountID)
+		found, err := at.mount()
 		if err != nil || found.PeerGroup != 0 {
 			return err
 		}
@@ -182,7 +182,7 @@ func BindShared(source, target string) error {
 	if !wanted.mountRoot {
 		return fmt.Errorf("binding %q: %w", source, ErrNotMounted)
 	}
-	shared, err := mountByID(wanted.mountID)
+	shared, err := wanted.mount()
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func mustBePeer(wanted, at node, group int, target string) error {
 	if err := mustBeSame(wanted, at, target); err != nil {
 		return err
 	}
-	bound, err := mountByID(at.mountID)
+	bound, err := at.mount()
 	if err != nil {
 		return err
 	}
@@ -229,15 +229,15 @@ func mustBePeer(wanted, at node, group int, target string) error {
 // it in its group: then nothing is done and the error is ErrStacked. If path is
 // no mount point, the error is ErrNotMounted.
 func Separate(path string) error {
-	file, at, err := openMountable(path)
+	file, found, err := openMountable(path)
 	if err != nil {
 		return err
 	}
 	defer release(file)
-	if !at.mountRoot {
+	if !found.mountRoot {
 		return fmt.Errorf("separating %q: %w", path, ErrNotMounted)
 	}
-	here, err := At(path)
+	here, err := mountsAt(path, found.unique)
 	if err != nil {
 		return err
 	}

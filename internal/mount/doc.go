@@ -25,6 +25,21 @@
 // the PID namespace of the process. Within Do, /proc is the one of the namespace
 // entered, so the agent needs the host's PID namespace (hostPID).
 //
+// # When the mount table is read
+//
+// Reading the mount table takes time for each mount of the node, also for those of
+// others: with 2,000 of them about 10 ms. So other sources are asked first:
+//
+//   - IsMountPoint looks the path up, and the look-up stops before it enters a mount.
+//   - The mount that a file is on is described by the kernel (statmount, Linux 6.8).
+//   - Known remembers mounts by path. Each time it asks the kernel whether that
+//     mount is still the lowest and the uppermost one there.
+//
+// The table decides where mounts are stacked or hidden, where other paths matter,
+// where a directory is itself the root of a mount, and on older kernels. Both ways
+// give the same answer. What is remembered is the unique ID of a mount (statx,
+// Linux 6.8), as the kernel gives the IDs of the table to other mounts later.
+//
 // # Whom it trusts
 //
 // Absolute paths that are given to this package name directories of the kubelet

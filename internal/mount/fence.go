@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,7 +35,7 @@ func fence(path string) error {
 	if found.kind != unix.S_IFDIR {
 		return nil // The file system that contains a device node does not serve the device.
 	}
-	mounted, err := mountByID(found.mountID)
+	mounted, err := found.mount()
 	if err != nil || !mounted.isFUSE() {
 		return err
 	}
@@ -58,8 +57,7 @@ func fence(path string) error {
 
 // isFUSE reports whether a daemon serves the file system.
 func (m Mount) isFUSE() bool {
-	kind, _, _ := strings.Cut(m.Type, ".")
-	return kind == "fuse" || kind == "fuseblk"
+	return m.Type == "fuse" || m.Type == "fuseblk"
 }
 
 // mountConnections mounts fusectl where no path leads to it.

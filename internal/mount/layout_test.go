@@ -82,9 +82,9 @@ func TestPlaces_DistinguishCopiesFromOtherMounts(t *testing.T) {
 	must(t, unix.Mount(below, elsewhere, "", unix.MS_BIND, ""))
 	must(t, SelfBind(path))
 	must(t, BindShared(path, other))
-	table, err := Mounts("/")
+	table, err := ReadTable()
 	must(t, err)
-	places := Places(table)
+	places := table.Places()
 	at := func(path string) Place {
 		t.Helper()
 		mounts, err := At(path)

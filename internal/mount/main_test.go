@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/albertofaria/pav/test/mountns"
 )
 
 // inNamespace is the environment variable of a test binary that runs in a mount namespace of its own.
@@ -29,6 +31,10 @@ func init() { runtime.LockOSThread() }
 func TestMain(m *testing.M) {
 	if os.Getenv(inNamespace) == "" {
 		os.Exit(reExecute())
+	}
+	if err := mountns.Restrict(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
 	}
 	mountsBefore, fdsBefore := mustMounts(), openDescriptors()
 	spared := mainThreadIsSpared()

@@ -3,9 +3,7 @@ package mount
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +21,9 @@ type Mount struct {
 	// Point is where it is mounted, as an absolute path without links.
 	Point string
 	// Root is what of the file system is mounted, as a path in it.
-	Root         string
+	Root string
+	// Type is that of the file system, without a subtype: "fuse", not "fuse.sshfs".
 	Type         string
-	Source       string
 	Major, Minor int
 	Options      BindOptions
 	// PeerGroup and Master are numbers of peer groups, and zero if there is none.
@@ -36,8 +34,13 @@ type Mount struct {
 // IsMountPoint reports whether anything is mounted at path itself, and can be reached
 // by it. It does not touch what is mounted. A path that does not exist is no mount point.
 func IsMountPoint(path string) (bool, error) {
-	mounts, err := At(path)
-	return len(mounts) > 0, err
+	return located(path, func(where *location) (bool, error) {
+		if mounted, isKnown := where.isMountPoint(); isKnown {
+			return mounted, nil
+		}
+		mounts, err := where.mounts()
+		return len(mounts) > 0, err
+	})
 }
 
 // Mounts lists the mounts at and below path, sorted by mount point; of those
@@ -47,25 +50,19 @@ func Mounts(path string) ([]Mount, error) {
 	if filepath.Clean(path) == "/" {
 		return mountsBelow("/")
 	}
-	at, err := locate(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer at.close()
-	return mountsBelow(at.point)
+	return located(path, func(at *location) ([]Mount, error) { return mountsBelow(at.point) })
 }
 
 // mountsBelow lists the mounts at and below a path that has no links.
 func mountsBelow(point string) ([]Mount, error) {
-	prefix := strings.TrimSuffix(point, "/") + "/"
-	mounts, err := selectMounts(func(info *mountinfo.Info) bool {
-		return info.Mountpoint == point || strings.HasPrefix(info.Mountpoint, prefix)
-	})
+	mounts, err := selectMounts(func(info *mountinfo.Info) bool { return isBelow(info.Mountpoint, point) })
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.Point, b.Point) })
 	return mounts, err
+}
+
+// isBelow reports whether a mount point is a path or below it.
+func isBelow(mountPoint, path string) bool {
+	return mountPoint == path || strings.HasPrefix(mountPoint, strings.TrimSuffix(path, "/")+"/")
 }
 
 // mountByID finds a mount of this thread's namespace.
@@ -101,14 +98,14 @@ func selectMounts(wanted func(*mountinfo.Info) bool) ([]Mount, error) {
 
 func toMount(info *mountinfo.Info) Mount {
 	options := strings.Split(info.Options, ",")
+	kind, _, _ := strings.Cut(info.FSType, ".")
 	has := func(option string) bool { return slices.Contains(options, option) }
 	return Mount{
 		ID:     info.ID,
 		Parent: info.Parent,
 		Point:  info.Mountpoint,
 		Root:   info.Root,
-		Type:   info.FSType,
-		Source: info.Source,
+		Type:   kind,
 		Major:  info.Major,
 		Minor:  info.Minor,
 		Options: BindOptions{
@@ -140,34 +137,73 @@ func group(fields, tag string) int {
 // is seen there; what cannot be reached by the path is left out: where a directory
 // is bound on itself, all that is mounted below it is in the table twice, once
 // hidden. At does not touch what is mounted.
-func At(path string) ([]Mount, error) {
-	at, err := locate(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer at.close()
-	crossed, err := mountsAlong(at.point)
-	return slices.DeleteFunc(crossed, func(m Mount) bool { return m.Point != at.point }), err
+func At(path string) ([]Mount, error) { return mountsAt(path, 0) }
+
+// mounts lists the mounts at the location, as At does.
+func (l *location) mounts() ([]Mount, error) {
+	crossed, err := mountsAlong(l.point)
+	return stackAt(crossed, l.point), err
 }
 
 // mountsAlong lists the mounts that a look-up of a path that has no links crosses,
 // in that order.
 func mountsAlong(point string) ([]Mount, error) {
-	mounts, err := selectMounts(func(info *mountinfo.Info) bool {
-		return info.Mountpoint == point || strings.HasPrefix(point, strings.TrimSuffix(info.Mountpoint, "/")+"/")
-	})
-	if err != nil {
-		return nil, err
-	}
-	f := newForest(mounts)
+	mounts, err := selectMounts(func(info *mountinfo.Info) bool { return isAlong(info.Mountpoint, point) })
+	return crossed(mounts), err
+}
+
+// isAlong reports whether a mount point is a path or leads to it.
+func isAlong(mountPoint, path string) bool {
+	return mountPoint == path || strings.HasPrefix(path, strings.TrimSuffix(mountPoint, "/")+"/")
+}
+
+// crossed lists, of the mounts along a path, those that a look-up of the path crosses, in that order.
+func crossed(along []Mount) []Mount {
+	f := newForest(along)
 	var crossed []Mount
 	for next := f.roots; len(next) > 0; next = f.children[next[0].ID] {
 		crossed = append(crossed, next[0])
 	}
-	return crossed, nil
+	return crossed
+}
+
+// stackAt removes the mounts on the way to a path, and leaves those at the path.
+func stackAt(crossed []Mount, path string) []Mount {
+	return slices.DeleteFunc(crossed, func(m Mount) bool { return m.Point != path })
+}
+
+// Table is the mount table of a thread at one moment, for questions that belong together, sorted by mount point.
+type Table []Mount
+
+// ReadTable reads the mount table of the calling thread.
+func ReadTable() (Table, error) {
+	return mountsBelow("/")
+}
+
+// At is the function At for the table.
+func (t Table) At(path string) ([]Mount, error) {
+	return located(path, func(where *location) ([]Mount, error) {
+		var along []Mount
+		for _, mount := range t {
+			if isAlong(mount.Point, where.point) {
+				along = append(along, mount)
+			}
+		}
+		return stackAt(crossed(along), where.point), nil
+	})
+}
+
+// Below lists the mounts of the table at and below a path other than /.
+func (t Table) Below(path string) ([]Mount, error) {
+	return located(path, func(where *location) ([]Mount, error) {
+		var below []Mount
+		for _, mount := range t {
+			if isBelow(mount.Point, where.point) {
+				below = append(below, mount)
+			}
+		}
+		return below, nil
+	})
 }
 
 // Place is a directory or file of a file system, wherever that is mounted.
@@ -177,16 +213,16 @@ type Place struct {
 	Path string
 }
 
-// Places says what each mount of a whole table lies on, by the ID of the mount.
+// Places says what each mount of the table lies on, by the ID of the mount.
 // Where a directory is mounted at several points, what is mounted below one
 // propagates to the others: these copies lie on one place.
-func Places(table []Mount) map[int]Place {
-	byID := make(map[int]Mount, len(table))
-	for _, mount := range table {
+func (t Table) Places() map[int]Place {
+	byID := make(map[int]Mount, len(t))
+	for _, mount := range t {
 		byID[mount.ID] = mount
 	}
-	places := make(map[int]Place, len(table))
-	for _, mount := range table {
+	places := make(map[int]Place, len(t))
+	for _, mount := range t {
 		parent, found := byID[mount.Parent]
 		if !found {
 			parent = Mount{Point: "/", Root: "/"}

@@ -67,7 +67,7 @@ func probeDirectory(file *os.File, found node) error {
 	if !errors.Is(err, unix.ENOTCONN) {
 		return err
 	}
-	mounted, tableErr := mountByID(found.mountID)
+	mounted, tableErr := found.mount()
 	if tableErr != nil {
 		return errors.Join(err, tableErr)
 	}

@@ -127,6 +127,21 @@ func (l *location) close() {
 	release(l.parent)
 }
 
+// located runs a function on the location of a path. It returns nothing for a path
+// whose parent directory does not exist.
+func located[T any](path string, f func(*location) (T, error)) (T, error) {
+	var none T
+	where, err := locate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	defer where.close()
+	return f(where)
+}
+
 // node is what this package needs to know of an open file.
 type node struct {
 	kind         uint16 // S_IFMT bits
@@ -135,6 +150,7 @@ type node struct {
 	// deviceMajor and deviceMinor tell which device a device file is.
 	deviceMajor, deviceMinor uint32
 	mountID                  int
+	unique                   uniqueID // of the mount that it is on
 	mountRoot                bool
 }
 
@@ -155,8 +171,18 @@ func inspect(file *os.File) (node, error) {
 		deviceMajor: st.Rdev_major,
 		deviceMinor: st.Rdev_minor,
 		mountID:     int(st.Mnt_id),
+		unique:      uniqueIDOf(file),
 		mountRoot:   st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
 	}, nil
+}
+
+// mount describes the mount that the file is on. The error is ErrNotMounted if
+// that is not in the namespace of the thread.
+func (n node) mount() (Mount, error) {
+	if found, is := n.unique.describe(); is {
+		return found.Mount, nil
+	}
+	return mountByID(n.mountID)
 }
 
 // sameFile reports whether two nodes are one file, on whichever mounts.

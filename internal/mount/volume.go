@@ -67,23 +67,29 @@ func (v *Volume) Close() error {
 //
 // The volume must have been opened in the mount namespace of the thread.
 func (v *Volume) Attach(target string, options BindOptions) error {
+	_, err := v.attach(target, options)
+	return err
+}
+
+// attach is Attach, and returns the mount at target.
+func (v *Volume) attach(target string, options BindOptions) (uniqueID, error) {
 	to, at, err := openTarget(target, v.node)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer release(to)
 	if at.mountRoot {
-		return mustBeSame(v.node, at, target)
+		return at.unique, mustBeSame(v.node, at, target)
 	}
 	copied, err := copyFor(v.file, v.node, options)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer copied.close()
 	if err := copied.leaveGroups(); err != nil {
-		return err
+		return 0, err
 	}
-	return copied.attach(to)
+	return uniqueIDOf(copied.file), copied.attach(to)
 }
 
 // openMountable opens something that can be mounted, or mounted on.

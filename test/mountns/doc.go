@@ -1,2 +1,3 @@
-// Package mountns runs tests that create real mounts in a new mount namespace. The package itself creates no mounts.
+// Package mountns runs tests that create real mounts in a new mount namespace, and on request once more without system
+// calls that older kernels do not have. The package itself creates no mounts.
 package mountns

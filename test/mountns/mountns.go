@@ -18,6 +18,10 @@ func Run(m *testing.M) int {
 	if os.Getenv(inNamespace) == "" {
 		return reExecute()
 	}
+	if err := Restrict(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		return 1
+	}
 	return m.Run()
 }
 

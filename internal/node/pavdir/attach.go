@@ -34,7 +34,7 @@ type Attachment struct {
 // even one that was given up, waits for the volume to answer.
 func (d *Directories) Attach(ctx context.Context, stage string, a Attachment) error {
 	err := d.host.DoMount(ctx, d.Volume(stage), func() error {
-		_, err := opened(d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
+		_, err := opened(d, d.ofStage(stage), func(dir *mount.Dir) (struct{}, error) {
 			return struct{}{}, d.attach(ctx, dir, stage, a)
 		})
 		return err
@@ -85,7 +85,7 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := volume.Attach(d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly}); err != nil {
+	if err := d.known.Attach(volume, d.Volume(stage), mount.BindOptions{ReadOnly: a.ReadOnly}); err != nil {
 		return err
 	}
 	return d.refusePav(ctx, stage)
@@ -94,11 +94,11 @@ func (d *Directories) attach(ctx context.Context, dir *mount.Dir, stage string, 
 // refusePav detaches a volume that is /pav itself, to which /pav/volume was a link, or of which it was a bind mount: what
 // workflows leave there is not for clients, and their mounts would be taken for those of workflow pods.
 func (d *Directories) refusePav(ctx context.Context, stage string) error {
-	pav, err := mount.At(d.pav(stage))
+	pav, err := d.known.At(d.pav(stage))
 	if err != nil {
 		return err
 	}
-	attached, err := mount.At(d.Volume(stage))
+	attached, err := d.known.At(d.Volume(stage))
 	if err != nil || len(pav) == 0 || len(attached) == 0 || !sameContent(pav[0], attached[len(attached)-1]) {
 		return err
 	}
@@ -146,11 +146,11 @@ func (d *Directories) Attached(ctx context.Context, stage string) (bool, error) 
 // the staging pod. It does no I/O on the volume.
 func (d *Directories) IsPlain(ctx context.Context, stage string) (bool, error) {
 	return mount.In(ctx, d.host, func() (bool, error) {
-		pav, err := mount.At(d.pav(stage))
+		pav, err := d.known.At(d.pav(stage))
 		if err != nil {
 			return false, err
 		}
-		attached, err := mount.At(d.Volume(stage))
+		attached, err := d.known.At(d.Volume(stage))
 		if err != nil || len(pav) == 0 || len(attached) == 0 {
 			return false, err
 		}
@@ -171,7 +171,7 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 		if err != nil || !mounted {
 			return false, err // What is mounted below it cannot be seen.
 		}
-		attached, err := mount.At(d.Volume(stage))
+		attached, err := d.known.At(d.Volume(stage))
 		if err != nil || len(attached) == 0 {
 			return false, err
 		}

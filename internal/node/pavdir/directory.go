@@ -20,6 +20,9 @@ type directory struct {
 
 func (p directory) pav() string { return filepath.Join(p.path, "pav") }
 
+// client is where the volume of a stage is attached for clients.
+func (p directory) client() string { return filepath.Join(p.path, clientName) }
+
 func (p directory) exists() (bool, error) { return exists(p.path) }
 
 // exists reports whether a path exists, even as a dangling symbolic link.
@@ -37,10 +40,22 @@ func (d *Directories) create(of directory) error {
 	if err := d.makeDir(of.pav(), 0o777); err != nil {
 		return err
 	}
+	makeMount := mount.SelfBind
 	if filepath.Dir(of.path) == d.pods() {
-		return ownPav.Mount(of.pav())
+		makeMount = ownPav.Mount
 	}
-	return mount.SelfBind(of.pav())
+	if err := makeMount(of.pav()); err != nil {
+		return err
+	}
+	d.known.Note(of.pav())
+	return nil
+}
+
+// forget forgets the mounts of a directory that is to be removed, and ends its watch.
+func (d *Directories) forget(of directory) {
+	d.watcher.remove(of.pav())
+	d.known.Forget(of.pav())
+	d.known.Forget(of.client())
 }
 
 // ownPav is the /pav of a pod that has its own: it holds a few small files, and must not fill the node's disk.
@@ -61,14 +76,14 @@ var errCovered = fmt.Errorf("%w: something is mounted over /pav", mount.ErrEscap
 
 // inside runs a function on a directory, held by descriptor, in the host's mount namespace.
 func inside[T any](ctx context.Context, d *Directories, of directory, f func(*mount.Dir) (T, error)) (T, error) {
-	return mount.In(ctx, d.host, func() (T, error) { return opened(of, f) })
+	return mount.In(ctx, d.host, func() (T, error) { return opened(d, of, f) })
 }
 
 // opened is inside, on a thread that is already in the host's mount namespace.
-func opened[T any](of directory, f func(*mount.Dir) (T, error)) (T, error) {
+func opened[T any](d *Directories, of directory, f func(*mount.Dir) (T, error)) (T, error) {
 	var none T
 	// If a pod mounted something over its /pav, that is not opened, as it may never answer.
-	mounts, err := mount.At(of.pav())
+	mounts, err := d.known.At(of.pav())
 	if err != nil {
 		return none, err
 	}
@@ -80,5 +95,6 @@ func opened[T any](of directory, f func(*mount.Dir) (T, error)) (T, error) {
 		return none, err
 	}
 	defer func() { _ = dir.Close() }()
+	d.known.Note(of.pav()) // An earlier agent may have mounted it.
 	return f(dir)
 }

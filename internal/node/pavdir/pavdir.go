@@ -42,6 +42,9 @@ type Directories struct {
 	kubelet string
 	woken   func(stage string)
 	watcher *watcher
+
+	// known has the mounts of /pav and of the volumes that are attached.
+	known mount.Known
 }
 
 // New returns the directories below the kubelet directory, which is a path of the host. Woken is called with a
@@ -79,7 +82,7 @@ func (d *Directories) pav(stage string) string { return d.ofStage(stage).pav() }
 // kubelet's staging path, which stays empty: kubelet considers a device busy, and never unstages it, while the mount
 // at the staging path is also mounted elsewhere on the node, as it is in /pav.
 func (d *Directories) Volume(stage string) string {
-	return filepath.Join(d.stagePath(stage), clientName)
+	return d.ofStage(stage).client()
 }
 
 // Prepare creates the stage's directory, if it does not exist.

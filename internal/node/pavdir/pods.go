@@ -164,7 +164,7 @@ func (d *Directories) UnpublishPod(ctx context.Context, id, target string) error
 	if err != nil {
 		return err
 	}
-	d.watcher.remove(of.pav())
+	d.forget(of)
 	return d.host.Do(ctx, func() error {
 		if _, err := d.unpublish(ctx, target); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (d *Directories) RemovePod(ctx context.Context, id string) (inUse bool, err
 		if inUse, err := d.inUse(of); err != nil || inUse {
 			return inUse, err
 		}
-		d.watcher.remove(of.pav())
+		d.forget(of)
 		return false, of.remove(ctx)
 	})
 }

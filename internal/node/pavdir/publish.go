@@ -100,12 +100,13 @@ func (d *Directories) alone(of directory) error {
 
 // unpublish unmounts a directory from target, and returns the directory, if it is known.
 func (d *Directories) unpublish(ctx context.Context, target string) (directory, error) {
-	of, source, err := d.sourceOf(target)
+	mounted, err := mount.IsMountPoint(target)
 	if err != nil {
 		return directory{}, err
 	}
-	if source.joined {
-		if err := d.part(ctx, of, source.Mount, target); err != nil {
+	var of directory
+	if mounted {
+		if of, err = d.separate(ctx, target); err != nil {
 			return directory{}, err
 		}
 	}
@@ -115,12 +116,26 @@ func (d *Directories) unpublish(ctx context.Context, target string) (directory, 
 	return of, mount.RemoveDir(target)
 }
 
+// separate returns the directory that target is a copy of, if any, and makes sure that unmounting the target does not
+// affect it.
+func (d *Directories) separate(ctx context.Context, target string) (directory, error) {
+	table, err := mount.ReadTable()
+	if err != nil {
+		return directory{}, err
+	}
+	of, source, err := d.sourceOf(table, target)
+	if err == nil && source.joined {
+		err = d.part(ctx, table, of, source.Mount, target)
+	}
+	return of, err
+}
+
 // part makes sure that unmounting the target, with the mounts below it, unmounts nothing from the source. If no other
 // pod has the source, the source leaves the peer group, so that copies of the target in other mount namespaces are
 // unmounted with it. Otherwise the target leaves the group, so that the other pod keeps its mount; that is the last
 // step, and so the target is a peer until all is done.
-func (d *Directories) part(ctx context.Context, of directory, source mount.Mount, target string) error {
-	users, err := d.users(func(m mount.Mount) bool { return peers(m, source) || sameContent(m, source) })
+func (d *Directories) part(ctx context.Context, table mount.Table, of directory, source mount.Mount, target string) error {
+	users, err := d.users(table, func(m mount.Mount) bool { return peers(m, source) || sameContent(m, source) })
 	if err != nil {
 		return err
 	}
@@ -131,13 +146,13 @@ func (d *Directories) part(ctx context.Context, of directory, source mount.Mount
 		}
 	}
 	if joined > 1 {
-		if err := unmountCopies(ctx, users, target, func(mount.Mount) bool { return true }); err != nil {
+		if err := unmountCopies(ctx, table, users, target, func(mount.Mount) bool { return true }); err != nil {
 			return err
 		}
 		return mount.Isolate(target)
 	}
 	// An agent that was killed has begun with the copies while another pod had the source.
-	if err := unmountCopies(ctx, users, target, func(m mount.Mount) bool { return !peers(m, source) }); err != nil {
+	if err := unmountCopies(ctx, table, users, target, func(m mount.Mount) bool { return !peers(m, source) }); err != nil {
 		return err
 	}
 	err = mount.Separate(of.pav())
@@ -149,8 +164,8 @@ func (d *Directories) part(ctx context.Context, of directory, source mount.Mount
 
 // unmountCopies unmounts the copies of a target at the same place, as mounts below them would prevent them from being
 // unmounted with it.
-func unmountCopies(ctx context.Context, users map[mount.Place][]mount.Mount, target string, which func(mount.Mount) bool) error {
-	here, err := mount.At(target)
+func unmountCopies(ctx context.Context, table mount.Table, users map[mount.Place][]mount.Mount, target string, which func(mount.Mount) bool) error {
+	here, err := table.At(target)
 	if err != nil || len(here) == 0 {
 		return err
 	}
@@ -186,12 +201,12 @@ type origin struct {
 }
 
 // sourceOf returns the directory and the mount that target is a copy of, if any.
-func (d *Directories) sourceOf(target string) (directory, origin, error) {
-	targets, err := mount.At(target)
+func (d *Directories) sourceOf(table mount.Table, target string) (directory, origin, error) {
+	targets, err := table.At(target)
 	if err != nil || len(targets) == 0 {
 		return directory{}, origin{}, err
 	}
-	sources, err := mount.Mounts(d.root())
+	sources, err := table.Below(d.root())
 	if err != nil {
 		return directory{}, origin{}, err
 	}
@@ -203,7 +218,7 @@ func (d *Directories) sourceOf(target string) (directory, origin, error) {
 		// The mount table has paths without symbolic links, so paths are compared by their mounts.
 		stage := filepath.Dir(source.Point)
 		of := directory{path: filepath.Join(d.root(), filepath.Base(filepath.Dir(stage)), filepath.Base(stage))}
-		own, err := mount.At(of.pav())
+		own, err := table.At(of.pav())
 		if err != nil {
 			return directory{}, origin{}, err
 		}
@@ -224,16 +239,12 @@ func sameContent(a, b mount.Mount) bool {
 
 // users returns, for each place outside PaV's directory that has a mount for which is is true, the mounts there. There
 // are several if a parent directory is mounted several times, as kubelet's directory may be.
-func (d *Directories) users(is func(mount.Mount) bool) (map[mount.Place][]mount.Mount, error) {
-	ours, err := mount.Mounts(d.root())
+func (d *Directories) users(table mount.Table, is func(mount.Mount) bool) (map[mount.Place][]mount.Mount, error) {
+	ours, err := table.Below(d.root())
 	if err != nil {
 		return nil, err
 	}
-	table, err := mount.Mounts("/")
-	if err != nil {
-		return nil, err
-	}
-	places := mount.Places(table)
+	places := table.Places()
 	own := map[mount.Place]bool{}
 	for _, m := range ours {
 		own[places[m.ID]] = true
@@ -266,11 +277,19 @@ func (d *Directories) usersOf(of directory) ([]string, error) {
 
 // usersAt is users of a directory, whichever way their mounts are related to it.
 func (d *Directories) usersAt(of directory) (map[mount.Place][]mount.Mount, error) {
-	sources, err := mount.At(of.pav())
+	mounted, err := mount.IsMountPoint(of.pav())
+	if err != nil || !mounted {
+		return nil, err
+	}
+	table, err := mount.ReadTable()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := table.At(of.pav())
 	if err != nil || len(sources) == 0 {
 		return nil, err
 	}
-	return d.users(func(m mount.Mount) bool {
+	return d.users(table, func(m mount.Mount) bool {
 		return sameContent(m, sources[0]) ||
 			slices.ContainsFunc(sources, func(source mount.Mount) bool { return peers(m, source) })
 	})

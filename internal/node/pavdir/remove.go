@@ -17,19 +17,19 @@ var records = []string{targetsName, stageRecord, podRecord}
 
 // Remove unmounts everything below the stage's directory, and removes the directory, the records last.
 func (d *Directories) Remove(ctx context.Context, stage string) error {
-	d.watcher.remove(d.pav(stage))
+	d.forget(d.ofStage(stage))
 	return d.host.Do(ctx, func() error { return d.ofStage(stage).remove(ctx) })
 }
 
 // Renew is Remove, but keeps the records of the stage and its targets. Prepare creates a new directory then.
 func (d *Directories) Renew(ctx context.Context, stage string) error {
-	d.watcher.remove(d.pav(stage))
+	d.forget(d.ofStage(stage))
 	return d.host.Do(ctx, func() error { return d.ofStage(stage).empty(ctx) })
 }
 
 // Reset is Renew, then Prepare: the stage's directory is as new.
 func (d *Directories) Reset(ctx context.Context, stage string) error {
-	d.watcher.remove(d.pav(stage))
+	d.forget(d.ofStage(stage))
 	return d.host.Do(ctx, func() error {
 		if err := d.ofStage(stage).empty(ctx); err != nil {
 			return err

@@ -36,7 +36,8 @@ type observation struct {
 	pvReplaced      bool          // the PersistentVolume that it was staged for is gone, and another one has the same handle
 	clients         bool          // stages of client pods depend on this one
 	given           bool          // /pav was mounted for the recorded staging pod; only known if the pod is gone
-	pavInUse        bool          // /pav is still mounted for a pod of the stage
+	pavInUse        bool          // /pav is still mounted for a pod of the stage; only known if it matters
+	pavObserved     bool          // that is known
 
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run

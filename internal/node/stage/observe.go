@@ -13,7 +13,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// observe gathers everything that the next step depends on, from the API server and the node itself.
+// observe gathers what the next step depends on, from the API server and the node itself, except for what decide
+// gathers only if the decision depends on it.
 func (t *task) observe(ctx context.Context) (observation, error) {
 	t.full = ""
 	if err := t.find(ctx); err != nil {
@@ -97,11 +98,6 @@ func (t *task) observeNode(ctx context.Context, o *observation) error {
 			return err
 		}
 		t.published = append(t.published, published...)
-		inUse, err := t.dirs.InUse(ctx, name)
-		if err != nil {
-			return err
-		}
-		o.pavInUse = o.pavInUse || inUse
 	}
 	o.published = len(t.published) > 0
 	if err := t.observeUsers(ctx, o); err != nil {

@@ -17,6 +17,33 @@ func waitsForUsers(o observation) bool {
 	})
 }
 
+// dependsOnPav reports whether it matters if /pav is still mounted for a pod: for the decision, or for what a call says
+// that it waits for.
+func (t table) dependsOnPav(o observation) bool {
+	free, used := o, o
+	free.pavInUse, used.pavInUse = false, true
+	d := t.decide(free)
+	return d != t.decide(used) || d.step == stepWait && waitsForUsers(used)
+}
+
+// observePav gathers whether /pav is still mounted for a pod of the stage, if that matters: only the mount table of the
+// node shows it. It must be called after the pods were observed, as kubelet may start a pod and mount /pav for it in
+// between: a pod that is seen to have ended has its mount until kubelet unmounts it.
+func (t *task) observePav(ctx context.Context, rules table, o *observation) error {
+	if o.pavObserved || !rules.dependsOnPav(*o) {
+		return nil
+	}
+	for _, name := range t.namesOf(t.Subject) {
+		inUse, err := t.dirs.InUse(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.pavInUse = o.pavInUse || inUse
+	}
+	o.pavObserved = true
+	return nil
+}
+
 // usersPatience is how long a call that has run out of time may take to find out what it waited for.
 const usersPatience = 2 * time.Second
 

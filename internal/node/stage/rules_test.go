@@ -44,6 +44,32 @@ func TestRules_EachDecidesAtTimes(t *testing.T) {
 	}
 }
 
+// What a decision does not depend on is not gathered: it must be the same with it.
+func TestDependsOnPav_IsTrueWhereverPavMatters(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 2))
+	matters, asked := 0, 0
+	for range 300_000 {
+		o := randomObservation(random)
+		free, used := o, o
+		free.pavInUse, used.pavInUse = false, true
+		for _, table := range []table{stageTable, restageTable, unstageTable} {
+			without, with := table.decide(free), table.decide(used)
+			waits := [2]bool{without.step == stepWait && waitsForUsers(free), with.step == stepWait && waitsForUsers(used)}
+			differs := without != with || waits[0] != waits[1]
+			if got := table.dependsOnPav(o); got != differs {
+				t.Fatalf("got %t, want %t, of %+v", got, differs, o)
+			}
+			asked++
+			if differs {
+				matters++
+			}
+		}
+	}
+	if matters == 0 || matters == asked {
+		t.Errorf("it matters in %d of %d", matters, asked)
+	}
+}
+
 // randomObservation returns an observation with random values in all fields, whether or not they can occur together.
 func randomObservation(random *rand.Rand) observation {
 	var o observation

@@ -235,12 +235,9 @@ func (t *task) run(ctx context.Context, rules table) error {
 			return t.interrupted(ctx, err)
 		}
 		t.note(ctx)
-		d := rules.decide(o)
-		if createsPod(d.step) {
-			if err := t.observeRoom(ctx, &o); err != nil {
-				return t.interrupted(ctx, err)
-			}
-			d = rules.decide(o)
+		d, err := t.decide(ctx, rules, &o)
+		if err != nil {
+			return t.interrupted(ctx, err)
 		}
 		next := orReport(o, d.step)
 		observability.Note(ctx, observability.Rule, d.rule)
@@ -261,6 +258,24 @@ func (t *task) run(ctx context.Context, rules table) error {
 			return t.interrupted(ctx, err)
 		}
 	}
+}
+
+// decide returns the next decision. It gathers what takes long to gather, if the decision depends on it.
+func (t *task) decide(ctx context.Context, rules table, o *observation) (decision, error) {
+	if err := t.observePav(ctx, rules, o); err != nil {
+		return decision{}, err
+	}
+	if d := rules.decide(*o); !createsPod(d.step) {
+		return d, nil
+	}
+	if err := t.observeRoom(ctx, o); err != nil {
+		return decision{}, err
+	}
+	// If the node has no slot, the call waits, and what it waits for may depend on it.
+	if err := t.observePav(ctx, rules, o); err != nil {
+		return decision{}, err
+	}
+	return rules.decide(*o), nil
 }
 
 // take takes a step.
