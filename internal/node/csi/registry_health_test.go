@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -74,9 +73,7 @@ func TestMetrics_HaveKubeletsRegistrationStatusOfEachDriver(t *testing.T) {
 		must(t, r.Register(name, services(name, "1")))
 	}
 	for name, is := range map[string]bool{"registered": true, "refused": false} {
-		s := &registration{log: r.log, name: name, driver: r.drivers[name]}
-		_, err := s.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: is})
-		must(t, err)
+		notify(t, r, name, is)
 	}
 	must(t, metrics.Agrees(r, metrics.Node))
 	registry := prometheus.NewPedanticRegistry()

@@ -81,6 +81,15 @@ func wantVersion(t *testing.T, path, want string) {
 	}
 }
 
+// notify tells a driver how its registration went, as kubelet does.
+func notify(t *testing.T, r *Registry, name string, registered bool) {
+	t.Helper()
+	must(t, dial(t, r.registration(name), func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := registerapi.NewRegistrationClient(conn).NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: registered, Error: "why"})
+		return err
+	}))
+}
+
 // files returns the files in the directories of sockets.
 func files(t *testing.T, r *Registry) map[string]bool {
 	t.Helper()
@@ -119,16 +128,14 @@ func TestARegisteredDriverAnswersKubelet(t *testing.T) {
 		if info.GetType() != "CSIPlugin" || info.GetName() != "driver" || info.GetEndpoint() != socket || len(info.GetSupportedVersions()) == 0 {
 			t.Errorf("GetInfo answers %v", info)
 		}
-		for _, registered := range []bool{true, false} {
-			if _, err := kubelet.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: registered, Error: "why"}); err != nil {
-				t.Errorf("kubelet cannot tell that it is registered: %t: %v", registered, err)
-			}
-		}
 		return nil
 	}))
+	for _, registered := range []bool{true, false} {
+		notify(t, r, "driver", registered)
+	}
 	wantVersion(t, socket, "driver 1")
 	for _, path := range []string{socket, registration} {
-		info, err := os.Lstat(path)
+		info, err := os.Stat(path)
 		must(t, err)
 		if info.Mode() != os.ModeSocket|0o600 {
 			t.Errorf("%s has the mode %s", path, info.Mode())
@@ -235,17 +242,15 @@ func TestADriverThatCannotBeServedLeavesNothing(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	// A socket cannot replace a directory that is not empty.
-	must(t, os.MkdirAll(filepath.Join(r.registration("driver"), "file"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(r.socket("driver"), "file"), 0o755))
 	if err := r.Register("driver", services("driver", "1")); err == nil || !strings.Contains(err.Error(), `"driver"`) {
 		t.Errorf("got error %v", err)
 	}
-	if _, err := os.Lstat(r.socket("driver")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("its CSI socket is left: %v", err)
-	}
+	wantFiles(t, r, r.socket("driver"))
 	if !r.Empty() {
 		t.Error("it counts as registered")
 	}
-	must(t, os.RemoveAll(r.registration("driver")))
+	must(t, os.RemoveAll(r.socket("driver")))
 	must(t, r.Register("driver", services("driver", "2")))
 	wantVersion(t, r.socket("driver"), "driver 2")
 }

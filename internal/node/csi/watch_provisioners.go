@@ -34,7 +34,7 @@ import (
 func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
 		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,
-		recorded: make(chan event.GenericEvent), keys: map[string][]string{}, reported: map[string]bool{},
+		recorded: make(chan event.GenericEvent), reported: map[string]bool{},
 	}
 	if err := mgr.Add(manager.RunnableFunc(p.prune)); err != nil {
 		return fmt.Errorf("watching provisioners: %w", err)
@@ -76,8 +76,7 @@ type provisioners struct {
 	recorded chan event.GenericEvent
 
 	mu       sync.Mutex
-	keys     map[string][]string // by name of a driver that is registered
-	reported map[string]bool     // provisioners that are reported as gone
+	reported map[string]bool // provisioners that are reported as gone
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -94,7 +93,7 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	if !isServable(provisioner) {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
+	return ctrl.Result{}, p.registry.Register(request.Name, p.services(request.Name, provisioner.TopologyKeys()))
 }
 
 // isServable reports whether the controller agent has checked a provisioner, and accepted its name.
@@ -111,12 +110,12 @@ func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctr
 	}
 	if !has {
 		p.noteReported(name, false)
-		return ctrl.Result{}, p.unregister(name)
+		return ctrl.Result{}, p.registry.Unregister(name)
 	}
 	p.mu.Lock()
-	keys, reported := p.keys[name], p.reported[name]
+	reported := p.reported[name]
 	p.mu.Unlock()
-	if err := p.register(name, keys); err != nil {
+	if err := p.registry.Register(name, p.services(name, p.registry.TopologyKeys(name))); err != nil {
 		return ctrl.Result{}, err
 	}
 	if !reported {
@@ -138,31 +137,6 @@ func (p *provisioners) noteReported(name string, is bool) {
 	if delete(p.reported, name); is {
 		p.reported[name] = true
 	}
-}
-
-// register must not be called for one name at once, as a controller never does.
-func (p *provisioners) register(name string, keys []string) error {
-	p.mu.Lock()
-	known, registered := p.keys[name]
-	p.mu.Unlock()
-	register := p.registry.Register
-	if registered && !slices.Equal(known, keys) {
-		register = p.registry.Renew // Kubelet asks for a driver's topology only when it is registered.
-	}
-	if err := register(name, p.services(name, keys)); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keys[name] = keys
-	return nil
-}
-
-func (p *provisioners) unregister(name string) error {
-	p.mu.Lock()
-	delete(p.keys, name)
-	p.mu.Unlock()
-	return p.registry.Unregister(name)
 }
 
 // prune removes the sockets of drivers whose PavProvisioner was deleted while no agent was running, unless the node

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,6 +37,11 @@ func (c *catalogue) List(context.Context, client.ObjectList, ...client.ListOptio
 	return errors.New("nothing is listed")
 }
 
+// keyed returns the services of a driver whose version are its topology keys.
+func keyed(name string, keys []string) Services {
+	return ForProvisioner(name, "node1", strings.Join(keys, "+"), nil, Topology{Keys: keys})
+}
+
 // registered reconciles the driver, and returns its topology keys. In these tests, they are the version that the driver
 // reports.
 func registered(t *testing.T, p *provisioners, name string) string {
@@ -57,9 +58,7 @@ func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
-	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) Services {
-		return services(name, strings.Join(keys, "+"))
-	}}
+	p := &provisioners{reader: c, registry: r, stages: &stages{}, services: keyed}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
 	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
 		t.Errorf("a provisioner that is not accepted is registered: %v", err)
@@ -70,23 +69,23 @@ func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	}
 
 	var got []string
-	var servers []*grpc.Server
+	var served []*Services
 	for _, topology := range []string{"", `[{"zone": "a"}]`, `[{"zone": "{{ b }}"}]`, `[{"zone": "a", "rack": "b"}]`, `"{{ template }}"`} {
 		if topology != "" {
 			set(topology)
 		}
 		got = append(got, registered(t, p, "driver"))
-		servers = append(servers, r.drivers["driver"].server)
+		served = append(served, r.drivers["driver"].services.Load())
 	}
 	if diff := cmp.Diff([]string{"", "zone", "zone", "rack+zone", ""}, got); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if servers[1] != servers[2] {
+	if served[1] != served[2] {
 		t.Error("it is served again although no key changed")
 	}
 
 	c.provisioner = nil
-	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() || len(p.keys) > 0 {
+	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
 		t.Errorf("it stays when its provisioner is gone: %v", err)
 	}
 }
@@ -112,11 +111,10 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 	r := newRegistry(t)
 	c, s := &catalogue{}, &stages{has: true}
 	newAgent := func(r *Registry) *provisioners {
-		return &provisioners{reader: c, registry: r, stages: s, keys: map[string][]string{}, reported: map[string]bool{},
-			services: func(name string, keys []string) Services { return services(name, strings.Join(keys, "+")) }}
+		return &provisioners{reader: c, registry: r, stages: s, reported: map[string]bool{}, services: keyed}
 	}
 	p := newAgent(r)
-	must(t, p.register("driver", []string{"zone"}))
+	must(t, r.Register("driver", keyed("driver", []string{"zone"})))
 	for range 2 {
 		if got := registered(t, p, "driver"); got != "zone" {
 			t.Errorf("it is served with the topology keys %q", got)
@@ -161,28 +159,11 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 	r.Close()
 }
 
-func TestADriverThatCouldNotBeServedAgain_IsTriedAgain(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) Services {
-		return services(name, strings.Join(keys, "+"))
-	}}
-	must(t, p.register("driver", nil))
-	// A socket cannot replace a directory that is not empty.
-	must(t, os.MkdirAll(temporaryPath(r.socket("driver"))+"/file", 0o755))
-	if err := p.register("driver", []string{"zone"}); err == nil {
-		t.Error("a driver that is not served counts as registered")
-	}
-	must(t, os.RemoveAll(temporaryPath(r.socket("driver"))))
-	must(t, p.register("driver", []string{"zone"}))
-	wantVersion(t, r.socket("driver"), "driver zone")
-}
-
 // If a socket disappears even for a moment, kubelet unregisters the driver, and its pods fail.
-func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
+func TestChangedTopologyKeys_KeepThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Renew("driver", services("driver", "1"))) // One that is not registered yet is registered.
+	must(t, r.Register("driver", keyed("driver", nil)))
 	must(t, r.Register("other", services("other", "1")))
 	paths := []string{r.socket("driver"), r.registration("driver")}
 	stop, missing := make(chan struct{}), make(chan string, 1)
@@ -203,8 +184,10 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 		}
 	})
 	for range 50 {
-		must(t, r.Renew("driver", services("driver", "2")))
-		wantVersion(t, r.socket("driver"), "driver 2")
+		for _, key := range []string{"zone", "rack"} {
+			must(t, r.Register("driver", keyed("driver", []string{key})))
+			wantVersion(t, r.socket("driver"), "driver "+key)
+		}
 	}
 	close(stop)
 	watching.Wait()
@@ -215,75 +198,4 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	}
 	wantFiles(t, r, append(paths, r.socket("other"), r.registration("other"))...)
 	wantVersion(t, r.socket("other"), "other 1")
-}
-
-// If a driver is served again, its calls in progress are canceled, and kubelet repeats them.
-func TestRenewing_EndsRunningCalls(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	called := make(chan struct{})
-	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(server, &waiting{called: called})
-	}))
-	ended := make(chan error, 1)
-	go func() {
-		_, err := version(t, r.socket("driver"))
-		ended <- err
-	}()
-	<-called
-	must(t, r.Renew("driver", services("driver", "2")))
-	if err := <-ended; err == nil {
-		t.Error("the call succeeded")
-	}
-	wantVersion(t, r.socket("driver"), "driver 2")
-}
-
-func TestUnregistering_WaitsForRunningCalls(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	called, release := make(chan struct{}), make(chan struct{})
-	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(server, &slow{called: called, release: release})
-	}))
-	ended := make(chan error, 1)
-	go func() {
-		_, err := version(t, r.socket("driver"))
-		ended <- err
-	}()
-	<-called
-	gone := make(chan error, 1)
-	go func() { gone <- r.Unregister("driver") }()
-	deadline := time.Now().Add(time.Minute)
-	for _, err := os.Stat(r.socket("driver")); err == nil && time.Now().Before(deadline); _, err = os.Stat(r.socket("driver")) {
-		runtime.Gosched()
-	}
-	close(release)
-	must(t, <-ended)
-	must(t, <-gone)
-}
-
-// slow is a driver whose calls end when the test releases them.
-type slow struct {
-	csi.UnimplementedIdentityServer
-	called, release chan struct{}
-}
-
-// GetPluginInfo implements csi.IdentityServer.
-func (s *slow) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	close(s.called)
-	<-s.release
-	return &csi.GetPluginInfoResponse{Name: "driver", VendorVersion: "1"}, nil
-}
-
-// waiting is a driver whose calls end when they are canceled.
-type waiting struct {
-	csi.UnimplementedIdentityServer
-	called chan struct{}
-}
-
-// GetPluginInfo implements csi.IdentityServer.
-func (w *waiting) GetPluginInfo(ctx context.Context, _ *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	close(w.called)
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
