@@ -43,7 +43,7 @@ func (b *blocking) GetPluginInfo(ctx context.Context, _ *csi.GetPluginInfoReques
 // connection stays open until the test ends.
 func (b *blocking) begun(t *testing.T, r *Registry, name string) (*grpc.ClientConn, <-chan error) {
 	t.Helper()
-	must(t, r.Register(name, Services{Identity: b, Node: csi.UnimplementedNodeServer{}}))
+	register(t, r, name, Services{Identity: b, Node: csi.UnimplementedNodeServer{}})
 	conn, err := grpc.NewClient("unix:"+r.socket(name), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -57,20 +57,20 @@ func (b *blocking) begun(t *testing.T, r *Registry, name string) (*grpc.ClientCo
 }
 
 // happens returns what is sent to a channel, or the zero value if it is closed.
-func happens[T any](t *testing.T, what string, event <-chan T) T {
-	t.Helper()
+func happens[T any](tb testing.TB, what string, event <-chan T) T {
+	tb.Helper()
 	select {
 	case v := <-event:
 		return v
 	case <-time.After(time.Minute):
-		t.Fatalf("it does not happen that %s", what)
+		tb.Fatalf("it does not happen that %s", what)
 		panic("unreachable")
 	}
 }
 
 // eventually waits until a condition is met.
-func eventually(t *testing.T, what string, met func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, met func() bool) {
+	tb.Helper()
 	deadline, ticker := time.After(time.Minute), time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for !met() {
@@ -78,7 +78,7 @@ func eventually(t *testing.T, what string, met func() bool) {
 		case <-ticker.C:
 		case <-deadline:
 			stacks := make([]byte, 1<<20)
-			t.Fatalf("it is never true that %s:\n%s", what, stacks[:runtime.Stack(stacks, true)])
+			tb.Fatalf("it is never true that %s:\n%s", what, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestChangedTopologyKeys_LetRunningCallsContinue(t *testing.T) {
 	r := newRegistry(t)
 	b := newBlocking()
 	_, ended := b.begun(t, r, "driver")
-	must(t, r.Register("driver", keyed("driver", []string{"zone"})))
+	register(t, r, "driver", keyed("driver", []string{"zone"}))
 	wantVersion(t, r.socket("driver"), "driver zone")
 	close(b.release)
 	must(t, happens(t, "the call ends", ended))
@@ -198,7 +198,7 @@ func TestClosing_CancelsAllCalls_AndLeavesOnlySockets(t *testing.T) {
 func TestADriverWhoseClientsHangUp_IsServedFurther(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	for range 10 {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", r.socket("driver"))
 		must(t, err)
@@ -211,7 +211,7 @@ func TestADriverWhoseClientsHangUp_IsServedFurther(t *testing.T) {
 func TestADriverThatLacksDescriptors_AcceptsItsClientsLater(t *testing.T) {
 	kubelet(t)
 	failed := make(chan string, 1)
-	r, err := NewRegistry(".", funcr.New(func(_, line string) {
+	r, err := NewRegistry(".", KubeletRecord{}, funcr.New(func(_, line string) {
 		select {
 		case failed <- line:
 		default:
@@ -219,7 +219,7 @@ func TestADriverThatLacksDescriptors_AcceptsItsClientsLater(t *testing.T) {
 	}, funcr.Options{}))
 	must(t, err)
 	t.Cleanup(r.Close)
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	happens(t, "it is logged that the driver is served", failed)
 
 	var limit unix.Rlimit

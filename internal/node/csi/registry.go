@@ -18,10 +18,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Registry serves drivers and keeps them registered with kubelet.
+// Registry serves drivers and keeps them registered with kubelet. Each driver has a socket in a directory of PaV, and a
+// link to it where kubelet looks for drivers. Both outlive the agent.
 type Registry struct {
 	log                    logr.Logger
 	socketDir, registryDir string
+	record                 KubeletRecord
+	pace                   pace
 
 	server  *grpc.Server
 	sockets *sockets
@@ -29,15 +32,20 @@ type Registry struct {
 
 	mu      sync.Mutex
 	drivers map[string]*driver
+	queue   []*driver     // kubelet is to be told of them
+	changed chan struct{} // wakes Run
 }
 
 // NewRegistry returns a Registry without drivers, for the kubelet with the directory kubeletDir.
-func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
+func NewRegistry(kubeletDir string, record KubeletRecord, log logr.Logger) (*Registry, error) {
 	r := &Registry{
 		log:         log,
 		socketDir:   filepath.Join(kubeletDir, "plugins", pavv1.Driver, "csi"),
 		registryDir: filepath.Join(kubeletDir, "plugins_registry"),
+		record:      record,
+		pace:        defaultPace,
 		sockets:     newSockets(),
+		changed:     make(chan struct{}, 1),
 		drivers:     map[string]*driver{},
 	}
 	if err := os.MkdirAll(r.socketDir, 0o700); err != nil {
@@ -58,13 +66,15 @@ func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 	return r, nil
 }
 
-// The names of socket and registration are hashes, as names of provisioners are too long for the paths of sockets.
+// The names of sockets and links are hashes, as names of provisioners are too long for the paths of sockets.
 func (r *Registry) socket(name string) string {
-	return filepath.Join(r.socketDir, workflow.Hash(name)+suffix)
+	return filepath.Join(r.socketDir, socketName(name))
 }
 
+func socketName(name string) string { return workflow.Hash(name) + suffix }
+
 func (r *Registry) registration(name string) string {
-	return filepath.Join(r.registryDir, prefix+workflow.Hash(name)+suffix)
+	return filepath.Join(r.registryDir, prefix+socketName(name))
 }
 
 const (
@@ -90,9 +100,9 @@ func (r *Registry) Serve(name string, services Services) error {
 	return err
 }
 
-// Register serves a driver and registers it. A driver whose topology keys have changed is registered anew, since kubelet
-// asks for a driver's topology only then. Otherwise, it does nothing if the driver is already registered. Calls of a
-// driver that is already served continue.
+// Register serves a driver, and lets Run register it. A driver whose topology keys have changed is registered anew, since
+// kubelet asks for a driver's topology only then. Otherwise, it does nothing if the driver is already registered. Calls of
+// a driver that is already served continue.
 func (r *Registry) Register(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +119,8 @@ func (r *Registry) Register(name string, services Services) error {
 		d.services.Store(&services)
 	}
 	d.registration = registration{wanted: true}
-	return r.link(name)
+	r.wake()
+	return nil
 }
 
 // serve must be called with the lock held.
@@ -133,6 +144,7 @@ func (r *Registry) Unregister(name string) error {
 	err := errors.Join(removeFile(r.registration(name)), removeFile(r.socket(name)))
 	d := r.drivers[name]
 	delete(r.drivers, name)
+	r.wake()
 	r.mu.Unlock()
 	if d != nil {
 		err = errors.Join(err, d.remove(callTimeout))
@@ -141,7 +153,8 @@ func (r *Registry) Unregister(name string) error {
 	return err
 }
 
-// Prune removes the sockets of an earlier agent whose drivers are neither in names nor registered.
+// Prune removes the sockets and links of an earlier agent whose drivers are neither in names nor served. Kubelet
+// unregisters them.
 func (r *Registry) Prune(names []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +186,7 @@ func (r *Registry) Names() []string {
 	return slices.Collect(maps.Keys(r.drivers))
 }
 
-// Empty reports whether no driver is registered.
+// Empty reports whether no driver is served.
 func (r *Registry) Empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +203,7 @@ func (r *Registry) TopologyKeys(name string) []string {
 	return nil
 }
 
-// Close cancels all calls, and ends the server. The sockets stay for the next agent.
+// Close cancels all calls, and ends the server. The sockets and links stay for the next agent.
 func (r *Registry) Close() {
 	r.server.Stop()
 	r.mu.Lock()

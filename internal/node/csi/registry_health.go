@@ -21,7 +21,7 @@ func (r *Registry) Alive(*http.Request) error {
 	defer r.mu.Unlock()
 	for name, d := range r.drivers {
 		paths := []string{r.socket(name)}
-		if d.registration.wanted {
+		if step := d.registration.step; step == awaited || step == answered {
 			paths = append(paths, r.registration(name))
 		}
 		for _, path := range paths {

@@ -21,7 +21,7 @@ func TestAlive_AsLongAsTheSocketsAreThere(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	must(t, r.Alive(nil))
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	must(t, r.Alive(nil))
 	must(t, os.Remove(r.registration("driver")))
 	if r.Alive(nil) == nil {
@@ -60,7 +60,7 @@ func TestReadiness_WaitsForTheCachesAndTheFirstProvisioners(t *testing.T) {
 	if c.Check(request) == nil {
 		t.Error("it is ready without the driver")
 	}
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	must(t, c.Check(request))
 	must(t, r.Unregister("driver"))
 	must(t, c.Check(request))
@@ -70,7 +70,7 @@ func TestMetrics_HaveKubeletsRegistrationStatusOfEachDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	for _, name := range []string{pavv1.Driver, "awaited", "registered", "refused"} {
-		must(t, r.Register(name, services(name, "1")))
+		register(t, r, name, services(name, "1"))
 	}
 	for name, is := range map[string]bool{"registered": true, "refused": false} {
 		notify(t, r, name, is)

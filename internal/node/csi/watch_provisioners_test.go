@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -114,7 +115,7 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 		return &provisioners{reader: c, registry: r, stages: s, reported: map[string]bool{}, services: keyed}
 	}
 	p := newAgent(r)
-	must(t, r.Register("driver", keyed("driver", []string{"zone"})))
+	register(t, r, "driver", keyed("driver", []string{"zone"}))
 	for range 2 {
 		if got := registered(t, p, "driver"); got != "zone" {
 			t.Errorf("it is served with the topology keys %q", got)
@@ -149,7 +150,7 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 	if err := r.Alive(nil); err != nil {
 		t.Error("it is not alive:", err)
 	}
-	must(t, r.Register("driver", services("driver", "full")))
+	register(t, r, "driver", services("driver", "full"))
 	wantVersion(t, r.socket("driver"), "driver full")
 	must(t, r.Serve("driver", services("driver", "recorded")))
 	wantVersion(t, r.socket("driver"), "driver full")
@@ -163,8 +164,8 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 func TestChangedTopologyKeys_KeepThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", keyed("driver", nil)))
-	must(t, r.Register("other", services("other", "1")))
+	register(t, r, "driver", keyed("driver", nil))
+	register(t, r, "other", services("other", "1"))
 	paths := []string{r.socket("driver"), r.registration("driver")}
 	stop, missing := make(chan struct{}), make(chan string, 1)
 	var watching sync.WaitGroup
@@ -185,7 +186,7 @@ func TestChangedTopologyKeys_KeepThePaths_AndOnlyThoseOfTheDriver(t *testing.T) 
 	})
 	for range 50 {
 		for _, key := range []string{"zone", "rack"} {
-			must(t, r.Register("driver", keyed("driver", []string{key})))
+			register(t, r, "driver", keyed("driver", []string{key}))
 			wantVersion(t, r.socket("driver"), "driver "+key)
 		}
 	}
@@ -198,4 +199,44 @@ func TestChangedTopologyKeys_KeepThePaths_AndOnlyThoseOfTheDriver(t *testing.T) 
 	}
 	wantFiles(t, r, append(paths, r.socket("other"), r.registration("other"))...)
 	wantVersion(t, r.socket("other"), "other 1")
+}
+
+func TestAllDriversAreServed_BeforeKubeletIsToldOfAny(t *testing.T) {
+	k := newKubelet(t)
+	k.run(t)
+	a := k.newAgent(t)
+	accepted := []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue}}
+	cache := list{items: []pavv1.PavProvisioner{{ObjectMeta: metav1.ObjectMeta{Name: "not-accepted-yet"}}}}
+	drivers, want := many(30)
+	for name := range drivers {
+		cache.items = append(cache.items, pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: pavv1.PavProvisionerStatus{Conditions: accepted}})
+	}
+	deleted, err := listenOn(a.socket("deleted"))
+	must(t, err)
+	must(t, deleted.Close())
+	must(t, a.link("deleted"))
+	must(t, a.Serve("recorded", services("recorded", "1")))
+	p := &provisioners{reader: cache, registry: a.Registry, services: keyed, served: make(chan event.GenericEvent)}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.register(ctx) }()
+
+	reconciled := map[string]bool{happens(t, "a provisioner is to be reconciled", p.served).Object.GetName(): true}
+	serving := map[string]bool{a.socket("recorded"): true}
+	for name := range drivers {
+		wantVersion(t, a.socket(name), name+" ")
+		serving[a.socket(name)] = true
+	}
+	if diff := cmp.Diff(serving, files(t, a.Registry)); diff != "" {
+		t.Errorf("files before kubelet is told of any driver (-want +got):\n%s", diff)
+	}
+	for range len(drivers) {
+		reconciled[happens(t, "a provisioner is to be reconciled", p.served).Object.GetName()] = true
+	}
+	if len(reconciled) != len(drivers)+1 || !reconciled["recorded"] {
+		t.Errorf("to be reconciled are %v", reconciled)
+	}
+	a.settles(t, want)
+	cancel()
+	must(t, happens(t, "it ends", ended))
 }
