@@ -44,10 +44,10 @@ func (r *Registry) decide(ctx context.Context) {
 	var record kubeletDrivers
 	known := false
 	if asks {
-		ctx, cancel := context.WithTimeout(ctx, r.pace.retry)
+		reading, cancel := context.WithTimeout(ctx, r.pace.retry)
 		defer cancel()
 		var err error
-		if record, err = r.record.read(ctx); err != nil {
+		if record, err = r.record.read(reading); err != nil {
 			r.log.Info("kubelet's record of drivers cannot be read yet", observability.Reason, err.Error())
 		}
 		known = err == nil

@@ -77,7 +77,7 @@ func (a *agent) settles(t *testing.T, want map[string]string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("kubelet has %v, and the agent knows", want), func() bool {
 		a.mu.Lock()
-		for _, d := range a.Registry.drivers {
+		for _, d := range a.drivers {
 			if d.registration.wanted && (d.registration.step != answered || d.registration.answer != kubeletRegistered) {
 				a.mu.Unlock()
 				return false
@@ -155,7 +155,7 @@ func TestDriversThatWereDeletedWhileNoAgentRan_AreUnregistered_AndNewOnesRegiste
 	wantFiles(t, a.Registry, a.socket("stays"), a.registration("stays"), a.socket("new"), a.registration("new"))
 }
 
-func TestTopologyThatChangedWhileNoAgentRan_IsRegisteredAnew(t *testing.T) {
+func TestTopologyThatChangedWhileNoAgentRan_IsRegisteredAgain(t *testing.T) {
 	k := newKubelet(t)
 	k.run(t)
 	a := k.next(t, nil, map[string][]string{"changed": {"zone"}, "same": {"rack", "zone"}, "lacking": {"pool", "zone"}, "none": nil})

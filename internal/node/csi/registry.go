@@ -100,9 +100,9 @@ func (r *Registry) Serve(name string, services Services) error {
 	return err
 }
 
-// Register serves a driver, and lets Run register it. A driver whose topology keys have changed is registered anew, since
-// kubelet asks for a driver's topology only then. Otherwise, it does nothing if the driver is already registered. Calls of
-// a driver that is already served continue.
+// Register serves a driver, and lets Run register it. A driver whose topology keys have changed is registered again,
+// since kubelet asks for a driver's topology only then. Otherwise, it does nothing if the driver is already registered.
+// Calls of a driver that is already served continue.
 func (r *Registry) Register(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
