@@ -49,7 +49,8 @@ type pluginManager struct {
 	removals []string       // from the CSINode
 	busy     int            // registrations in progress
 	busiest  int
-	hold     chan struct{} // registrations wait until it is closed
+	asked    int           // how often a driver was asked for its topology
+	hold     chan struct{} // nothing is added to the CSINode until it is closed
 }
 
 type plugin struct {
@@ -202,13 +203,8 @@ func (k *pluginManager) register(ctx context.Context, path string, number int) e
 	k.plugins[path] = plugin{number, name}
 	k.busy++
 	k.busiest = max(k.busiest, k.busy)
-	hold, mute := k.hold, k.mute[name]
+	mute := k.mute[name]
 	k.mu.Unlock()
-	select {
-	case <-hold:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	failure := k.install(ctx, info)
 	k.mu.Lock()
 	k.busy--
@@ -235,9 +231,18 @@ func (k *pluginManager) install(ctx context.Context, info *registerapi.PluginInf
 	}
 	defer func() { _ = conn.Close() }()
 	node, err := csi.NewNodeClient(conn).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	name := info.GetName()
+	k.mu.Lock()
+	k.asked++
+	hold := k.hold
+	k.mu.Unlock()
+	select {
+	case <-hold:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	name := info.GetName()
 	if k.refuse[name] > 0 {
 		k.refuse[name]--
 		err = errors.New("refused")

@@ -52,6 +52,7 @@ func (r *Registry) decide(ctx context.Context) {
 		}
 		known = err == nil
 	}
+	kept := 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range due {
@@ -64,11 +65,15 @@ func (r *Registry) decide(ctx context.Context) {
 		switch decideRegistration(s) {
 		case keepRegistration:
 			state.registered()
+			kept++
 		case tellKubelet:
 			r.enqueue(d)
 		case askLater:
 			state.due = now.Add(r.pace.retry)
 		}
+	}
+	if kept > 0 {
+		r.log.Info("kubelet has drivers already", "number", kept)
 	}
 }
 
@@ -114,7 +119,7 @@ func (r *Registry) tell() time.Duration {
 	}
 	for free > 0 && len(r.queue) > 0 {
 		d := r.queue[0]
-		r.queue = r.queue[1:]
+		r.queue = slices.Delete(r.queue, 0, 1)
 		state := &d.registration
 		if r.drivers[d.name] != d || state.step != queued {
 			continue // It was removed, or kubelet has answered since.

@@ -156,7 +156,9 @@ func (s *registrationServer) NotifyRegistrationStatus(ctx context.Context, r *re
 		return nil, err
 	}
 	s.registry.answered(d, r.GetPluginRegistered())
-	if !r.GetPluginRegistered() {
+	if r.GetPluginRegistered() {
+		s.registry.log.Info("kubelet registered the driver", observability.Provisioner, d.name)
+	} else {
 		s.registry.log.Info("kubelet refused the driver", observability.Provisioner, d.name, observability.Reason, r.GetError())
 	}
 	return &registerapi.RegistrationStatusResponse{}, nil
