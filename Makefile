@@ -350,7 +350,7 @@ fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make
 	for target in FuzzRender FuzzCompile FuzzSurvey; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/sandbox; done
 
 .PHONY: bench
-bench: bench-jinja bench-mounts bench-node ## Measure what PaV costs, and floors to compare it with
+bench: bench-jinja bench-mounts bench-drivers bench-node ## Measure what PaV costs, and floors to compare it with
 
 .PHONY: bench-jinja
 bench-jinja: ## Measure the template engine, and gonja for comparison
@@ -359,6 +359,10 @@ bench-jinja: ## Measure the template engine, and gonja for comparison
 .PHONY: bench-mounts
 bench-mounts: ## Measure a look at a stage on a node with many mounts, and reads of the mount table
 	go test ./internal/node/pavdir -run '^$$' -bench Look
+
+.PHONY: bench-drivers
+bench-drivers: ## Measure the memory of a driver on a node, and how long after a restart 1,000 drivers answer
+	go test -run '^$$' -bench Registry -benchtime 5x ./internal/node/csi
 
 .PHONY: bench-node
 bench-node: $(CLUSTER) bin/pav.tar ## Measure I/O, waiting and memory on a node: make bench-node ARGS="-parts data"

@@ -47,7 +47,7 @@ func prepareUninstallCommand() *cobra.Command {
 			}
 			unreachable, err := uninstall.Run(command.Context(), config)
 			if len(unreachable) > 0 {
-				command.Printf("these nodes are not ready, so PaV's driver stays registered there: %s; if they return, delete PaV's sockets in plugins_registry of kubelet's directory\n",
+				command.Printf("these nodes are not ready, so PaV's driver stays registered there: %s; if they return, delete PaV's links in plugins_registry of kubelet's directory\n",
 					strings.Join(unreachable, ", "))
 			}
 			return err

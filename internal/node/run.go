@@ -66,16 +66,15 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, dirs.Close()) }()
-	registry, err := csi.NewRegistry(o.KubeletDir, log.WithName("register"))
-	if err != nil {
-		return err
-	}
-	defer registry.Close()
-
 	stager, live, err := newStager(ctx, mgr, config, cluster.Now, o, host, dirs, notifier, boot)
 	if err != nil {
 		return err
 	}
+	registry, err := csi.NewRegistry(o.KubeletDir, csi.KubeletRecord{Node: o.NodeName, Reader: live}, log.WithName("register"))
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
 	watcher := monitor.New(stager, monitor.Config{
 		Prober: stage.Host{Namespace: host}, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"),
 	})
@@ -233,7 +232,9 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage"} {
 		mapper.Add(pavv1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	mapper.Add(storagev1.SchemeGroupVersion.WithKind("CSIDriver"), meta.RESTScopeRoot)
+	for _, kind := range []string{"CSIDriver", "CSINode"} {
+		mapper.Add(storagev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
 	return mapper, nil
 }
 

@@ -282,7 +282,7 @@ func wantRegistration(ctx context.Context, name string, want bool) error {
 		if listed != want {
 			return fmt.Errorf("CSINode %s lists %s: %t", node, name, listed)
 		}
-		out, err := onNode(ctx, node, "find", pavDir+"/csi", kubeletDir+"/plugins_registry", "-type", "s")
+		out, err := onNode(ctx, node, "find", pavDir+"/csi", kubeletDir+"/plugins_registry", "-name", "*.sock")
 		if err != nil {
 			return err
 		}

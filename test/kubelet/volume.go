@@ -150,7 +150,8 @@ func (k *Kubelet) call(ctx context.Context, driver string, f func(context.Contex
 	return f(ctx, csi.NewNodeClient(conn))
 }
 
-// Endpoint returns the socket of a driver. It asks the driver's registration socket for it, once.
+// Endpoint returns the socket of a driver. It registers the driver, once: it asks for the socket where drivers register, and
+// answers that the driver is registered.
 func (k *Kubelet) Endpoint(ctx context.Context, driver string) (string, error) {
 	k.mu.Lock()
 	known := k.endpoints[driver]
@@ -163,12 +164,16 @@ func (k *Kubelet) Endpoint(ctx context.Context, driver string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	info, err := registerapi.NewRegistrationClient(conn).GetInfo(ctx, &registerapi.InfoRequest{})
+	registration := registerapi.NewRegistrationClient(conn)
+	info, err := registration.GetInfo(ctx, &registerapi.InfoRequest{})
 	if err != nil {
 		return "", status.Errorf(codes.Unavailable, "driver %s is not registered: %v", driver, err)
 	}
 	if info.GetName() != driver || info.GetType() != registerapi.CSIPlugin {
 		return "", fmt.Errorf("driver %s registered as %s %s", driver, info.GetType(), info.GetName())
+	}
+	if _, err := registration.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: true}); err != nil {
+		return "", status.Errorf(codes.Unavailable, "driver %s is not registered: %v", driver, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,54 +1,51 @@
 package csi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
-	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Registry serves drivers and keeps them registered with kubelet.
+// Registry serves drivers and keeps them registered with kubelet. Each driver has a socket in a directory of PaV, and a
+// link to it where kubelet looks for drivers. Both outlive the agent.
 type Registry struct {
 	log                    logr.Logger
 	socketDir, registryDir string
+	record                 KubeletRecord
+	pace                   pace
 
-	mu       sync.Mutex
-	drivers  map[string]*driver
-	draining sync.WaitGroup // servers of drivers that were replaced
-}
+	server  *grpc.Server
+	sockets *sockets
+	serving sync.WaitGroup // the server, and one for each socket
 
-type driver struct {
-	server *grpc.Server
-
-	// registered says that kubelet can find the driver. A driver that is only served is known to kubelet from an
-	// earlier agent.
-	registered bool
-	served     sync.WaitGroup
-	kubelet    atomic.Int32 // the last registration status from kubelet
+	mu      sync.Mutex
+	drivers map[string]*driver
+	queue   []*driver     // kubelet is to be told of them
+	changed chan struct{} // wakes Run
 }
 
 // NewRegistry returns a Registry without drivers, for the kubelet with the directory kubeletDir.
-func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
+func NewRegistry(kubeletDir string, record KubeletRecord, log logr.Logger) (*Registry, error) {
 	r := &Registry{
 		log:         log,
 		socketDir:   filepath.Join(kubeletDir, "plugins", pavv1.Driver, "csi"),
 		registryDir: filepath.Join(kubeletDir, "plugins_registry"),
+		record:      record,
+		pace:        defaultPace,
+		sockets:     newSockets(),
+		changed:     make(chan struct{}, 1),
 		drivers:     map[string]*driver{},
 	}
 	if err := os.MkdirAll(r.socketDir, 0o700); err != nil {
@@ -60,16 +57,24 @@ func NewRegistry(kubeletDir string, log logr.Logger) (*Registry, error) {
 			return nil, fmt.Errorf("the kubelet directory %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
 		}
 	}
+	r.server = newServer(log, &registrationServer{registry: r})
+	r.serving.Go(func() {
+		if err := r.server.Serve(r.sockets); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			log.Error(err, "drivers are not served any more")
+		}
+	})
 	return r, nil
 }
 
-// The names of socket and registration are hashes, as names of provisioners are too long for the paths of sockets.
+// The names of sockets and links are hashes, as names of provisioners are too long for the paths of sockets.
 func (r *Registry) socket(name string) string {
-	return filepath.Join(r.socketDir, workflow.Hash(name)+suffix)
+	return filepath.Join(r.socketDir, socketName(name))
 }
 
+func socketName(name string) string { return workflow.Hash(name) + suffix }
+
 func (r *Registry) registration(name string) string {
-	return filepath.Join(r.registryDir, prefix+workflow.Hash(name)+suffix)
+	return filepath.Join(r.registryDir, prefix+socketName(name))
 }
 
 const (
@@ -83,11 +88,6 @@ var (
 	ourRegistration = regexp.MustCompile(`^\.?` + prefix + `[0-9a-f]{20}\.sock$`)
 )
 
-// temporaryPath is the path of a socket until it is served. Kubelet ignores names that begin with a dot.
-func temporaryPath(path string) string {
-	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-}
-
 // Serve serves a driver, but does not register it: kubelet may know it from an earlier agent, whose registration
 // stays.
 func (r *Registry) Serve(name string, services Services) error {
@@ -96,95 +96,46 @@ func (r *Registry) Serve(name string, services Services) error {
 	if r.drivers[name] != nil {
 		return nil
 	}
-	return r.serve(name, services, false)
+	_, err := r.serve(name, services)
+	return err
 }
 
-// Register serves a driver and registers it. It does nothing if the driver is already registered. Calls of a driver
-// that was only served continue.
+// Register serves a driver, and lets Run register it. A driver whose topology keys have changed is registered again,
+// since kubelet asks for a driver's topology only then. Otherwise, it does nothing if the driver is already registered.
+// Calls of a driver that is already served continue.
 func (r *Registry) Register(name string, services Services) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	former := r.drivers[name]
-	if former != nil && former.registered {
+	d := r.drivers[name]
+	switch {
+	case d == nil:
+		var err error
+		if d, err = r.serve(name, services); err != nil {
+			return err
+		}
+	case d.registration.wanted && slices.Equal(d.services.Load().TopologyKeys, services.TopologyKeys):
 		return nil
+	default:
+		d.services.Store(&services)
 	}
-	if err := r.serve(name, services, true); err != nil {
-		return err
-	}
-	if former != nil {
-		r.draining.Go(func() { former.drain(callTimeout) })
-	}
+	d.registration = registration{wanted: true}
+	r.wake()
 	return nil
-}
-
-// Renew is Register for a driver whose services have changed: a registered driver is served again, and kubelet, which
-// sees a new socket, registers it again. Calls in progress are canceled.
-func (r *Registry) Renew(name string, services Services) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stop(name)
-	return r.serve(name, services, true)
-}
-
-// sockets returns the paths of a driver's sockets.
-func (r *Registry) sockets(name string, registered bool) []string {
-	if registered {
-		return []string{r.socket(name), r.registration(name)}
-	}
-	return []string{r.socket(name)}
 }
 
 // serve must be called with the lock held.
-func (r *Registry) serve(name string, services Services, registered bool) error {
-	d := &driver{registered: registered, server: grpc.NewServer(
-		grpc.UnaryInterceptor(Log(r.log, name)),
-		// Stopping the server waits for connections that have sent nothing yet.
-		grpc.ConnectionTimeout(2*time.Second),
-	)}
-	services(d.server)
-	registerapi.RegisterRegistrationServer(d.server, &registration{log: r.log, name: name, endpoint: r.socket(name), driver: d})
-	for _, path := range r.sockets(name, registered) {
-		listener, err := listenOn(path)
-		if err != nil {
-			d.server.Stop()
-			d.served.Wait()
-			return fmt.Errorf("serving driver %q: %w", name, errors.Join(err, removeFile(r.registration(name)), removeFile(r.socket(name))))
-		}
-		d.served.Go(func() {
-			if err := d.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-				r.log.Error(err, "a driver is not served any more", observability.Provisioner, name)
-			}
-		})
-	}
-	r.drivers[name] = d
-	r.log.Info("driver served", observability.Provisioner, name, "registered", registered)
-	return nil
-}
-
-// listenOn starts to serve at path atomically, even if the socket of an earlier agent is there: the driver never
-// disappears for kubelet when the agent is restarted.
-func listenOn(path string) (net.Listener, error) {
-	temporary := temporaryPath(path)
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+func (r *Registry) serve(name string, services Services) (*driver, error) {
+	listener, err := listenOn(r.socket(name))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("serving driver %q: %w", name, err)
 	}
-	// The sockets outlive the agent, so that calls fail as unavailable until the next agent serves them.
-	listener.SetUnlinkOnClose(false)
-	if err := os.Chmod(temporary, 0o600); err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	return listener, nil
+	d := &driver{name: name, listener: listener}
+	d.services.Store(&services)
+	r.drivers[name] = d
+	r.serving.Go(func() { d.serve(r.sockets, r.log) })
+	r.log.Info("driver served", observability.Provisioner, name)
+	return d, nil
 }
-
-// callTimeout is how long calls of a driver that is being unregistered may take to end.
-const callTimeout = 15 * time.Second
 
 // Unregister unregisters a driver. Calls in progress can complete: the last call of a volume releases its
 // PavProvisioner, and if kubelet did not get the answer, it would repeat the call forever.
@@ -193,45 +144,17 @@ func (r *Registry) Unregister(name string) error {
 	err := errors.Join(removeFile(r.registration(name)), removeFile(r.socket(name)))
 	d := r.drivers[name]
 	delete(r.drivers, name)
+	r.wake()
 	r.mu.Unlock()
 	if d != nil {
-		d.drain(callTimeout)
+		err = errors.Join(err, d.remove(callTimeout))
 		r.log.Info("driver unregistered", observability.Provisioner, name)
 	}
 	return err
 }
 
-// drain stops a driver's server when its calls have ended, or after a timeout.
-func (d *driver) drain(timeout time.Duration) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.server.GracefulStop()
-	}()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-	d.server.Stop()
-	<-ended
-	d.served.Wait()
-}
-
-// stop stops a driver's server, and cancels calls in progress. Its sockets stay. It must be called with the lock
-// held.
-func (r *Registry) stop(name string) {
-	d := r.drivers[name]
-	if d == nil {
-		return
-	}
-	d.server.Stop()
-	d.served.Wait()
-	delete(r.drivers, name)
-}
-
-// Prune removes the sockets of an earlier agent whose drivers are neither in names nor registered.
+// Prune removes the sockets and links of an earlier agent whose drivers are neither in names nor served. Kubelet
+// unregisters them.
 func (r *Registry) Prune(names []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,13 +179,6 @@ func (r *Registry) Prune(names []string) error {
 	return errors.Join(errs...)
 }
 
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing a socket: %w", err)
-	}
-	return nil
-}
-
 // Names returns the names of the drivers that are served.
 func (r *Registry) Names() []string {
 	r.mu.Lock()
@@ -270,48 +186,33 @@ func (r *Registry) Names() []string {
 	return slices.Collect(maps.Keys(r.drivers))
 }
 
-// Empty reports whether no driver is registered.
+// Empty reports whether no driver is served.
 func (r *Registry) Empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.drivers) == 0
 }
 
-// Close ends all servers. The sockets stay for the next agent.
-func (r *Registry) Close() {
+// TopologyKeys returns the topology keys of a driver, or nil if it is not served.
+func (r *Registry) TopologyKeys(name string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name := range r.drivers {
-		r.stop(name)
+	if d := r.drivers[name]; d != nil {
+		return d.services.Load().TopologyKeys
 	}
-	r.draining.Wait()
+	return nil
 }
 
-// registration implements kubelet's plugin registration service.
-type registration struct {
-	registerapi.UnimplementedRegistrationServer
-	log            logr.Logger
-	name, endpoint string
-	driver         *driver
-}
-
-// GetInfo implements registerapi.RegistrationServer.
-func (s *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
-	return &registerapi.PluginInfo{
-		Type:              registerapi.CSIPlugin,
-		Name:              s.name,
-		Endpoint:          s.endpoint,
-		SupportedVersions: []string{"1.0.0"},
-	}, nil
-}
-
-// NotifyRegistrationStatus implements registerapi.RegistrationServer.
-func (s *registration) NotifyRegistrationStatus(_ context.Context, r *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
-	if !r.GetPluginRegistered() {
-		s.driver.kubelet.Store(kubeletRefused)
-		s.log.Info("kubelet refused the driver", observability.Provisioner, s.name, observability.Reason, r.GetError())
-		return &registerapi.RegistrationStatusResponse{}, nil
+// Close cancels all calls, and ends the server. The sockets and links stay for the next agent.
+func (r *Registry) Close() {
+	r.server.Stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, d := range r.drivers {
+		if err := d.close(); err != nil {
+			r.log.Error(err, "ending a driver", observability.Provisioner, name)
+		}
 	}
-	s.driver.kubelet.Store(kubeletRegistered)
-	return &registerapi.RegistrationStatusResponse{}, nil
+	clear(r.drivers)
+	r.serving.Wait()
 }

@@ -14,13 +14,17 @@ import (
 	"github.com/albertofaria/pav/internal/observability/metrics"
 )
 
-// Alive is a healthz.Checker: it checks that the sockets of all drivers exist. If one was removed, a restarted agent
-// creates it again.
+// Alive is a healthz.Checker: it checks that the sockets of all drivers, and the links by which kubelet finds them, exist.
+// If one was removed, a restarted agent creates it again.
 func (r *Registry) Alive(*http.Request) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, d := range r.drivers {
-		for _, path := range r.sockets(name, d.registered) {
+		paths := []string{r.socket(name)}
+		if step := d.registration.step; step == awaited || step == answered {
+			paths = append(paths, r.registration(name))
+		}
+		for _, path := range paths {
 			if _, err := os.Lstat(path); err != nil {
 				return fmt.Errorf("a socket of driver %q: %w", name, err)
 			}
@@ -74,7 +78,7 @@ func (c *Readiness) missing(ctx context.Context) (int, error) {
 	missing := 0
 	for i := range list.Items {
 		p := &list.Items[i]
-		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registered) && isServable(p) {
+		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registration.wanted) && isServable(p) {
 			missing++
 		}
 	}
@@ -101,16 +105,9 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// The registration status of a driver from kubelet.
-const (
-	kubeletSilent int32 = iota
-	kubeletRegistered
-	kubeletRefused
-)
-
 // state returns the registration status of the driver, as a value of the metric's label.
 func (d *driver) state() string {
-	switch d.kubelet.Load() {
+	switch d.registration.answer {
 	case kubeletRegistered:
 		return metrics.DriverRegistered
 	case kubeletRefused:

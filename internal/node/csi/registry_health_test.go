@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -22,7 +21,7 @@ func TestAlive_AsLongAsTheSocketsAreThere(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	must(t, r.Alive(nil))
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	must(t, r.Alive(nil))
 	must(t, os.Remove(r.registration("driver")))
 	if r.Alive(nil) == nil {
@@ -61,7 +60,7 @@ func TestReadiness_WaitsForTheCachesAndTheFirstProvisioners(t *testing.T) {
 	if c.Check(request) == nil {
 		t.Error("it is ready without the driver")
 	}
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	must(t, c.Check(request))
 	must(t, r.Unregister("driver"))
 	must(t, c.Check(request))
@@ -71,12 +70,10 @@ func TestMetrics_HaveKubeletsRegistrationStatusOfEachDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	for _, name := range []string{pavv1.Driver, "awaited", "registered", "refused"} {
-		must(t, r.Register(name, services(name, "1")))
+		register(t, r, name, services(name, "1"))
 	}
 	for name, is := range map[string]bool{"registered": true, "refused": false} {
-		s := &registration{log: r.log, name: name, driver: r.drivers[name]}
-		_, err := s.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: is})
-		must(t, err)
+		notify(t, r, name, is)
 	}
 	must(t, metrics.Agrees(r, metrics.Node))
 	registry := prometheus.NewPedanticRegistry()

@@ -26,24 +26,32 @@ import (
 // kubelet makes a temporary directory the working directory of the test, and creates kubelet's directory of
 // registration sockets in it. Paths of sockets must be short, but the path of a temporary directory contains the name
 // of the test.
-func kubelet(t *testing.T) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	must(t, os.MkdirAll("plugins_registry", 0o755))
+func kubelet(tb testing.TB) {
+	tb.Helper()
+	tb.Chdir(tb.TempDir())
+	must(tb, os.MkdirAll("plugins_registry", 0o755))
 }
 
 func newRegistry(t *testing.T) *Registry {
 	t.Helper()
-	r, err := NewRegistry(".", testr.New(t))
+	r, err := NewRegistry(".", KubeletRecord{Node: "node1", Reader: &pluginManager{}}, testr.New(t))
 	must(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
 
-func must(t *testing.T, err error) {
+// register registers a driver of a Registry that does not run: kubelet is told at once.
+func register(t *testing.T, r *Registry, name string, services Services) {
 	t.Helper()
+	must(t, r.Register(name, services))
+	r.decide(t.Context())
+	r.tell()
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -53,12 +61,12 @@ func services(name, version string) Services {
 }
 
 // dial runs a function on a connection to a socket.
-func dial(t *testing.T, path string, f func(context.Context, *grpc.ClientConn) error) error {
-	t.Helper()
+func dial(tb testing.TB, path string, f func(context.Context, *grpc.ClientConn) error) error {
+	tb.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	must(tb, err)
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	return f(ctx, conn)
 }
@@ -79,6 +87,15 @@ func wantVersion(t *testing.T, path, want string) {
 	if got, err := version(t, path); err != nil || got != want {
 		t.Errorf("%s answers %q, %v; want %q", path, got, err, want)
 	}
+}
+
+// notify tells a driver how its registration went, as kubelet does.
+func notify(t *testing.T, r *Registry, name string, registered bool) {
+	t.Helper()
+	must(t, dial(t, r.registration(name), func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := registerapi.NewRegistrationClient(conn).NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: registered, Error: "why"})
+		return err
+	}))
 }
 
 // files returns the files in the directories of sockets.
@@ -109,7 +126,7 @@ func wantFiles(t *testing.T, r *Registry, paths ...string) {
 func TestARegisteredDriverAnswersKubelet(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	socket, registration := r.socket("driver"), r.registration("driver")
 	wantFiles(t, r, socket, registration)
 	must(t, dial(t, registration, func(ctx context.Context, conn *grpc.ClientConn) error {
@@ -119,16 +136,14 @@ func TestARegisteredDriverAnswersKubelet(t *testing.T) {
 		if info.GetType() != "CSIPlugin" || info.GetName() != "driver" || info.GetEndpoint() != socket || len(info.GetSupportedVersions()) == 0 {
 			t.Errorf("GetInfo answers %v", info)
 		}
-		for _, registered := range []bool{true, false} {
-			if _, err := kubelet.NotifyRegistrationStatus(ctx, &registerapi.RegistrationStatus{PluginRegistered: registered, Error: "why"}); err != nil {
-				t.Errorf("kubelet cannot tell that it is registered: %t: %v", registered, err)
-			}
-		}
 		return nil
 	}))
+	for _, registered := range []bool{true, false} {
+		notify(t, r, "driver", registered)
+	}
 	wantVersion(t, socket, "driver 1")
 	for _, path := range []string{socket, registration} {
-		info, err := os.Lstat(path)
+		info, err := os.Stat(path)
 		must(t, err)
 		if info.Mode() != os.ModeSocket|0o600 {
 			t.Errorf("%s has the mode %s", path, info.Mode())
@@ -139,8 +154,8 @@ func TestARegisteredDriverAnswersKubelet(t *testing.T) {
 func TestRegisteringAgainChangesNothing(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", services("driver", "1")))
-	must(t, r.Register("driver", services("driver", "2")))
+	register(t, r, "driver", services("driver", "1"))
+	register(t, r, "driver", services("driver", "2"))
 	wantVersion(t, r.socket("driver"), "driver 1")
 }
 
@@ -151,8 +166,8 @@ func TestDriversAreRegisteredSideBySide_AndOneGoesWithoutTheOther(t *testing.T) 
 		t.Error("a new registry has drivers")
 	}
 	long := strings.Repeat("long-", 12) + "long"
-	must(t, r.Register(long, services(long, "1")))
-	must(t, r.Register("other", services("other", "1")))
+	register(t, r, long, services(long, "1"))
+	register(t, r, "other", services("other", "1"))
 	must(t, r.Unregister(long))
 	wantFiles(t, r, r.socket("other"), r.registration("other"))
 	wantVersion(t, r.socket("other"), "other 1")
@@ -162,14 +177,14 @@ func TestDriversAreRegisteredSideBySide_AndOneGoesWithoutTheOther(t *testing.T) 
 	if !r.Empty() {
 		t.Error("an unregistered driver is counted")
 	}
-	must(t, r.Register("other", services("other", "2")))
+	register(t, r, "other", services("other", "2"))
 	wantVersion(t, r.socket("other"), "other 2")
 }
 
 func TestSocketsOutliveTheAgent_AndTheNextOneRemovesThem(t *testing.T) {
 	kubelet(t)
 	first := newRegistry(t)
-	must(t, first.Register("driver", services("driver", "1")))
+	register(t, first, "driver", services("driver", "1"))
 	first.Close()
 	wantFiles(t, first, first.socket("driver"), first.registration("driver"))
 	if _, err := version(t, first.socket("driver")); err == nil {
@@ -184,7 +199,7 @@ func TestSocketsOutliveTheAgent_AndTheNextOneRemovesThem(t *testing.T) {
 func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", services("driver", "first")))
+	register(t, r, "driver", services("driver", "first"))
 	paths := []string{r.socket("driver"), r.registration("driver")}
 
 	stop, missing := make(chan struct{}), make(chan string, 1)
@@ -207,7 +222,7 @@ func TestTheNextAgentTakesOver_AndThePathsNeverVanish(t *testing.T) {
 	for range 100 {
 		r.Close()
 		r = newRegistry(t)
-		must(t, r.Register("driver", services("driver", "next")))
+		register(t, r, "driver", services("driver", "next"))
 	}
 	close(stop)
 	watching.Wait()
@@ -226,7 +241,7 @@ func TestAnAgentKilledDuringRegistration_DoesNotBlockTheNext(t *testing.T) {
 	for _, path := range []string{temporaryPath(r.socket("driver")), temporaryPath(r.registration("driver")), r.socket("driver")} {
 		must(t, os.WriteFile(path, nil, 0o600))
 	}
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	wantFiles(t, r, r.socket("driver"), r.registration("driver"))
 	wantVersion(t, r.socket("driver"), "driver 1")
 }
@@ -235,25 +250,23 @@ func TestADriverThatCannotBeServedLeavesNothing(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	// A socket cannot replace a directory that is not empty.
-	must(t, os.MkdirAll(filepath.Join(r.registration("driver"), "file"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(r.socket("driver"), "file"), 0o755))
 	if err := r.Register("driver", services("driver", "1")); err == nil || !strings.Contains(err.Error(), `"driver"`) {
 		t.Errorf("got error %v", err)
 	}
-	if _, err := os.Lstat(r.socket("driver")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("its CSI socket is left: %v", err)
-	}
+	wantFiles(t, r, r.socket("driver"))
 	if !r.Empty() {
 		t.Error("it counts as registered")
 	}
-	must(t, os.RemoveAll(r.registration("driver")))
-	must(t, r.Register("driver", services("driver", "2")))
+	must(t, os.RemoveAll(r.socket("driver")))
+	register(t, r, "driver", services("driver", "2"))
 	wantVersion(t, r.socket("driver"), "driver 2")
 }
 
 func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("registered", services("registered", "1")))
+	register(t, r, "registered", services("registered", "1"))
 	var stay []string
 	for _, name := range []string{"registered", "listed", pavv1.Driver} {
 		stay = append(stay, r.socket(name), r.registration(name))
@@ -277,7 +290,7 @@ func TestPruneRemovesOnlyTheSocketsOfDriversThatHaveGone(t *testing.T) {
 func TestAKubeletDirectoryThatIsTooLongIsRefused(t *testing.T) {
 	kubelet(t)
 	long := strings.Repeat("x", 60)
-	if _, err := NewRegistry(long, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {
+	if _, err := NewRegistry(long, KubeletRecord{}, testr.New(t)); err == nil || !strings.Contains(err.Error(), long) || !strings.Contains(err.Error(), "107") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -287,7 +300,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 	before := runtime.NumGoroutine()
 	r := newRegistry(t)
 	for _, name := range []string{"one", "two", "three"} {
-		must(t, r.Register(name, services(name, "1")))
+		register(t, r, name, services(name, "1"))
 		wantVersion(t, r.socket(name), name+" 1")
 	}
 	r.Close()
@@ -308,7 +321,7 @@ func TestNothingRunsAfterClose(t *testing.T) {
 func TestUnregisteringWaitsForNoClient(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Register("driver", services("driver", "1")))
+	register(t, r, "driver", services("driver", "1"))
 	idle, err := (&net.Dialer{}).DialContext(t.Context(), "unix", r.socket("driver"))
 	must(t, err)
 	// The server sends the first byte, which shows that it has accepted the connection.

@@ -3,7 +3,6 @@ package csi
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,16 +33,16 @@ import (
 func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
 		reader: mgr.GetClient(), registry: registry, stages: stages, services: services,
-		recorded: make(chan event.GenericEvent), keys: map[string][]string{}, reported: map[string]bool{},
+		served: make(chan event.GenericEvent), reported: map[string]bool{},
 	}
-	if err := mgr.Add(manager.RunnableFunc(p.prune)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(p.register)); err != nil {
 		return fmt.Errorf("watching provisioners: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("driver").
 		For(&pavv1.PavProvisioner{}, builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		WatchesMetadata(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage), builder.WithPredicates(ignoreUpdates)).
-		WatchesRawSource(source.Channel(p.recorded, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(p.served, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "driver", observability.Provisioner, nil)).
 		Complete(p)
@@ -72,12 +71,11 @@ type provisioners struct {
 	stages   Stages
 	services func(name string, topologyKeys []string) Services
 
-	// recorded has the provisioners of volumes that are only recorded on the node.
-	recorded chan event.GenericEvent
+	// served has the provisioners whose drivers were served before they were reconciled.
+	served chan event.GenericEvent
 
 	mu       sync.Mutex
-	keys     map[string][]string // by name of a driver that is registered
-	reported map[string]bool     // provisioners that are reported as gone
+	reported map[string]bool // provisioners that are reported as gone
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -94,7 +92,7 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	if !isServable(provisioner) {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, p.register(request.Name, provisioner.TopologyKeys())
+	return ctrl.Result{}, p.registry.Register(request.Name, p.services(request.Name, provisioner.TopologyKeys()))
 }
 
 // isServable reports whether the controller agent has checked a provisioner, and accepted its name.
@@ -111,12 +109,12 @@ func (p *provisioners) withoutProvisioner(ctx context.Context, name string) (ctr
 	}
 	if !has {
 		p.noteReported(name, false)
-		return ctrl.Result{}, p.unregister(name)
+		return ctrl.Result{}, p.registry.Unregister(name)
 	}
 	p.mu.Lock()
-	keys, reported := p.keys[name], p.reported[name]
+	reported := p.reported[name]
 	p.mu.Unlock()
-	if err := p.register(name, keys); err != nil {
+	if err := p.registry.Register(name, p.services(name, p.registry.TopologyKeys(name))); err != nil {
 		return ctrl.Result{}, err
 	}
 	if !reported {
@@ -140,53 +138,36 @@ func (p *provisioners) noteReported(name string, is bool) {
 	}
 }
 
-// register must not be called for one name at once, as a controller never does.
-func (p *provisioners) register(name string, keys []string) error {
-	p.mu.Lock()
-	known, registered := p.keys[name]
-	p.mu.Unlock()
-	register := p.registry.Register
-	if registered && !slices.Equal(known, keys) {
-		register = p.registry.Renew // Kubelet asks for a driver's topology only when it is registered.
-	}
-	if err := register(name, p.services(name, keys)); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keys[name] = keys
-	return nil
-}
-
-func (p *provisioners) unregister(name string) error {
-	p.mu.Lock()
-	delete(p.keys, name)
-	p.mu.Unlock()
-	return p.registry.Unregister(name)
-}
-
-// prune removes the sockets of drivers whose PavProvisioner was deleted while no agent was running, unless the node
-// has stages of them. It runs after the cache is filled.
-func (p *provisioners) prune(ctx context.Context) error {
+// register serves the drivers of all provisioners that there are, and then has the Registry register them with kubelet
+// until ctx ends: kubelet may call any driver before the last one is registered. It removes the sockets of drivers whose
+// PavProvisioner was deleted while no agent was running, unless the node has stages of them. It runs after the cache is
+// filled.
+func (p *provisioners) register(ctx context.Context) error {
 	list := &pavv1.PavProvisionerList{}
 	if err := p.reader.List(ctx, list); err != nil {
 		return fmt.Errorf("listing the provisioners in the cache: %w", err)
 	}
 	names := []string{pavv1.Driver}
 	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+		provisioner := &list.Items[i]
+		names = append(names, provisioner.Name)
+		if isServable(provisioner) {
+			// Reconcile repeats it, and returns its error.
+			_ = p.registry.Register(provisioner.Name, p.services(provisioner.Name, provisioner.TopologyKeys()))
+		}
 	}
 	if err := p.registry.Prune(names); err != nil {
 		return err
 	}
+	// The cache may have changed since it was listed, and some drivers are only recorded on the node.
 	for _, served := range p.registry.Names() {
-		if slices.Contains(names, served) {
+		if served == pavv1.Driver {
 			continue
 		}
 		select {
-		case p.recorded <- event.GenericEvent{Object: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: served}}}:
+		case p.served <- event.GenericEvent{Object: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: served}}}:
 		case <-ctx.Done():
 		}
 	}
-	return nil
+	return p.registry.Run(ctx)
 }

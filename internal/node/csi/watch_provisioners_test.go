@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -41,6 +38,11 @@ func (c *catalogue) List(context.Context, client.ObjectList, ...client.ListOptio
 	return errors.New("nothing is listed")
 }
 
+// keyed returns the services of a driver whose version are its topology keys.
+func keyed(name string, keys []string) Services {
+	return ForProvisioner(name, "node1", strings.Join(keys, "+"), nil, Topology{Keys: keys})
+}
+
 // registered reconciles the driver, and returns its topology keys. In these tests, they are the version that the driver
 // reports.
 func registered(t *testing.T, p *provisioners, name string) string {
@@ -57,9 +59,7 @@ func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
 	c := &catalogue{provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "driver"}}}
-	p := &provisioners{reader: c, registry: r, stages: &stages{}, keys: map[string][]string{}, services: func(name string, keys []string) Services {
-		return services(name, strings.Join(keys, "+"))
-	}}
+	p := &provisioners{reader: c, registry: r, stages: &stages{}, services: keyed}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "driver"}}
 	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
 		t.Errorf("a provisioner that is not accepted is registered: %v", err)
@@ -70,23 +70,23 @@ func TestADriverIsServedAgainWhenItsTopologyKeysChange(t *testing.T) {
 	}
 
 	var got []string
-	var servers []*grpc.Server
+	var served []*Services
 	for _, topology := range []string{"", `[{"zone": "a"}]`, `[{"zone": "{{ b }}"}]`, `[{"zone": "a", "rack": "b"}]`, `"{{ template }}"`} {
 		if topology != "" {
 			set(topology)
 		}
 		got = append(got, registered(t, p, "driver"))
-		servers = append(servers, r.drivers["driver"].server)
+		served = append(served, r.drivers["driver"].services.Load())
 	}
 	if diff := cmp.Diff([]string{"", "zone", "zone", "rack+zone", ""}, got); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if servers[1] != servers[2] {
+	if served[1] != served[2] {
 		t.Error("it is served again although no key changed")
 	}
 
 	c.provisioner = nil
-	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() || len(p.keys) > 0 {
+	if _, err := p.Reconcile(t.Context(), request); err != nil || !r.Empty() {
 		t.Errorf("it stays when its provisioner is gone: %v", err)
 	}
 }
@@ -112,11 +112,10 @@ func TestADriverWhoseProvisionerIsGone_IsServedWhileTheNodeHasStagesOfIt(t *test
 	r := newRegistry(t)
 	c, s := &catalogue{}, &stages{has: true}
 	newAgent := func(r *Registry) *provisioners {
-		return &provisioners{reader: c, registry: r, stages: s, keys: map[string][]string{}, reported: map[string]bool{},
-			services: func(name string, keys []string) Services { return services(name, strings.Join(keys, "+")) }}
+		return &provisioners{reader: c, registry: r, stages: s, reported: map[string]bool{}, services: keyed}
 	}
 	p := newAgent(r)
-	must(t, p.register("driver", []string{"zone"}))
+	register(t, r, "driver", keyed("driver", []string{"zone"}))
 	for range 2 {
 		if got := registered(t, p, "driver"); got != "zone" {
 			t.Errorf("it is served with the topology keys %q", got)
@@ -151,7 +150,7 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 	if err := r.Alive(nil); err != nil {
 		t.Error("it is not alive:", err)
 	}
-	must(t, r.Register("driver", services("driver", "full")))
+	register(t, r, "driver", services("driver", "full"))
 	wantVersion(t, r.socket("driver"), "driver full")
 	must(t, r.Serve("driver", services("driver", "recorded")))
 	wantVersion(t, r.socket("driver"), "driver full")
@@ -161,29 +160,12 @@ func TestADriverThatIsOnlyServed_IsRegisteredLater_WithoutAGap(t *testing.T) {
 	r.Close()
 }
 
-func TestADriverThatCouldNotBeServedAgain_IsTriedAgain(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	p := &provisioners{registry: r, keys: map[string][]string{}, services: func(name string, keys []string) Services {
-		return services(name, strings.Join(keys, "+"))
-	}}
-	must(t, p.register("driver", nil))
-	// A socket cannot replace a directory that is not empty.
-	must(t, os.MkdirAll(temporaryPath(r.socket("driver"))+"/file", 0o755))
-	if err := p.register("driver", []string{"zone"}); err == nil {
-		t.Error("a driver that is not served counts as registered")
-	}
-	must(t, os.RemoveAll(temporaryPath(r.socket("driver"))))
-	must(t, p.register("driver", []string{"zone"}))
-	wantVersion(t, r.socket("driver"), "driver zone")
-}
-
 // If a socket disappears even for a moment, kubelet unregisters the driver, and its pods fail.
-func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
+func TestChangedTopologyKeys_KeepThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	kubelet(t)
 	r := newRegistry(t)
-	must(t, r.Renew("driver", services("driver", "1"))) // One that is not registered yet is registered.
-	must(t, r.Register("other", services("other", "1")))
+	register(t, r, "driver", keyed("driver", nil))
+	register(t, r, "other", services("other", "1"))
 	paths := []string{r.socket("driver"), r.registration("driver")}
 	stop, missing := make(chan struct{}), make(chan string, 1)
 	var watching sync.WaitGroup
@@ -203,8 +185,10 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 		}
 	})
 	for range 50 {
-		must(t, r.Renew("driver", services("driver", "2")))
-		wantVersion(t, r.socket("driver"), "driver 2")
+		for _, key := range []string{"zone", "rack"} {
+			register(t, r, "driver", keyed("driver", []string{key}))
+			wantVersion(t, r.socket("driver"), "driver "+key)
+		}
 	}
 	close(stop)
 	watching.Wait()
@@ -217,73 +201,42 @@ func TestRenewing_KeepsThePaths_AndOnlyThoseOfTheDriver(t *testing.T) {
 	wantVersion(t, r.socket("other"), "other 1")
 }
 
-// If a driver is served again, its calls in progress are canceled, and kubelet repeats them.
-func TestRenewing_EndsRunningCalls(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	called := make(chan struct{})
-	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(server, &waiting{called: called})
-	}))
-	ended := make(chan error, 1)
-	go func() {
-		_, err := version(t, r.socket("driver"))
-		ended <- err
-	}()
-	<-called
-	must(t, r.Renew("driver", services("driver", "2")))
-	if err := <-ended; err == nil {
-		t.Error("the call succeeded")
+func TestAllDriversAreServed_BeforeKubeletIsToldOfAny(t *testing.T) {
+	k := newKubelet(t)
+	k.run(t)
+	a := k.newAgent(t)
+	accepted := []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue}}
+	cache := list{items: []pavv1.PavProvisioner{{ObjectMeta: metav1.ObjectMeta{Name: "not-accepted-yet"}}}}
+	drivers, want := many(30)
+	for name := range drivers {
+		cache.items = append(cache.items, pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: pavv1.PavProvisionerStatus{Conditions: accepted}})
 	}
-	wantVersion(t, r.socket("driver"), "driver 2")
-}
-
-func TestUnregistering_WaitsForRunningCalls(t *testing.T) {
-	kubelet(t)
-	r := newRegistry(t)
-	called, release := make(chan struct{}), make(chan struct{})
-	must(t, r.Register("driver", func(server grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(server, &slow{called: called, release: release})
-	}))
+	deleted, err := listenOn(a.socket("deleted"))
+	must(t, err)
+	must(t, deleted.Close())
+	must(t, a.link("deleted"))
+	must(t, a.Serve("recorded", services("recorded", "1")))
+	p := &provisioners{reader: cache, registry: a.Registry, services: keyed, served: make(chan event.GenericEvent)}
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		_, err := version(t, r.socket("driver"))
-		ended <- err
-	}()
-	<-called
-	gone := make(chan error, 1)
-	go func() { gone <- r.Unregister("driver") }()
-	deadline := time.Now().Add(time.Minute)
-	for _, err := os.Stat(r.socket("driver")); err == nil && time.Now().Before(deadline); _, err = os.Stat(r.socket("driver")) {
-		runtime.Gosched()
+	go func() { ended <- p.register(ctx) }()
+
+	reconciled := map[string]bool{happens(t, "a provisioner is to be reconciled", p.served).Object.GetName(): true}
+	serving := map[string]bool{a.socket("recorded"): true}
+	for name := range drivers {
+		wantVersion(t, a.socket(name), name+" ")
+		serving[a.socket(name)] = true
 	}
-	close(release)
-	must(t, <-ended)
-	must(t, <-gone)
-}
-
-// slow is a driver whose calls end when the test releases them.
-type slow struct {
-	csi.UnimplementedIdentityServer
-	called, release chan struct{}
-}
-
-// GetPluginInfo implements csi.IdentityServer.
-func (s *slow) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	close(s.called)
-	<-s.release
-	return &csi.GetPluginInfoResponse{Name: "driver", VendorVersion: "1"}, nil
-}
-
-// waiting is a driver whose calls end when they are canceled.
-type waiting struct {
-	csi.UnimplementedIdentityServer
-	called chan struct{}
-}
-
-// GetPluginInfo implements csi.IdentityServer.
-func (w *waiting) GetPluginInfo(ctx context.Context, _ *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	close(w.called)
-	<-ctx.Done()
-	return nil, ctx.Err()
+	if diff := cmp.Diff(serving, files(t, a.Registry)); diff != "" {
+		t.Errorf("files before kubelet is told of any driver (-want +got):\n%s", diff)
+	}
+	for range len(drivers) {
+		reconciled[happens(t, "a provisioner is to be reconciled", p.served).Object.GetName()] = true
+	}
+	if len(reconciled) != len(drivers)+1 || !reconciled["recorded"] {
+		t.Errorf("to be reconciled are %v", reconciled)
+	}
+	a.settles(t, want)
+	cancel()
+	must(t, happens(t, "it ends", ended))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node"
@@ -86,9 +85,9 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := collect.WatchPods(mgr, n.pods, collector); err != nil {
 		return err
 	}
-	n.drivers = map[string]csi.NodeServer{pavv1.Driver: serverOf(pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier))}
+	n.drivers = map[string]csi.NodeServer{pavv1.Driver: pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier).Node}
 	n.serve = func(driver string) csi.NodeServer {
-		return serverOf(pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}))
+		return pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}).Node
 	}
 	if err := stage.IndexVolumes(ctx, n.view); err != nil {
 		return err
@@ -107,22 +106,6 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	}
 	n.World.Settle()
 	return nil
-}
-
-// registrar stores the Node service of a driver.
-type registrar struct{ node csi.NodeServer }
-
-// RegisterService implements grpc.ServiceRegistrar.
-func (r *registrar) RegisterService(_ *grpc.ServiceDesc, service any) {
-	if server, ok := service.(csi.NodeServer); ok {
-		r.node = server
-	}
-}
-
-func serverOf(services pavcsi.Services) csi.NodeServer {
-	r := &registrar{}
-	services(r)
-	return r.node
 }
 
 // Driver returns the Node service of a driver, and a context that ends with the agent. Calls of the service use that
