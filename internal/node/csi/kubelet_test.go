@@ -45,7 +45,6 @@ type pluginManager struct {
 	refuse   map[string]int // how often a driver is refused
 	mute     map[string]bool
 	counts   map[string]int // registrations by driver
-	order    []string       // of the registrations
 	removals []string       // from the CSINode
 	busy     int            // registrations in progress
 	busiest  int
@@ -253,7 +252,6 @@ func (k *pluginManager) install(ctx context.Context, info *registerapi.PluginInf
 	}
 	k.csiNode[name] = slices.Sorted(maps.Keys(node.GetAccessibleTopology().GetSegments()))
 	k.counts[name]++
-	k.order = append(k.order, name)
 	return nil
 }
 
