@@ -48,7 +48,8 @@ type Options struct {
 	// Workers is how many objects of a kind are reconciled at once.
 	Workers int
 
-	// QPS and Burst limit the requests to the API server, for each kind of object.
+	// QPS and Burst limit the requests to the API server, for each kind of object. They protect it from a mistake: how
+	// much it takes, it judges itself, by the FlowSchema of the agents.
 	QPS   float32
 	Burst int
 
@@ -79,8 +80,8 @@ func DefaultOptions() Options {
 		WebhookAddress: ":9443",
 		Certificates:   admission.DefaultLifetimes(),
 		Workers:        20,
-		QPS:            100,
-		Burst:          200,
+		QPS:            1000,
+		Burst:          2000,
 		Pods:           queue.Limits{Overall: 100, PerProvisioner: 40},
 		Templates:      template.DefaultLimits(),
 	}

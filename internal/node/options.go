@@ -30,7 +30,8 @@ type Options struct {
 	// ProfilingAddress is the address of profiles; "" disables them.
 	ProfilingAddress string
 
-	// QPS and Burst limit the requests to the API server.
+	// QPS and Burst limit the requests to the API server. They protect it from a mistake: how much it takes, it judges
+	// itself, by the FlowSchema of the agents.
 	QPS   float32
 	Burst int
 
@@ -55,8 +56,8 @@ func DefaultOptions() Options {
 		MountNamespace: "/proc/1/ns/mnt",
 		MetricsAddress: ":8443",
 		ProbeAddress:   ":8081",
-		QPS:            50,
-		Burst:          100,
+		QPS:            200,
+		Burst:          400,
 		OrphanGrace:    5 * time.Minute,
 		Templates:      template.DefaultLimits(),
 	}
