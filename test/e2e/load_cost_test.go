@@ -21,9 +21,10 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// podCensus counts the validation, creation and deletion pods that are not over.
+// podCensus counts the validation, creation and deletion pods whose containers have not all ended.
 type podCensus struct {
 	stop func()
 	done chan struct{}
@@ -44,7 +45,7 @@ func watchPods(t *testing.T) *podCensus {
 		if open[provisioner] == nil {
 			open[provisioner] = map[types.UID]bool{}
 		}
-		if phase := pod.Status.Phase; kind == watch.Deleted || phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+		if kind == watch.Deleted || workflow.Judge(pod).IsOver() {
 			delete(open[provisioner], pod.UID)
 		} else {
 			open[provisioner][pod.UID] = true
