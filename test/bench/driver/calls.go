@@ -32,7 +32,9 @@ func (s *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 }
 
 // controller implements CSI's Controller service. The name of a volume is all that there is of it.
-type controller struct{ csi.UnimplementedControllerServer }
+type controller struct {
+	csi.UnimplementedControllerServer
+}
 
 func (s *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{{
