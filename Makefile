@@ -349,8 +349,31 @@ fuzz-tobash: ## Give the words of tobash to real bash: make fuzz-tobash STRINGS=
 fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make fuzz-native FUZZTIME=20m
 	for target in FuzzRender FuzzCompile FuzzSurvey; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/sandbox; done
 
+# What the benchmarks compare PaV with, each in an image of its own.
+PEERS := bin/bench-driver.tar bin/csi-provisioner.tar bin/local-path-provisioner.tar
+
+bin/csi-provisioner: test/tools/external-provisioner/go.mod
+	CGO_ENABLED=0 go -C test/tools/external-provisioner build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
+
+bin/csi-provisioner.tar: bin/csi-provisioner $(CLUSTER)
+	$(CLUSTER) image --ref localhost/csi-provisioner:v6.4.0 --binary bin/csi-provisioner --entrypoint /csi-provisioner $@
+
+bin/local-path-provisioner: test/tools/local-path-provisioner/go.mod
+	CGO_ENABLED=0 go -C test/tools/local-path-provisioner build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/rancher/local-path-provisioner
+
+bin/local-path-provisioner.tar: bin/local-path-provisioner $(CLUSTER)
+	$(CLUSTER) image --ref docker.io/rancher/local-path-provisioner:v0.0.30 --binary bin/local-path-provisioner --entrypoint /usr/bin/local-path-provisioner $@
+
+bin/bench-driver: $(wildcard test/bench/driver/*.go) go.mod go.sum
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ ./test/bench/driver
+
+bin/bench-driver.tar: bin/bench-driver $(CLUSTER)
+	$(CLUSTER) image --ref localhost/pav-bench-driver:1 --binary bin/bench-driver --entrypoint /driver $@
+
 .PHONY: bench
-bench: bench-jinja bench-mounts bench-drivers bench-node ## Measure what PaV costs, and floors to compare it with
+bench: $(CLUSTER) bin/pav.tar $(PEERS) ## Measure PaV beside floors and peers on a cluster, into bin/bench: make bench CASES="bound running*" N=5 FOR=1h
+	@mkdir -p bin/bench
+	test/bench/volumes/run $(CLUSTER) bin/pav.tar $(PEERS) -- -cases "$(or $(CASES),*)" -n $(or $(N),30) $(if $(FOR),-for $(FOR)) -samples bin/bench/samples.tsv | tee bin/bench/report.md
 
 .PHONY: bench-jinja
 bench-jinja: ## Measure the template engine, and gonja for comparison
@@ -363,10 +386,6 @@ bench-mounts: ## Measure a look at a stage on a node with many mounts, and reads
 .PHONY: bench-drivers
 bench-drivers: ## Measure the memory of a driver on a node, and how long after a restart 1,000 drivers answer
 	go test -run '^$$' -bench Registry -benchtime 5x ./internal/node/csi
-
-.PHONY: bench-node
-bench-node: $(CLUSTER) bin/pav.tar ## Measure I/O, waiting and memory on a node: make bench-node ARGS="-parts data"
-	test/bench/node/run $(CLUSTER) bin/pav.tar $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built in this checkout
