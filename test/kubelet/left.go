@@ -32,7 +32,7 @@ func (k *Kubelet) Mounts() ([]string, error) {
 }
 
 // Left returns the remains of deleted volumes on the node: all mounts and files except PaV's directory with its
-// sockets, and the kubelet's own directories.
+// sockets, links to these, and the kubelet's own directories.
 func (k *Kubelet) Left() ([]string, error) {
 	left, err := k.Mounts()
 	if err != nil {
@@ -53,6 +53,11 @@ func (k *Kubelet) Left() ([]string, error) {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return err
+		}
+		if filepath.Dir(name) == "plugins_registry" {
+			if target, err := os.Stat(path); err == nil {
+				info = target // a link to the socket of a driver
+			}
 		}
 		if entry.IsDir() && slices.Contains(expected, name) || info.Mode()&fs.ModeSocket != 0 {
 			return nil

@@ -116,9 +116,10 @@ type reporter struct {
 // Reconcile implements reconcile.Reconciler.
 func (r *reporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
-	if err := r.pods.Get(ctx, request.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("getting pod %s: %w", request.NamespacedName, err)
-	} else if err != nil || !isDue(pod) {
+	if err := r.pods.Get(ctx, request.NamespacedName, pod); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isDue(pod) {
 		return ctrl.Result{}, nil
 	}
 	err := r.collector.Report(ctx, pod)
