@@ -60,9 +60,10 @@ func CheckHandle(text string) error {
 }
 
 // MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod whose
-// containers are never restarted. A container that is, might begin to create the volume again.
+// containers are never restarted, sidecars excepted. A container that is, might begin to create the volume again.
 func MayBeReady(pod *corev1.Pod) bool {
-	return pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && pod.Spec.RestartPolicy == corev1.RestartPolicyNever
+	return pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && pod.Spec.RestartPolicy == corev1.RestartPolicyNever &&
+		!hasOwnPolicies(&pod.Spec)
 }
 
 // IsReady reports whether the result of a pod was read because it had created /pav/ready.

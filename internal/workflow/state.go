@@ -57,8 +57,8 @@ func Observe(pod *corev1.Pod) State {
 // Judge returns the state of a pod as Observe does, but knows the outcome about a second earlier if it can: kubelet
 // reports the exit codes of containers at once, and the phase after it has looked at the containers once more. No
 // container of a pod that Judge calls over runs or will run. But kubelet still works on the pod, and may even change
-// its mind: a pod that it evicts at that moment becomes Failed, whatever its containers did. Only if Observe agrees may
-// the pod be released or deleted.
+// its mind: a pod that it evicts becomes Failed, whatever its containers made of that. So the pod must not be deleted
+// before Observe agrees.
 func Judge(pod *corev1.Pod) State {
 	if state := Observe(pod); state != Running || pod.Status.Phase == corev1.PodUnknown || !judgedByContainers(pod) {
 		return state
@@ -87,24 +87,26 @@ func judgedByContainers(pod *corev1.Pod) bool {
 	if len(spec.Containers) == 0 || !haveEnded(spec.Containers, status.ContainerStatuses) || !haveEnded(spec.InitContainers, status.InitContainerStatuses) {
 		return false
 	}
-	// A container with rules of its own may be restarted, whatever the pod's policy is.
-	if slices.ContainsFunc(spec.Containers, hasOwnPolicy) {
+	if hasOwnPolicies(spec) {
 		return false
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		if isSidecar(c) {
-			continue // its exit code does not count
-		}
-		if hasOwnPolicy(*c) || statusOf(status.InitContainerStatuses, c.Name).State.Terminated.ExitCode != 0 {
+		// The exit code of a sidecar does not count.
+		if !isSidecar(c) && statusOf(status.InitContainerStatuses, c.Name).State.Terminated.ExitCode != 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func hasOwnPolicy(c corev1.Container) bool {
-	return c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0
+// hasOwnPolicies reports whether a container may be restarted whatever the pod's policy is, sidecars excepted, or may
+// restart others.
+func hasOwnPolicies(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 }) ||
+		slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool {
+			return c.RestartPolicy != nil && !isSidecar(&c) || len(c.RestartPolicyRules) > 0
+		})
 }
 
 // isSidecar reports whether an init container runs as long as the pod's other containers.

@@ -47,6 +47,7 @@ func TestJudge(t *testing.T) {
 		"an init container with a policy": {change: func(p *corev1.Pod) {
 			p.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyOnFailure)
 		}, want: Running},
+		"a sidecar with rules":    {change: func(p *corev1.Pod) { p.Spec.InitContainers[1].RestartPolicyRules = []corev1.ContainerRestartRule{{}} }, want: Running},
 		"the main container runs": {change: func(p *corev1.Pod) { main(p).State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}} }, want: Running},
 		"it has run before": {change: func(p *corev1.Pod) {
 			main(p).LastTerminationState, main(p).State = main(p).State, corev1.ContainerState{}

@@ -32,6 +32,10 @@ type Attempt struct {
 	// NeedsResult says that success counts only with the files that the pod left in /pav.
 	NeedsResult bool
 
+	// ByPhase says that success counts only when the phase says so: nobody waits for the pod, and kubelet may have
+	// stopped a container that then ended well.
+	ByPhase bool
+
 	// SelectedNode says that the scheduler selected the pod's node for the claim's first consumer. If the pod does not
 	// fit there, the scheduler may choose another node.
 	SelectedNode bool
@@ -123,6 +127,9 @@ func (a Attempt) Progress() Progress {
 		return Vanished
 	}
 	state := workflow.Judge(pod)
+	if a.ByPhase && state == workflow.Succeeded {
+		state = workflow.Observe(pod)
+	}
 	if a.NeedsResult && workflow.IsReady(pod) {
 		switch {
 		case state == workflow.Running:

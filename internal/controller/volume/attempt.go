@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -135,6 +134,7 @@ func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessib
 // are invalid, the creation is reverted.
 func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) error {
 	pod := o.pod()
+	goesOn := o.goesOn(pod)
 	made, err := r.made(ctx, o, pod)
 	if podplan.IsRefusal(err) {
 		failure := failureFrom(pavv1.WorkflowCreation, err)
@@ -142,21 +142,21 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 			failure.Reason = pavv1.FailureOutputInvalid
 		}
 		failure.PodNamespace, failure.PodName = pod.Namespace, pod.Name
-		return r.failProvisioning(ctx, o, failure, nothing, true)
+		return r.failProvisioning(ctx, o, failure, goesOn, true)
 	}
 	if err != nil {
 		return err
 	}
-	goesOn := o.progress() == attempt.Ready
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		if goesOn {
-			status.CreationPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-		}
+		goesOn(status)
 		setMade(status, made, status.Plan.AccessibleTopology)
 	}); err != nil {
 		return err
 	}
-	r.reportCreationFailure(o, pod)
+	if workflow.IsReady(pod) {
+		r.reportCreationFailure(o, pod)
+		return nil
+	}
 	if result, err := workflow.ResultOf(pod); err == nil && result.Error != "" {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q: creation: %s", o.volume.Spec.Provisioner, workflow.UnexpectedError(pod, result.Error)))
 	}

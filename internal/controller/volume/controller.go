@@ -302,6 +302,7 @@ var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error
 	stepDropPod:           (*Reconciler).dropPod,
 	stepRecordCreated:     (*Reconciler).recordCreated,
 	stepEndCreation:       (*Reconciler).endCreation,
+	stepStopCreation:      (*Reconciler).stopCreation,
 	stepRecordFailure:     (*Reconciler).recordFailure,
 	stepRecordLateMessage: (*Reconciler).recordLateMessage,
 	stepRevert:            (*Reconciler).revert,

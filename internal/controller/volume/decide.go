@@ -51,6 +51,9 @@ const (
 	// stepEndCreation: record that the creation pod, which had created /pav/ready, has ended.
 	stepEndCreation step = "EndCreation"
 
+	// stepStopCreation: delete the creation pod that goes on after /pav/ready.
+	stepStopCreation step = "StopCreation"
+
 	// stepRecordFailure: record that the pod has failed.
 	stepRecordFailure step = "RecordFailure"
 
@@ -124,6 +127,9 @@ func decide(o snapshot) decision {
 	if pod := o.unrecordedPod(); pod != nil && d.step.afterAllPods() {
 		d = waitForUnrecorded(o, pod)
 		d.rule = "a pod that is not recorded has not ended"
+	}
+	if o.volume.Status.CreationPod != nil && d.step == stepDone {
+		d = decideLinger(o, d)
 	}
 	return d
 }

@@ -115,7 +115,7 @@ func (o snapshot) awaited(pod *corev1.Pod) bool {
 		return false
 	}
 	_, known := o.identity()
-	return known == handleUntold
+	return known == handleUntold || o.volume.Status.Handle == "" // until it is recorded
 }
 
 // gatherOthers looks up the other objects that use the volume's storage.

@@ -39,7 +39,7 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 	case failure != nil:
 		p.Workflow = failure.Workflow
 		r.Metrics.Failed(p, failure)
-	case workflow.Judge(p.Pod) == workflow.Succeeded, p.Pod != nil && workflow.IsReady(p.Pod):
+	case workflow.Judge(p.Pod) == workflow.Succeeded, p.Pod != nil && workflow.IsReady(p.Pod) && after.Handle != "":
 		r.Metrics.Succeeded(p)
 	}
 }

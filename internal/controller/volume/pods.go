@@ -324,7 +324,7 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 	current := o.pod()
 	for i := range o.pods {
 		pod := &o.pods[i]
-		if pod == current || o.awaited(pod) {
+		if pod == current {
 			continue
 		}
 		if err := r.letGo(ctx, o, pod); err != nil {
@@ -336,15 +336,16 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 
 // letGo releases or stops a pod that is not the recorded one.
 func (r *Reconciler) letGo(ctx context.Context, o snapshot, pod *corev1.Pod) error {
-	over, kept := workflow.Judge(pod).IsOver(), keeps(&o.volume.Status, pod)
 	switch {
-	case o.isCreationPod(pod) && (over || !o.endsCreation()):
+	case o.isCreationPod(pod) && (workflow.Judge(pod).IsOver() || !o.endsCreation()):
 		return nil // its end is recorded first
-	case o.isCreationPod(pod), kept && !over: // created /pav/ready, and goes on
+	case o.isCreationPod(pod):
 		return r.Runner.Stop(ctx, pod)
+	case o.awaited(pod):
+		return nil
 	}
 	r.reportUnrecorded(o, pod)
-	return attempt.Release(ctx, r.Runner, pod, kept)
+	return attempt.Release(ctx, r.Runner, pod, keeps(&o.volume.Status, pod))
 }
 
 // reportUnrecorded reports a pod that runs although it is not recorded, and is about to be stopped: nothing records what it has

@@ -3,8 +3,10 @@ package volume
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -33,17 +35,64 @@ func (o snapshot) isCreationPod(pod *corev1.Pod) bool {
 	return ref != nil && ref.UID == pod.UID
 }
 
-// endsCreation reports whether a creation pod that goes on after /pav/ready is stopped: its volume is not created after
-// all, or is deleted.
+// endsCreation reports whether a creation pod that goes on after /pav/ready is stopped at once: its volume is not created
+// after all, or is no claim's any more.
 func (o snapshot) endsCreation() bool {
-	switch o.volume.Status.Phase {
-	case pavv1.VolumeReady:
+	if o.volume.Status.Phase == pavv1.VolumeReady {
 		return false
-	case pavv1.VolumeRetained:
-		return o.deleting()
-	default:
-		return !o.pending() || o.volume.Status.Handle == "" || o.reverting() || o.unwanted()
 	}
+	return !o.pending() || o.volume.Status.Handle == "" || o.reverting() || o.unwanted()
+}
+
+// goesOn returns the change that records a creation pod which has created /pav/ready and may still run.
+func (o snapshot) goesOn(pod *corev1.Pod) change {
+	if o.progress() != attempt.Ready {
+		return nothing
+	}
+	return func(status *pavv1.PavVolumeStatus) {
+		status.CreationPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Due: new(metav1.NewTime(o.now))}
+	}
+}
+
+// lingerLimit is how long a creation pod may go on after /pav/ready: what it does then must not matter, and no node can
+// stage the volume meanwhile.
+const lingerLimit = time.Minute
+
+// decideLinger decides about a creation pod that goes on, if there is nothing else to do.
+func decideLinger(o snapshot, d decision) decision {
+	a := o.creation()
+	switch a.Progress() {
+	case attempt.Running:
+		left := lingerLimit
+		if a.Ref.Due != nil {
+			left = min(lingerLimit-o.now.Sub(a.Ref.Due.Time), lingerLimit) // the clock may be behind
+		}
+		if left <= 0 {
+			return decision{step: stepStopCreation, rule: "the creation pod goes on for long after /pav/ready"}
+		}
+		if d.after == 0 || left < d.after {
+			d.after = left
+		}
+	case attempt.Stopping:
+		v := a.DecideStopping()
+		if v.Message != "" {
+			d = tell(v.Message)
+		}
+		d.after, d.rule = v.After, "the creation pod, which has created /pav/ready, is being deleted"
+	default: // it has ended
+	}
+	return d
+}
+
+// stopCreation stops a creation pod that goes on for long after /pav/ready.
+func (r *Reconciler) stopCreation(ctx context.Context, o snapshot, _ decision) error {
+	pod := o.creation().Pod()
+	if err := r.Runner.Stop(ctx, pod); err != nil {
+		return err
+	}
+	r.tellClaimOnce(o.volume, fmt.Sprintf("PavProvisioner %q: creation: pod %s/%s is stopped, as it has gone on for more than %s after it had created /pav/ready; no pod can use the volume before its end",
+		o.volume.Spec.Provisioner, pod.Namespace, pod.Name, lingerLimit))
+	return nil
 }
 
 // slot returns the pod that has the volume's slot, or waits for it.
@@ -56,7 +105,12 @@ func (o snapshot) slot() attempt.Attempt {
 
 // endCreation records that the creation pod has ended.
 func (r *Reconciler) endCreation(ctx context.Context, o snapshot, _ decision) error {
-	pod := o.creation().Pod()
+	a := o.creation()
+	pod := a.Pod()
+	if pod == nil && !o.endsCreation() {
+		r.tellClaimOnce(o.volume, fmt.Sprintf("PavProvisioner %q: creation: pod %s/%s was removed by force after it had created /pav/ready; if its node is not gone, its containers may still run, beside the next pod of the volume",
+			o.volume.Spec.Provisioner, a.Ref.Namespace, a.Ref.Name))
+	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.CreationPod = nil }); err != nil {
 		return err
 	}
@@ -66,7 +120,7 @@ func (r *Reconciler) endCreation(ctx context.Context, o snapshot, _ decision) er
 
 // reportCreationFailure reports a creation pod that has failed after it had created /pav/ready. Its volume is complete.
 func (r *Reconciler) reportCreationFailure(o snapshot, pod *corev1.Pod) {
-	if pod == nil || pod.DeletionTimestamp != nil || workflow.Judge(pod) != workflow.Failed {
+	if pod == nil || pod.DeletionTimestamp != nil || workflow.Judge(pod) != workflow.Failed || o.endsCreation() {
 		return
 	}
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q: creation: the volume is kept, as this happened after /pav/ready was created: %s",

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -23,15 +23,24 @@ func goingOn(changes ...func(*corev1.Pod)) *state {
 	s := at(pavv1.StepCreating).pod(9, append([]func(*corev1.Pod){runs, ready}, changes...)...)
 	status := &s.o.volume.Status
 	status.CreationPod, status.Pod, status.Step, status.Handle = status.Pod, nil, "", "h"
+	status.CreationPod.Due = new(ago(10))
 	return s
 }
 
 func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
 	const creating = pavv1.StepCreating
 	shared := func(o *snapshot) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }
+	bound := func(o *snapshot) {
+		o.volume.Status.Phase, o.claim = pavv1.VolumeReady, claimBound
+		o.pv = in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).o.pv
+	}
+	since := func(seconds int) func(*snapshot) {
+		return func(o *snapshot) { o.volume.Status.CreationPod.Due = new(ago(seconds)) }
+	}
 	for name, test := range map[string]struct {
 		state *state
 		want  step
+		after time.Duration
 	}{
 		"it runs":                                    {state: at(creating).pod(9, runs, ready), want: stepRecordCreated},
 		"it runs, and the claim is gone":             {state: at(creating).with(unclaimed).pod(9, runs, ready), want: stepStopPod},
@@ -45,14 +54,18 @@ func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
 		"created, and it has ended":                  {state: goingOn(ended(corev1.PodSucceeded, 1)), want: stepEndCreation},
 		"created, and it is gone":                    {state: goingOn().with(func(o *snapshot) { o.pods = nil }), want: stepEndCreation},
 		"created, it goes on, and the claim is gone": {state: goingOn().with(unclaimed), want: stepRevert},
+		"in use, it goes on":                         {state: goingOn().with(bound), want: stepDone, after: 50 * time.Second},
+		"in use, it goes on for long":                {state: goingOn().with(bound).with(since(60)), want: stepStopCreation},
+		"in use, it is being deleted":                {state: goingOn(deletedAgo(1)).with(bound), want: stepDone, after: 9 * time.Second},
+		"in use, its node is lost":                   {state: goingOn(deletedAgo(99)).with(bound), want: stepWait},
 		"reverted, and it goes on": {state: goingOn().with(unclaimed).with(func(o *snapshot) {
 			o.volume.Status.Step, o.volume.Status.Phase = pavv1.StepReverting, pavv1.VolumePending
 		}), want: stepWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.state.o.registered = true
-			if got := decideIn(test.state.o); got.step != test.want {
-				t.Errorf("got step %s by %q (%s), want %s", got.step, got.rule, got.message, test.want)
+			got := decideIn(test.state.o)
+			if got.step != test.want || test.after > 0 && got.after != test.after {
+				t.Errorf("got step %s by %q (%s) after %s, want %s after %s", got.step, got.rule, got.message, got.after, test.want, test.after)
 			}
 		})
 	}
@@ -73,7 +86,8 @@ func TestDecide_OfAPodWhosePhaseIsYetToCome(t *testing.T) {
 	}{
 		"a creation pod succeeded":            {state: at(pavv1.StepCreating).pod(9, over(0), reported), want: stepRecordCreated},
 		"a creation pod failed":               {state: at(pavv1.StepCreating).pod(9, over(1), reported), want: stepRecordFailure},
-		"a deletion pod succeeded":            {state: at(pavv1.StepDeleting).pod(9, over(0)), want: stepMarkDeleted},
+		"a deletion pod succeeded":            {state: at(pavv1.StepDeleting).pod(9, over(0)), want: stepDone},
+		"a deletion pod failed":               {state: at(pavv1.StepDeleting).pod(9, over(1), reported), want: stepRecordFailure},
 		"a pod that is not recorded is over":  {state: at(pavv1.StepDeleting).with(strayPod(over(0))), want: stepRunPod},
 		"a creation pod is not reported yet":  {state: at(pavv1.StepCreating).pod(9, over(0)), want: stepDone},
 		"a creation pod is deleted meanwhile": {state: at(pavv1.StepCreating).pod(9, over(0), reported, deletedAgo(1)), want: stepDone},
@@ -90,7 +104,7 @@ func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
 	failedAs := func(o *snapshot) {
 		status := &o.volume.Status
 		status.Failure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, PodNamespace: "pav-pods", PodName: "pod"}
-		status.CreationPod, status.Handle, status.Step = nil, "h", pavv1.StepReverting
+		status.Handle, status.Step = "", pavv1.StepReverting
 	}
 	phase := func(phase pavv1.VolumePhase) func(*snapshot) {
 		return func(o *snapshot) { o.volume.Status.Phase = phase }
@@ -99,14 +113,13 @@ func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
 		state *state
 		stops bool
 	}{
-		"the volume is to be claimed":                {state: goingOn()},
-		"the volume is in use":                       {state: goingOn().with(phase(pavv1.VolumeReady))},
-		"the volume is retained":                     {state: goingOn().with(phase(pavv1.VolumeRetained))},
-		"the record of a retained volume is deleted": {state: goingOn().with(phase(pavv1.VolumeRetained)).with(func(o *snapshot) { o.volume.DeletionTimestamp = new(metav1.Now()) }), stops: true},
-		"the volume is deleted":                      {state: goingOn().with(phase(pavv1.VolumeDeleting)), stops: true},
-		"the claim is gone":                          {state: goingOn().with(unclaimed), stops: true},
-		"its result was refused":                     {state: goingOn().with(failedAs), stops: true},
-		"it has ended":                               {state: goingOn(ended(corev1.PodSucceeded, 1)).with(phase(pavv1.VolumeDeleting))},
+		"the volume is to be claimed": {state: goingOn()},
+		"the volume is in use":        {state: goingOn().with(phase(pavv1.VolumeReady))},
+		"the volume is retained":      {state: goingOn().with(phase(pavv1.VolumeRetained)), stops: true},
+		"the volume is deleted":       {state: goingOn().with(phase(pavv1.VolumeDeleting)), stops: true},
+		"the claim is gone":           {state: goingOn().with(unclaimed), stops: true},
+		"its result was refused":      {state: goingOn().with(failedAs), stops: true},
+		"it has ended":                {state: goingOn(ended(corev1.PodSucceeded, 1)).with(phase(pavv1.VolumeDeleting))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := test.state.o
@@ -121,5 +134,53 @@ func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
 				t.Errorf("the pod is stopped: %t, want %t", stops, test.stops)
 			}
 		})
+	}
+}
+
+// A pod that ended well, and was deleted before its phase said so, may be released only then.
+func TestSweep_WaitsForThePhase(t *testing.T) {
+	over := func(pod *corev1.Pod) {
+		ended(corev1.PodRunning, 1)(pod)
+		pod.Finalizers = []string{pavv1.PodFinalizer}
+		pod.Spec.RestartPolicy, pod.Spec.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "main"}}
+	}
+	for _, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+		s := at(pavv1.StepCreating).pod(9, over)
+		s.o.volume.Status.Pod, s.o.volume.Status.Step = nil, ""
+		s.o.pods[0].Status.Phase = phase
+		cache := newCache(t, s.o.pods[0].DeepCopy())
+		r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
+		pod := s.o.pods[0].DeepCopy()
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(cache.Get(t.Context(), client.ObjectKeyFromObject(pod), &s.o.pods[0]))
+		must(r.sweep(t.Context(), s.o))
+		err := cache.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)
+		if gone := err != nil; gone != (phase == corev1.PodSucceeded) {
+			t.Errorf("a pod with the phase %s is released: %t", phase, gone)
+		}
+	}
+}
+
+func TestReady_KeepsItsRecordAndItsSlot(t *testing.T) {
+	o := goingOn().o
+	if a := o.slot(); a.Ref == nil || a.Progress() != attempt.Running {
+		t.Errorf("the slot is of %+v", a)
+	}
+	if !names(&o.volume.Status, &o.pods[0]) {
+		t.Error("the record does not name the pod that goes on")
+	}
+	ready := at(pavv1.StepCreating).pod(9, runs, ready).o
+	status := &pavv1.PavVolumeStatus{}
+	ready.goesOn(&ready.pods[0])(status)
+	if status.CreationPod == nil || status.CreationPod.UID != ready.pods[0].UID {
+		t.Errorf("the record of the pod is %+v", status.CreationPod)
+	}
+	over := at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 1), reported).o
+	if over.goesOn(&over.pods[0])(status); over.progress() != attempt.Succeeded {
+		t.Errorf("the pod that is over is %s", over.progress())
 	}
 }

@@ -168,7 +168,9 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *
 	}); err != nil {
 		return err
 	}
-	r.slots.Release(o.volume.Name)
+	if o.volume.Status.CreationPod == nil {
+		r.slots.Release(o.volume.Name)
+	}
 	// A request that is rejected without a pod is rejected with the same text each time.
 	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil

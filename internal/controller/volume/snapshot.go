@@ -178,7 +178,7 @@ func (o snapshot) retainedMeanwhile() bool {
 func (o snapshot) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
-		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating,
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
 		SelectedNode: status.Step == pavv1.StepCreating && status.SelectedNode != "", Contended: o.contended, Retried: !o.retry.IsZero(),
 	}
 	if c := meta.FindStatusCondition(status.Conditions, conditionOf(status.Step)); c != nil {

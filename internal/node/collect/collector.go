@@ -82,8 +82,9 @@ func (c *Collector) Unpublish(ctx context.Context, volumeID, target string) (boo
 		return false, err
 	}
 	if pod != nil {
-		left := func(*corev1.Pod) (*workflow.Result, error) { return c.left(ctx, volumeID, *pod) }
-		if err := c.tell(ctx, *pod, left); err != nil {
+		of := *pod
+		left := func(pod *corev1.Pod) (*workflow.Result, error) { return c.left(ctx, volumeID, of, pod) }
+		if err := c.tell(ctx, of, left); err != nil {
 			return true, err
 		}
 	}
@@ -153,16 +154,22 @@ func (c *Collector) tell(ctx context.Context, of pavdir.Pod, result func(*corev1
 	return c.annotate(ctx, of, pavv1.ResultAnnotation, value)
 }
 
-// left returns the files that a pod has left, or that they are lost.
-func (c *Collector) left(ctx context.Context, volumeID string, of pavdir.Pod) (*workflow.Result, error) {
-	result := lost
-	if of.Same(c.boot) {
-		var err error
-		if result, err = c.read(ctx, volumeID); errors.Is(err, pavdir.ErrLost) {
-			result = lost
-		} else if err != nil {
-			return nil, err
-		}
+// left returns the files that a pod has left, or that they are lost. What a pod did after /pav/ready does not count, even
+// if the agent was away when it was created.
+func (c *Collector) left(ctx context.Context, volumeID string, of pavdir.Pod, pod *corev1.Pod) (*workflow.Result, error) {
+	gone := lost
+	if !of.Same(c.boot) {
+		return &gone, nil
+	}
+	result, err := c.read(ctx, volumeID)
+	if err == nil && workflow.MayBeReady(pod) {
+		result.Ready, err = c.isReady(ctx, volumeID, of)
+	}
+	if errors.Is(err, pavdir.ErrLost) {
+		return &gone, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &result, nil
 }

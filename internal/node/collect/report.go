@@ -43,12 +43,11 @@ func (c *Collector) Report(ctx context.Context, pod *corev1.Pod) error {
 func (c *Collector) find(ctx context.Context, pod types.UID) (id string, of *pavdir.Pod, err error) {
 	ids, err := c.dirs.Pods(ctx)
 	for _, id := range ids {
-		if of, _, err = c.dirs.Pod(ctx, id); err != nil {
-			break
-		}
-		if of != nil && of.UID == pod {
+		of, _, failed := c.dirs.Pod(ctx, id)
+		if failed == nil && of != nil && of.UID == pod {
 			return id, of, nil
 		}
+		err = errors.Join(err, failed) // it may be the one
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("looking for the /pav of a pod: %w", err)
@@ -60,7 +59,7 @@ func (c *Collector) find(ctx context.Context, pod types.UID) (id string, of *pav
 func (c *Collector) resultOf(ctx context.Context, id string, of pavdir.Pod, pod *corev1.Pod) (*workflow.Result, error) {
 	switch state := workflow.Judge(pod); {
 	case state.IsOver():
-		return c.left(ctx, id, of)
+		return c.left(ctx, id, of, pod)
 	case state != workflow.Running || !workflow.MayBeReady(pod):
 		return nil, nil
 	}

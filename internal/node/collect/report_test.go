@@ -2,6 +2,9 @@ package collect
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,4 +191,45 @@ func TestReport_OfPodsWhoseReadyDoesNotCount(t *testing.T) {
 			must(t, n.dirs.UnpublishPod(t.Context(), volume, n.target))
 		})
 	}
+}
+
+// The agent may have been away when the pod created /pav/ready, and failed.
+func TestUnpublish_OfAPodThatWasReady_SaysSo(t *testing.T) {
+	for name, report := range map[string]func(t *testing.T, n *node){
+		"kubelet takes /pav":  func(t *testing.T, n *node) { t.Helper(); wantFound(t, n, true) },
+		"its end is reported": func(t *testing.T, n *node) { t.Helper(); must(t, n.Report(t.Context(), over(7))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.publish(t)
+			write(t, n.target+"/handle", "h")
+			write(t, n.target+"/ready", "")
+			n.ends(7)
+			report(t, n)
+			if diff := cmp.Diff(workflow.Result{Ready: true, Handle: "h"}, n.result(t)); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			must(t, n.dirs.UnpublishPod(t.Context(), volume, n.target))
+		})
+	}
+}
+
+func TestReport_GoesPastABrokenRecord(t *testing.T) {
+	n := newNode(t)
+	n.publish(t)
+	n.ends(0)
+	broken := filepath.Join(n.kubelet, "plugins", pavv1.Driver, "pods", "csi-"+strings.Repeat("0", 64))
+	must(t, os.Mkdir(broken, 0o700))
+	write(t, broken+"/pod.json", "{")
+	must(t, n.Report(t.Context(), over(0)))
+	if len(n.results) != 1 {
+		t.Errorf("it was told %d times", len(n.results))
+	}
+	other := over(0)
+	other.UID = "other"
+	if err := n.Report(t.Context(), other); err == nil {
+		t.Error("a pod that the broken record may be of has no error")
+	}
+	must(t, os.RemoveAll(broken))
+	must(t, n.dirs.UnpublishPod(t.Context(), volume, n.target))
 }

@@ -27,8 +27,8 @@ const provisionedBy = "pv.kubernetes.io/provisioned-by"
 // a record without a PavStage is removed, while a PavStage without a record would have to be searched for.
 func (t *task) record(ctx context.Context, attempt int32) error {
 	stage, err := t.newStage(ctx)
-	if err != nil {
-		return err
+	if err != nil || stage == nil {
+		return err // The creation pod has ended meanwhile: observe it again.
 	}
 	if free, err := t.checkOthers(ctx, stage); err != nil || !free {
 		return err // Another node has unstaged the volume: observe it again.
@@ -116,7 +116,8 @@ func (s *Stager) RestoreRecord(ctx context.Context, stage *pavv1.PavStage) error
 	return s.repairRecord(ctx, now)
 }
 
-// newStage returns the subject's new PavStage. The error is ErrRefused if the volume cannot be staged.
+// newStage returns the subject's new PavStage; nil if it has waited, so that what it has read may be old. The error is
+// ErrRefused if the volume cannot be staged.
 func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	rawVolume, volume, err := t.findVolume(ctx)
 	if err != nil {
@@ -133,8 +134,15 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	provisioned, err := t.createdFor(ctx, volume)
+	record, err := t.recordOf(ctx, volume)
 	if err != nil {
+		return nil, err
+	}
+	if record != nil && record.Status.CreationPod != nil {
+		return nil, t.awaitCreation(ctx, record)
+	}
+	provisioned := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
+	if err := checkProvisionedClaim(volume.Name, provisioned); err != nil {
 		return nil, err
 	}
 	scope := provisioner.Scope()
@@ -222,24 +230,17 @@ func (t *task) findClaim(ctx context.Context, volume *corev1.PersistentVolume) (
 	return raw, claim, err
 }
 
-// createdFor returns the claim that a volume was created for, or nil, once its creation pod has ended: the pod may go on
-// after it has created /pav/ready, and no other pod of the volume runs meanwhile.
-func (t *task) createdFor(ctx context.Context, volume *corev1.PersistentVolume) (*apiextensionsv1.JSON, error) {
-	record, err := t.recordOf(ctx, volume)
-	if err != nil || record == nil {
-		return nil, err
-	}
-	if pod := record.Status.CreationPod; pod != nil {
-		err = await(ctx, t.client, &pavv1.PavVolumeList{}, record.Name, &pavv1.PavVolume{}, func(now *pavv1.PavVolume) bool {
-			return now.UID != record.UID || now.Status.CreationPod == nil
-		})
-	}
+// awaitCreation waits until the creation pod of a volume has ended: it may go on after it has created /pav/ready, and no
+// other pod of the volume runs meanwhile.
+func (t *task) awaitCreation(ctx context.Context, record *pavv1.PavVolume) error {
+	err := await(ctx, t.client, &pavv1.PavVolumeList{}, record.Name, &pavv1.PavVolume{}, func(now *pavv1.PavVolume) bool {
+		return now.UID != record.UID || now.Status.CreationPod == nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: provisioner %q: waiting for the end of pod %s/%s, which has created volume %q: %w",
-			ErrPending, t.Driver, record.Status.CreationPod.Namespace, record.Status.CreationPod.Name, volume.Name, err)
+		pod := record.Status.CreationPod
+		return fmt.Errorf("%w: provisioner %q: waiting for the end of pod %s/%s, which has created volume %q: %w", ErrPending, t.Driver, pod.Namespace, pod.Name, record.Name, err)
 	}
-	claim := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
-	return claim, checkProvisionedClaim(volume.Name, claim)
+	return nil
 }
 
 // checkProvisionedClaim returns an error if the claim that a PavVolume has recorded is too large for a PavStage. Only
