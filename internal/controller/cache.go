@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,20 +27,15 @@ import (
 // claims, volumes and nodes than PaV works with. Objects are written with patches of their changes, so a field that
 // is missing here is never removed from the object.
 func CacheOptions(o Options) (cache.Options, error) {
-	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
-		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
+	ours, err := workflow.PodsOfVolumes()
 	if err != nil {
-		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
-	}
-	notOfStages, err := labels.NewRequirement(pavv1.StageLabel, selection.DoesNotExist, nil)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("selecting the agent's pods: %w", err)
+		return cache.Options{}, err
 	}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
 		&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
 		&corev1.Node{}:                  {Transform: keep(trimNode)},
-		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*ours, *notOfStages), Transform: keep(trimPod)},
+		&corev1.Pod{}:                   {Label: ours, Transform: keep(trimPod)},
 		&pavv1.PavStage{}:               {Transform: keep(trimStage)},
 		&pavv1.PavVolume{}:              {Transform: keep(trimLedger)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},

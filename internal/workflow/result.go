@@ -66,6 +66,12 @@ func MayBeReady(pod *corev1.Pod) bool {
 		!hasOwnPolicies(&pod.Spec)
 }
 
+// IsReported reports whether the node agent has written the result of a pod to it.
+func IsReported(pod *corev1.Pod) bool {
+	_, reported := pod.Annotations[pavv1.ResultAnnotation]
+	return reported
+}
+
 // IsReady reports whether the result of a pod was read because it had created /pav/ready.
 func IsReady(pod *corev1.Pod) bool {
 	result, err := ResultOf(pod)

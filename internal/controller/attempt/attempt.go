@@ -159,6 +159,5 @@ func (a Attempt) Progress() Progress {
 
 // isUnreported reports whether the node agent has yet to report the files of a pod that is over.
 func isUnreported(pod *corev1.Pod) bool {
-	_, reported := pod.Annotations[pavv1.ResultAnnotation]
-	return !reported && workflow.Started(pod)
+	return !workflow.IsReported(pod) && workflow.Started(pod)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // reasonConflict is the reason of a condition about storage that another object uses.
@@ -162,7 +163,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 	if pod == nil {
 		return r.checkVanished(ctx, o)
 	}
-	if _, reported := pod.Annotations[pavv1.ResultAnnotation]; reported {
+	if workflow.IsReported(pod) {
 		return nil // and has no valid handle
 	}
 	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})

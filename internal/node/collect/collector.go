@@ -137,7 +137,7 @@ func (c *Collector) sweep(ctx context.Context, volumeID string) (removed bool, e
 // written yet.
 func (c *Collector) tell(ctx context.Context, of pavdir.Pod, result func(*corev1.Pod) (*workflow.Result, error)) error {
 	pod, err := c.get(ctx, of)
-	if err != nil || pod == nil || isReported(pod) {
+	if err != nil || pod == nil || workflow.IsReported(pod) {
 		return err
 	}
 	found, err := result(pod)

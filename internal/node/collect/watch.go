@@ -3,14 +3,11 @@ package collect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,17 +31,12 @@ const nodeNameField = "spec.nodeName"
 // other cache selects the pods of stages, by their labels: a pod of the controller agent is labeled before its node is
 // known.
 func CacheOptions(nodeName string) (cache.Options, error) {
-	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
-		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
+	ours, err := workflow.PodsOfVolumes()
 	if err != nil {
-		return cache.Options{}, fmt.Errorf("selecting the pods of the controller agent: %w", err)
-	}
-	notOfStages, err := labels.NewRequirement(pavv1.StageLabel, selection.DoesNotExist, nil)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("selecting the pods of the controller agent: %w", err)
+		return cache.Options{}, err
 	}
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {
-		Label:     labels.NewSelector().Add(*ours, *notOfStages),
+		Label:     ours,
 		Field:     fields.OneTermEqualSelector(nodeNameField, nodeName),
 		Transform: trimPod,
 	}}}, nil
@@ -64,22 +56,16 @@ func trimPod(object any) (any, error) {
 		Spec:   workflow.KeepForJudge(&pod.Spec),
 		Status: pod.Status,
 	}
-	if isReported(pod) {
+	if workflow.IsReported(pod) {
 		kept.Annotations = map[string]string{pavv1.ResultAnnotation: ""}
 	}
 	return kept, nil
 }
 
-// isReported reports whether the result of a pod was written to it.
-func isReported(pod *corev1.Pod) bool {
-	_, reported := pod.Annotations[pavv1.ResultAnnotation]
-	return reported
-}
-
 // isDue reports whether the result of a pod is to be written, perhaps as soon as it has created /pav/ready.
 func isDue(pod *corev1.Pod) bool {
 	state := workflow.Judge(pod)
-	return !isReported(pod) && (state.IsOver() || state == workflow.Running && workflow.MayBeReady(pod))
+	return !workflow.IsReported(pod) && (state.IsOver() || state == workflow.Running && workflow.MayBeReady(pod))
 }
 
 // retryDelay and longestRetryDelay limit how soon a report that failed is repeated.

@@ -18,7 +18,7 @@ type registration struct {
 	step     step
 	answer   answer
 	refusals int       // since kubelet last registered it
-	told     time.Time // when kubelet was last told of it by a link
+	told     time.Time // when its link was last made
 	due      time.Time // when it is looked at again; zero for at once
 
 	// asked has the services that were served when kubelet last began to register the driver.
@@ -30,7 +30,7 @@ type step int
 
 const (
 	unchecked step = iota // whether kubelet knows the driver is to be found out
-	queued                // kubelet is to be told of it
+	queued                // its link is to be made
 	awaited               // kubelet has been told, and has not answered
 	answered              // kubelet has answered
 )
@@ -107,7 +107,7 @@ type pace struct {
 	// retry is when kubelet's record is read again after a failure.
 	retry time.Duration
 
-	// refusal is when kubelet is told of a driver again that it has refused once. It doubles up to maxRefusal.
+	// refusal is how long to wait before the link of a driver that kubelet has refused is made again. It doubles, up to maxRefusal.
 	refusal, maxRefusal time.Duration
 }
 

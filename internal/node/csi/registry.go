@@ -32,7 +32,7 @@ type Registry struct {
 
 	mu      sync.Mutex
 	drivers map[string]*driver
-	queue   []*driver     // kubelet is to be told of them
+	queue   []*driver     // their links are to be made
 	changed chan struct{} // wakes Run
 }
 

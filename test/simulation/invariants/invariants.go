@@ -247,20 +247,6 @@ func isReleased(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == corev1.VolumeReleased || pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound
 }
 
-func isOver(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
-}
-
-// exitIsTold reports whether kubelet has said how the container of a pod has ended.
-func exitIsTold(pod *corev1.Pod) bool {
-	for i := range pod.Status.ContainerStatuses {
-		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil {
-			return ended.Reason != "ContainerStatusUnknown"
-		}
-	}
-	return false
-}
-
 // pvIsMade checks that a PersistentVolume is created for a claim that exists, and for storage that exists, that no
 // other PersistentVolume refers to, and that no pod is deleting.
 func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {

@@ -1,0 +1,24 @@
+package workflow
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// PodsOfVolumes selects the pods that PavVolumes control: those of the controller agent.
+func PodsOfVolumes() (labels.Selector, error) {
+	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
+		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
+	if err != nil {
+		return nil, fmt.Errorf("selecting the pods of the controller agent: %w", err)
+	}
+	notOfStages, err := labels.NewRequirement(pavv1.StageLabel, selection.DoesNotExist, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting the pods of the controller agent: %w", err)
+	}
+	return labels.NewSelector().Add(*ours, *notOfStages), nil
+}
