@@ -74,6 +74,7 @@ type Reconciler struct {
 	expectations reconcile.Expectations
 	repeats      observability.Repeats
 	left         observability.Repeats // of events about storage that may be left, apart from all others
+	orphans      observability.Repeats // of events about PersistentVolumes without PavVolumes, by UID
 	// rejections delays the next write of a PersistentVolume that the API server rejected.
 	rejections workqueue.TypedRateLimiter[string]
 

@@ -69,7 +69,8 @@ func decideOrphan(pv *corev1.PersistentVolume) orphanFate {
 	}
 }
 
-// reportOrphan records an event on a PersistentVolume that says that PaV cannot delete its storage.
+// reportOrphan records an event on a PersistentVolume that says that PaV cannot delete its storage. Each change of the
+// PersistentVolume, and of what shares its storage, brings another pass.
 func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolume) error {
 	holders, err := reconcile.Holders(ctx, r.Client, storageOf(pv))
 	if err != nil {
@@ -79,7 +80,9 @@ func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolu
 	if others := besidesPV(pv, holders); len(others) > 0 {
 		what = fmt.Sprintf("delete the PersistentVolume, but not the storage of handle %q, which %s has, too", pv.Spec.CSI.VolumeHandle, describe(others[0]))
 	}
-	r.warnOfOrphan(pv, "does not know from what the volume was made: "+what)
+	if due, _ := r.orphans.Due(string(pv.UID), what, r.Now()); due {
+		r.warnOfOrphan(pv, "does not know from what the volume was made: "+what)
+	}
 	return nil
 }
 
@@ -109,13 +112,20 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	}
 	others := besidesPV(pv, holders)
 	if staged := reconcile.StagedOn(others); len(staged) > 0 {
-		r.Events.Eventf(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, "waiting for the volume to be unstaged on %s", nodes(staged))
+		waits := "waiting for the volume to be unstaged on " + nodes(staged)
+		if due, _ := r.orphans.Due(string(pv.UID), waits, r.Now()); due {
+			r.Events.Event(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, waits)
+		}
 		return nil // the end of the stage is an event, and brings the next pass
 	}
 	ctrl.LoggerFrom(ctx).Info("letting go of a PersistentVolume that has no PavVolume", "handle", pv.Spec.CSI.VolumeHandle)
 	if len(others) == 0 && policyOf(pv) != corev1.PersistentVolumeReclaimRetain {
-		// Recorded before the PersistentVolume is gone: better twice than never.
-		r.warnOfOrphan(pv, fmt.Sprintf("has not deleted the storage of handle %q: see whether it is still there, and delete it by hand if nobody uses it", pv.Spec.CSI.VolumeHandle))
+		left := fmt.Sprintf("has not deleted the storage of handle %q: see whether it is still there, and delete it by hand if nobody uses it", pv.Spec.CSI.VolumeHandle)
+		// Recorded before the PersistentVolume is gone: better twice than never. It is counted by itself, so that no other
+		// event keeps it back.
+		if due, _ := r.orphans.Due(string(pv.UID)+" left", left, r.Now()); due {
+			r.warnOfOrphan(pv, left)
+		}
 	}
 	return r.releasePV(ctx, pv)
 }

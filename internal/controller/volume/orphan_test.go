@@ -1,12 +1,17 @@
 package volume
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 func TestDecideOrphan(t *testing.T) {
@@ -46,4 +51,72 @@ func TestDecideOrphan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each change of the PersistentVolume, and of what shares its storage, brings a pass (seed 708000705 of the simulation).
+func TestSettleOrphan_Repeated_IsReportedOncePerPeriod(t *testing.T) {
+	tests := map[string]func(*corev1.PersistentVolume){
+		"its storage cannot be deleted": func(*corev1.PersistentVolume) {},
+		"it waits for a stage": func(pv *corev1.PersistentVolume) {
+			pv.DeletionTimestamp, pv.Finalizers = &metav1.Time{Time: noon}, []string{pavv1.PVFinalizer}
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			pv, provisioner := orphan()
+			change(pv)
+			stage := &pavv1.PavStage{
+				ObjectMeta: metav1.ObjectMeta{Name: "stage", Labels: map[string]string{pavv1.ProvisionerLabel: provisioner.Name}},
+				Spec:       pavv1.PavStageSpec{Provisioner: provisioner.Name, VolumeHandle: "h", NodeName: "n1"},
+			}
+			cache, events, now := newCache(t, provisioner, pv, stage), record.NewFakeRecorder(100), noon
+			r := &Reconciler{
+				Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache},
+				Events: events, Now: func() time.Time { return now },
+			}
+			for range 40 { // ten minutes
+				if err := r.settleOrphan(t.Context(), pv.Name); err != nil {
+					t.Fatal(err)
+				}
+				now = now.Add(15 * time.Second)
+			}
+			if got, want := len(events.Events), 2; got != want {
+				t.Errorf("%d events were given, want %d", got, want)
+			}
+		})
+	}
+}
+
+// The last event is the only trace of the storage once the PersistentVolume is gone.
+func TestReleaseOrphan_AfterManyEvents_StillSaysThatStorageIsLeft(t *testing.T) {
+	pv, provisioner := orphan()
+	pv.DeletionTimestamp, pv.Finalizers = &metav1.Time{Time: noon}, []string{pavv1.PVFinalizer}
+	cache, events := newCache(t, provisioner, pv), record.NewFakeRecorder(10)
+	r := &Reconciler{
+		Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache},
+		Events: events, Now: func() time.Time { return noon },
+	}
+	for i := range 100 {
+		r.orphans.Due(string(pv.UID), fmt.Sprint("waiting for ", i), noon)
+	}
+	if err := r.settleOrphan(t.Context(), pv.Name); err != nil {
+		t.Fatal(err)
+	}
+	if len(events.Events) != 1 {
+		t.Errorf("%d events were given, want 1", len(events.Events))
+	}
+}
+
+// orphan returns a released PersistentVolume without a PavVolume, and its provisioner.
+func orphan() (*corev1.PersistentVolume, *pavv1.PavProvisioner) {
+	provisioner := fresh().o.provisioner.DeepCopy()
+	provisioner.Status.Conditions = []metav1.Condition{{Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue}}
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-u1", UID: "pv1", Annotations: map[string]string{protocol.ProvisionedBy: provisioner.Name}},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: provisioner.Name, VolumeHandle: "h"}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
+	}, provisioner
 }
