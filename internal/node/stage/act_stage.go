@@ -125,7 +125,9 @@ func (t *task) runStaging(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return t.created(ctx, pavv1.WorkflowStaging, t.runner.Create(ctx, pod), first)
+	err = t.runner.Create(ctx, pod)
+	t.written = err == nil
+	return t.created(ctx, pavv1.WorkflowStaging, err, first)
 }
 
 // makeDirectory creates /pav for a pod. It is empty for the first pod of its kind in an attempt: files of an earlier
@@ -264,6 +266,7 @@ func (t *task) available(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	t.written = true
 	t.attempts.forget(t.stage.Name)
 	t.settling.forget(t.stage.Name)
 	if isNew && workflow.Judge(t.stagingPod) == workflow.Succeeded {

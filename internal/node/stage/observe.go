@@ -184,17 +184,31 @@ func IsRecord(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase == pavv1.StageFailed && !slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
-// find reads the subject's PavStage on this node. That another node has the volume shows when this node tries to
-// create its own PavStage.
+// find reads the subject's PavStage on this node, unless the last step has just written it: a step that ends so is followed
+// by one that waits, or writes the PavStage before anything else. That another node has the volume shows when this node
+// tries to create its own PavStage.
 func (t *task) find(ctx context.Context) error {
+	if t.written {
+		t.written = false
+		return nil
+	}
+	names := t.namesOf(t.Subject)
+	if t.stage != nil && t.stage.Name != names[0] {
+		slices.Reverse(names) // where it was before
+	}
 	var err error
-	t.stage, err = t.stageOf(ctx, t.Subject)
+	t.stage, err = t.stageNamed(ctx, names)
 	return err
 }
 
 // stageOf returns the subject's PavStage on this node, or nil if there is none.
 func (s *Stager) stageOf(ctx context.Context, of Subject) (*pavv1.PavStage, error) {
-	for _, name := range s.namesOf(of) {
+	return s.stageNamed(ctx, s.namesOf(of))
+}
+
+// stageNamed returns the first PavStage of this node with one of the names, or nil if there is none.
+func (s *Stager) stageNamed(ctx context.Context, names []string) (*pavv1.PavStage, error) {
+	for _, name := range names {
 		stage := &pavv1.PavStage{}
 		err := s.client.Get(ctx, client.ObjectKey{Name: name}, stage)
 		if apierrors.IsNotFound(err) {

@@ -44,12 +44,14 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 		return fmt.Errorf("creating PavStage %q: %w", stage.Name, err)
 	}
 	t.stage = stage
-	return t.update(ctx, func(status *pavv1.PavStageStatus) {
+	err = t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Attempt = attempt
 		t.noteBoot(status)
 		status.Validated = !needsValidation(stage)
 		t.setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 	})
+	t.written = err == nil
+	return err
 }
 
 // keepRecord writes the node's own record of a stage.
