@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,13 +120,8 @@ func (r *Reconciler) copyClaim(ctx context.Context, o snapshot) error {
 	if err != nil || raw == nil || raw.GetUID() != o.claim.UID {
 		return err
 	}
-	volume := &pavv1.PavVolume{} // the cache does not keep all of the copy, so that no difference can be made of it
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.volume), volume); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	// The copy stays as it was before the claim was deleted.
-	if raw.GetDeletionTimestamp() != nil || raw.GetResourceVersion() == copiedVersion(volume) {
-		return nil
+	if raw.GetDeletionTimestamp() != nil {
+		return nil // the copy stays as it was before the claim was deleted
 	}
 	copied, err := encode(raw)
 	if err != nil {
@@ -136,13 +132,47 @@ func (r *Reconciler) copyClaim(ctx context.Context, o snapshot) error {
 			fmt.Sprintf("metadata: the claim has become larger than %d bytes, which is what PaV keeps of it: the volume will be deleted by what the claim was before", pavv1.MaxClaimCopy))
 		return nil
 	}
-	changed := volume.DeepCopy()
-	changed.Spec.Claim = copied
-	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("copying the claim to PavVolume %q: %w", volume.Name, err)
+	patch, err := copyPatch(o.volume, copied)
+	if err != nil {
+		return err
+	}
+	err = client.IgnoreNotFound(r.Client.Patch(ctx, &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: o.volume.Name}}, patch))
+	if apierrors.IsInvalid(err) && r.isCopiedSince(ctx, o.volume) {
+		return reconcile.ErrStale
+	}
+	if err != nil {
+		return fmt.Errorf("copying the claim to PavVolume %q: %w", o.volume.Name, err)
 	}
 	return nil
+}
+
+// isCopiedSince reports whether a PavVolume that the cache has was replaced, or has another copy of its claim by now. The API
+// server answers a patch whose test fails as it answers one whose result is invalid.
+func (r *Reconciler) isCopiedSince(ctx context.Context, volume *pavv1.PavVolume) bool {
+	live := &pavv1.PavVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return live.UID != volume.UID || copiedVersion(live) != copiedVersion(volume)
+}
+
+// copyPatch replaces the copy of a claim in a PavVolume, unless another process has replaced it. It is no merge patch, as the
+// cache does not keep all of the copy, so that no difference can be made of it.
+func copyPatch(volume *pavv1.PavVolume, copied apiextensionsv1.JSON) (client.Patch, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	operations := []operation{{"test", "/metadata/uid", volume.UID}}
+	if version := copiedVersion(volume); version != "" {
+		operations = append(operations, operation{"test", "/spec/claim/metadata/resourceVersion", version})
+	}
+	text, err := json.Marshal(append(operations, operation{"add", "/spec/claim", copied}))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the copy of the claim of PavVolume %q: %w", volume.Name, err)
+	}
+	return client.RawPatch(types.JSONPatchType, text), nil
 }
 
 // read returns an object as the API server has it, without managedFields, or nil if there is none.

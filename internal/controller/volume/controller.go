@@ -268,7 +268,26 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if d.step.begins() && !o.retry.IsZero() {
 		r.repeats.Forget(o.volume.Name) // a requested attempt is reported even if it fails as before
 	}
-	return r.act(ctx, o, d)
+	before := o.volume.ResourceVersion
+	if err := r.act(ctx, o, d); err != nil {
+		return err
+	}
+	if !d.step.makes() || o.volume.ResourceVersion == before {
+		return nil
+	}
+	return r.goOn(ctx, o.volume)
+}
+
+// goOn writes the PersistentVolume of a volume whose handle was just recorded. Volume is the object as it was written.
+func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
+	o, err := r.gather(ctx, volume)
+	if err != nil {
+		return err
+	}
+	if d := decide(o); d.step == stepWritePV {
+		return r.act(ctx, o, d)
+	}
+	return nil // the write is an event, and brings the next pass
 }
 
 // gone clears up after a PavVolume that does not exist any more.

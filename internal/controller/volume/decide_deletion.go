@@ -19,7 +19,7 @@ var deletionTable = table{
 	{"the record of the volume was restored", func(o snapshot) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, func(o snapshot) decision {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}},
-	{"the deletion is not recorded", func(o snapshot) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting }, to(stepMarkDeleting)},
+	{"the deletion is not recorded", func(o snapshot) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, to(stepMarkDeleting)},
 	{"another object uses the storage to delete", func(o snapshot) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, stillHeld},
 	{"a deletion pod is recorded", func(o snapshot) bool { return o.volume.Status.Pod != nil }, deletionPodTable.decide},
 	{"the storage is to be deleted", always, nextDeletionTable.decide},
@@ -59,6 +59,14 @@ var deletionPodTable = table{
 	}},
 	{"the deletion pod succeeded", pod(attempt.Succeeded), func(o snapshot) decision { return decision{step: o.afterDeletion()} }},
 	{"the deletion pod failed", always, to(stepRecordFailure)},
+}
+
+// deletesAtOnce reports whether nothing is in the way of the first deletion pod of a Ready volume: then one write records the
+// pod, and that the deletion has begun.
+func deletesAtOnce(o snapshot) bool {
+	status := &o.volume.Status
+	return status.Phase == pavv1.VolumeReady && status.Handle != "" && status.Pod == nil && status.CreationPod == nil && status.Step == "" &&
+		len(o.others) == 0 && o.unrecordedPod() == nil && nextDeletionTable.decide(o).step == stepDelete
 }
 
 func (o snapshot) storageDeleted() bool { return o.volume.Status.Step == pavv1.StepDeleted }

@@ -187,6 +187,8 @@ func TestDecide(t *testing.T) {
 		"PersistentVolume removed by force, staged on a node: wait":                {state: without(deleting, deletePolicy).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepWait, message: "node n1"},
 		"released, provisioner gone: wait":                                         {state: in(deleting, released, deletePolicy).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"released, definition has a deletion pod: record it":                       {state: in(deleting, released, deletePolicy).with(withDeletionPod), want: stepDelete},
+		"released, Ready: record the deletion with the pod":                        {state: in(pavv1.VolumeReady, released, deletePolicy).with(withDeletionPod), want: stepDelete},
+		"released, Ready, but staged: record the deletion first":                   {state: in(pavv1.VolumeReady, released, deletePolicy).with(withDeletionPod).with(heldBy(stagedOn("n1")...)), want: stepMarkDeleting},
 		"released, provisioner being deleted: record the deletion":                 {state: in(deleting, released, deletePolicy).with(func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }), want: stepMarkDeleted},
 		"PersistentVolume removed by force, no claim: delete the storage":          {state: without(ready, deletePolicy), want: stepMarkDeleted},
 		"PersistentVolume removed by force, claim still bound: wait":               {state: without(ready, deletePolicy).with(func(o *snapshot) { o.claim = claimBound }), want: stepWait, message: "removed by force"},

@@ -158,7 +158,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) e
 	return nil
 }
 
-// delete records a deletion pod, from the current definition.
+// delete records a deletion pod, from the current definition, and that the storage will be deleted.
 func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	step := pavv1.StepReverting
 	if !o.pending() {
@@ -168,6 +168,10 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 		return err
 	}
 	attempt := func(status *pavv1.PavVolumeStatus) {
+		if step == pavv1.StepDeleting && status.Phase != pavv1.VolumeDeleting {
+			clearDeletion(status) // the condition has the time of this write
+			status.Phase = pavv1.VolumeDeleting
+		}
 		status.DeletionAttempt++
 		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
@@ -284,6 +288,9 @@ func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
 			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 		}
 		deleted = err == nil
+		if deleted {
+			r.expectations.Replace(o.volume.Name, volume.ResourceVersion, "")
+		}
 	}
 	if !deleted {
 		return nil // the cache does not show yet that an earlier pass did it, and said so

@@ -150,19 +150,24 @@ func (h *Hands) pod(ctx context.Context, claim *corev1.PersistentVolumeClaim, ki
 	return pod, err
 }
 
-// made makes the creation pod of a claim succeed. It waits until the claim is bound, and until PaV's record has a copy
-// of the bound claim: PaV does not wait for that copy before it continues.
+// made makes the creation pod of a claim succeed, and waits until the claim is bound.
 func (h *Hands) made(ctx context.Context, claim *corev1.PersistentVolumeClaim, result workflow.Result) error {
 	if err := h.end(ctx, claim, pavv1.WorkflowCreation, 0, result); err != nil {
 		return err
 	}
+	return h.bound(ctx, claim)
+}
+
+// bound waits until a claim is bound, and until PaV's record has a copy of the bound claim: PaV does not wait for that
+// copy before it continues.
+func (h *Hands) bound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	volume := volumeOf(claim)
 	return until(ctx, "claim "+claim.Name+" is bound, and copied", func() (bool, error) {
 		if err := h.Kube.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
 			return false, err
 		}
 		if err := h.Kube.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
-			return false, err
+			return false, client.IgnoreNotFound(err)
 		}
 		copied := &corev1.PersistentVolumeClaim{}
 		err := json.Unmarshal(volume.Spec.Claim.Raw, copied)

@@ -19,6 +19,7 @@ import (
 // All has all scenes.
 var All = []Scene{
 	{Name: "life", Play: with(corev1.PersistentVolumeReclaimDelete, life)},
+	{Name: "without-pods", Play: with(corev1.PersistentVolumeReclaimDelete, lifeWithoutPods, withoutPods)},
 	{Name: "creation-fails", Play: with(corev1.PersistentVolumeReclaimDelete, creationFails)},
 	{Name: "deletion-fails", Play: with(corev1.PersistentVolumeReclaimDelete, deletionFails)},
 	{Name: "retained", Play: with(corev1.PersistentVolumeReclaimRetain, retained)},
@@ -32,19 +33,24 @@ var All = []Scene{
 
 func template(text string) *pavv1.Template { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-// with returns a Play that creates the provisioner, the class and the node of a scene, plays it, and deletes them.
-func with(policy corev1.PersistentVolumeReclaimPolicy, play func(context.Context, *Hands) error) func(context.Context, *Hands) error {
+// with returns a Play that creates the provisioner, the class and the node of a scene, plays it, and deletes them. The
+// provisioner has a creation and a deletion pod, unless changes take them away.
+func with(policy corev1.PersistentVolumeReclaimPolicy, play func(context.Context, *Hands) error, changes ...func(*pavv1.PavProvisionerSpec)) func(context.Context, *Hands) error {
 	return func(ctx context.Context, h *Hands) error {
 		const least = `{"spec": {"containers": [{"name": "main", "image": "none"}]}}`
 		name := driverOf(h.Scene)
+		spec := pavv1.PavProvisionerSpec{
+			ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic},
+			VolumeCreation:    &pavv1.VolumeCreation{Capacity: template(`"{{ requestedMinCapacity }}"`), PodTemplate: template(least)},
+			VolumeDeletion:    &pavv1.VolumeDeletion{PodTemplate: template(least)},
+			VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *template(least)},
+		}
+		for _, change := range changes {
+			change(&spec)
+		}
 		made := []client.Object{
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node}},
-			&pavv1.PavProvisioner{ObjectMeta: objectMeta(name), Spec: pavv1.PavProvisionerSpec{
-				ProvisioningModes: []pavv1.ProvisioningMode{pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic},
-				VolumeCreation:    &pavv1.VolumeCreation{Capacity: template(`"{{ requestedMinCapacity }}"`), PodTemplate: template(least)},
-				VolumeDeletion:    &pavv1.VolumeDeletion{PodTemplate: template(least)},
-				VolumeStaging:     pavv1.VolumeStaging{PodTemplate: *template(least)},
-			}},
+			&pavv1.PavProvisioner{ObjectMeta: objectMeta(name), Spec: spec},
 			&storagev1.StorageClass{ObjectMeta: objectMeta(name), Provisioner: name, ReclaimPolicy: new(policy), VolumeBindingMode: new(storagev1.VolumeBindingImmediate)},
 		}
 		for _, object := range made {
@@ -111,6 +117,24 @@ func life(ctx context.Context, h *Hands) error {
 		func() error { return h.gone(ctx, claim) },
 		func() error { return h.look(ctx, "a deletion pod is made") },
 		func() error { return h.deleted(ctx, claim) },
+	)
+}
+
+// withoutPods takes the pods of a provisioner away.
+func withoutPods(spec *pavv1.PavProvisionerSpec) {
+	spec.VolumeCreation.PodTemplate, spec.VolumeDeletion = nil, nil
+}
+
+func lifeWithoutPods(ctx context.Context, h *Hands) error {
+	claim, err := h.claim(ctx, "data")
+	if err != nil {
+		return err
+	}
+	return one(
+		func() error { return h.bound(ctx, claim) },
+		func() error { return h.look(ctx, "the claim is bound") },
+		func() error { return h.Kube.Delete(ctx, claim) },
+		func() error { return h.gone(ctx, claim, pvOf(claim), volumeOf(claim)) },
 	)
 }
 

@@ -43,9 +43,15 @@ func (p player) Choices(add func(world.Choice)) {
 // the look.
 func Simulate(t *testing.T, s Scene) map[string]string {
 	t.Helper()
+	return simulateHeard(t, s, 1, nil)
+}
+
+// simulateHeard is Simulate in the order that seed determines. heard, if not nil, is called after each request that succeeds or finds no object.
+func simulateHeard(t *testing.T, s Scene, seed uint64, heard func(*world.Call)) map[string]string {
+	t.Helper()
 	looks := map[string]string{}
 	synctest.Test(t, func(t *testing.T) {
-		if err := simulate(t.Context(), s, looks); err != nil {
+		if err := simulate(t.Context(), s, seed, looks, heard); err != nil {
 			t.Fatalf("in the simulated world: %v", err)
 		}
 	})
@@ -82,11 +88,12 @@ func addNode(ctx context.Context, w *world.World, h *Hands) (end func(), err err
 	return agent.Kill, nil
 }
 
-func simulate(ctx context.Context, s Scene, looks map[string]string) error {
+func simulate(ctx context.Context, s Scene, seed uint64, looks map[string]string, heard func(*world.Call)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	store := kubernetes.NewStore()
-	w := world.New(1, store)
+	w := world.New(seed, store)
+	w.Heard = heard
 	namespace := "default"
 	if s.mounted {
 		namespace = "tenant-1" // in the real world, each scene has another one

@@ -3,6 +3,7 @@ package world
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -14,17 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch applies a merge patch to an object. It changes only the status if status is true, and everything but the status
+// Patch applies a merge patch or a JSON patch to an object. It changes only the status if status is true, and everything but the status
 // otherwise. It copies the stored object into object.
 func (s *Store) Patch(by string, object client.Object, patch client.Patch, status bool) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
-	if patch.Type() != types.MergePatchType {
+	if patch.Type() != types.MergePatchType && patch.Type() != types.JSONPatchType {
 		return apierrors.NewBadRequest(fmt.Sprintf("the world has no patches of type %s", patch.Type()))
 	}
 	data, err := patch.Data(object)
@@ -35,7 +37,7 @@ func (s *Store) Patch(by string, object client.Object, patch client.Patch, statu
 	if before == nil {
 		return t.notFound(key)
 	}
-	after, err := patched(t, t.objects[key].raw, data)
+	after, err := patched(t, t.objects[key].raw, patch.Type(), data)
 	if err != nil {
 		return err
 	}
@@ -60,14 +62,34 @@ func (s *Store) Patch(by string, object client.Object, patch client.Patch, statu
 	return copyInto(kept, object)
 }
 
-func patched(t *table, raw, data []byte) (client.Object, error) {
-	merged, err := jsonpatch.MergePatch(raw, data)
+func patched(t *table, raw []byte, kind types.PatchType, data []byte) (client.Object, error) {
+	changed, err := changed(raw, kind, data)
+	if err != nil {
+		return nil, err
+	}
+	after := shallow(t.example)
+	if err := json.Unmarshal(changed, after); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
+}
+
+// changed applies a patch to an encoded object.
+func changed(raw []byte, kind types.PatchType, data []byte) ([]byte, error) {
+	if kind == types.MergePatchType {
+		merged, err := jsonpatch.MergePatch(raw, data)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return merged, nil
+	}
+	patch, err := jsonpatch.DecodePatch(data)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	after := shallow(t.example)
-	if err := json.Unmarshal(merged, after); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	after, err := patch.Apply(raw)
+	if err != nil { // also a test that failed
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	return after, nil
 }
