@@ -15,7 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// // Keys that kubelet adds to the volume context of a driver with podInfoOnMount. No pod can set them.
+// Keys that kubelet adds to the volume context of a driver with podInfoOnMount. No pod can set them.
 const (
 	podNameKey      = "csi.storage.k8s.io/pod.name"
 	podNamespaceKey = "csi.storage.k8s.io/pod.namespace"
@@ -60,7 +60,7 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 	}
 	planned := volume.Status.Plan != nil && volume.Status.Plan.Handle != ""
 	found.mayBeReady = workflow.MayBeReady(pod)
-	found.announce = pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && !planned && pod.Annotations[pavv1.GivenAnnotation] == ""
+	found.announce = isRecorded(volume.Status.Pod, pod) && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && !planned && pod.Annotations[pavv1.GivenAnnotation] == ""
 	return found, nil
 }
 
@@ -119,7 +119,8 @@ func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
 	return false
 }
 
-// volumeOf returns the PavVolume that has recorded a pod of this node.
+// volumeOf returns the PavVolume that has recorded a pod of this node. A kubelet that was restarted asks again for the /pav of
+// a creation pod that goes on after /pav/ready.
 func (s *pavNode) volumeOf(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (*pavv1.PavVolume, error) {
 	key := client.ObjectKeyFromObject(pod)
 	volume := &pavv1.PavVolume{}
@@ -128,7 +129,8 @@ func (s *pavNode) volumeOf(ctx context.Context, pod *corev1.Pod, owner *metav1.O
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
 	}
-	if volume.UID != owner.UID || pod.Spec.NodeName != s.nodeID || !isRecorded(volume.Status.Pod, pod) {
+	recorded := isRecorded(volume.Status.Pod, pod) || isRecorded(volume.Status.CreationPod, pod)
+	if volume.UID != owner.UID || pod.Spec.NodeName != s.nodeID || !recorded {
 		return nil, fmt.Errorf("%w: PavVolume %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
 	}
 	return volume, nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/collect"
@@ -82,6 +83,7 @@ func TestAPodOfTheControllerAgentGetsADirectoryOfItsOwn(t *testing.T) {
 		"a validation pod":                  {func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "validate" }, false},
 		"a deletion pod":                    {func(w *world) { w.pod.Labels[pavv1.WorkflowLabel] = "delete" }, false},
 		"one whose UID is recorded":         {func(w *world) { w.volume.Status.Pod.UID = "pod-uid" }, true},
+		"one that goes on after /pav/ready": {func(w *world) { w.ready("pod-uid") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newVolumeWorld()
@@ -98,6 +100,13 @@ func TestAPodOfTheControllerAgentGetsADirectoryOfItsOwn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ready records that the creation pod has created /pav/ready.
+func (w *world) ready(pod types.UID) {
+	status := &w.volume.Status
+	status.CreationPod, status.Pod = status.Pod, nil
+	status.CreationPod.UID = pod
 }
 
 func TestAnyOtherPodIsRefusedADirectoryOfItsOwn(t *testing.T) {
@@ -122,6 +131,7 @@ func TestAnyOtherPodIsRefusedADirectoryOfItsOwn(t *testing.T) {
 		"whose volume has another pod on record":         {func(w *world) { w.volume.Status.Pod.Name = "other" }, codes.PermissionDenied},
 		"whose volume has a pod elsewhere on record":     {func(w *world) { w.volume.Status.Pod.Namespace = "other" }, codes.PermissionDenied},
 		"whose volume has an earlier pod's UID recorded": {func(w *world) { w.volume.Status.Pod.UID = "other" }, codes.PermissionDenied},
+		"whose volume has another pod that was ready":    {func(w *world) { w.ready("other") }, codes.PermissionDenied},
 		"while the API server does not answer":           {func(w *world) { w.err = errors.New("connection refused") }, codes.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
