@@ -59,9 +59,11 @@ func add(count *pavv1.ProvisionerCount, object client.Object) {
 	}
 }
 
-// countWithin is how long changed counts wait for further changes, and so how often at most one provisioner's status
-// is written for counts.
-const countWithin = time.Second
+// countWithin returns how long changed counts wait for further changes, and so how often at most one provisioner's status is
+// written for counts. All nodes that serve the provisioner get each write: they are at most 100 events a second together.
+func countWithin(nodes int32) time.Duration {
+	return max(time.Second, time.Duration(nodes)*10*time.Millisecond)
+}
 
 // pace decides when changed counts are written.
 type pace struct {
@@ -69,13 +71,13 @@ type pace struct {
 	due map[string]time.Time // by provisioner with a change that waits
 }
 
-// wait returns how long a provisioner's counts have to wait, since the first call after settle.
-func (p *pace) wait(name string, now time.Time) time.Duration {
+// wait returns how long a provisioner's counts have to wait: within, since the first call after settle.
+func (p *pace) wait(name string, within time.Duration, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	due, waits := p.due[name]
 	if !waits {
-		due = now.Add(countWithin)
+		due = now.Add(within)
 		p.due[name] = due
 	}
 	return max(0, due.Sub(now))

@@ -36,22 +36,30 @@ func TestCounts_AreWrittenOnlyWhereTheyChanged(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	p := pace{due: map[string]time.Time{}}
-	now := time.Unix(1000, 0)
-	if got := p.wait("a", now); got != countWithin {
+	now, within := time.Unix(1000, 0), countWithin(1)
+	if got := p.wait("a", within, now); got != within {
 		t.Errorf("the first change waits %s", got)
 	}
-	if got := p.wait("a", now.Add(countWithin/4)); got != countWithin*3/4 {
+	if got := p.wait("a", within, now.Add(within/4)); got != within*3/4 {
 		t.Errorf("the next change waits %s: it must not put the write off", got)
 	}
-	if got := p.wait("b", now.Add(countWithin/2)); got != countWithin {
+	if got := p.wait("b", within, now.Add(within/2)); got != within {
 		t.Errorf("another's change waits %s", got)
 	}
-	if got := p.wait("a", now.Add(2*countWithin)); got != 0 {
+	if got := p.wait("a", within, now.Add(2*within)); got != 0 {
 		t.Errorf("when it is due it waits %s", got)
 	}
 	p.settle("a")
-	if got := p.wait("a", now.Add(2*countWithin)); got != countWithin {
+	if got := p.wait("a", within, now.Add(2*within)); got != within {
 		t.Errorf("after the write, a change waits %s", got)
+	}
+}
+
+func TestCountWithin(t *testing.T) {
+	for nodes, want := range map[int32]time.Duration{0: time.Second, 100: time.Second, 1000: 10 * time.Second, 5000: 50 * time.Second} {
+		if got := countWithin(nodes); got != want {
+			t.Errorf("with %d nodes, counts wait %s, want %s", nodes, got, want)
+		}
 	}
 }
 
