@@ -15,6 +15,12 @@ var (
 	// createsReady is a command that creates /pav/ready.
 	createsReady = regexp.MustCompile(`(?:\btouch\b[^\n;&|]*|>[ \t]*['"]?)/pav/ready\b`)
 
+	// writesResult is a command that writes a result file of a creation pod.
+	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity)\b`)
+
+	// branches matches what makes it uncertain which of two commands runs first, or whether both run.
+	branches = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
+
 	// looks matches what a script does to check whether something is mounted, or to wait for it: any test or loop
 	// counts.
 	looks = regexp.MustCompile(`mountpoint|findmnt|/proc/|\b(?:until|while|for|if|test|stat|df|ls|wait|inotifywait)\b|\[`)
@@ -40,6 +46,21 @@ func readyTooEarly(source string) (place, bool) {
 		return placeIn(source, end[0]+2+ready[0]), true
 	}
 	return place{}, false
+}
+
+// resultAfterReady returns the position at which a script writes a result file after it has created /pav/ready. It reports
+// nothing if it is not sure.
+func resultAfterReady(source string) (place, bool) {
+	script := withBlankComments(strings.ReplaceAll(source, "\\\n", "  ")) // the length stays the same
+	ready := createsReady.FindStringIndex(script)
+	if ready == nil {
+		return place{}, false
+	}
+	result := writesResult.FindStringIndex(script[ready[1]:])
+	if result == nil || branches.MatchString(script[ready[1]:ready[1]+result[0]]) {
+		return place{}, false
+	}
+	return placeIn(source, ready[1]+result[0]), true
 }
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*$`)

@@ -40,3 +40,32 @@ func TestReadyTooEarly(t *testing.T) {
 		})
 	}
 }
+
+func TestResultAfterReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		source string
+		want   place
+	}{
+		"on the next line":             {"touch /pav/ready\necho -n h > /pav/handle", place{2, 11}},
+		"on the same line":             {": > /pav/ready; printf %s 1Gi >/pav/capacity", place{1, 31}},
+		"one before and one after it":  {"echo -n h > /pav/handle\ntouch /pav/ready\necho 1Gi > '/pav/capacity'", place{3, 10}},
+		"after further commands":       {"touch /pav/ready\nmkfs.ext4 /img && echo h > /pav/handle", place{2, 26}},
+		"with a template":              {"touch /pav/ready\necho -n {{ pvc.metadata.uid }} > /pav/handle", place{2, 32}},
+		"before it":                    {source: "echo -n h > /pav/handle\ntouch /pav/ready"},
+		"in another branch":            {source: "case $1 in\na) touch /pav/ready ;;\nb) echo -n h > /pav/handle ;;\nesac"},
+		"in another function":          {source: "a() { touch /pav/ready; }\nb() { echo -n h > /pav/handle; }\nb; a"},
+		"a function before it":         {source: "a() { touch /pav/ready; }\necho -n h > /pav/handle\na"},
+		"in a trap":                    {source: "touch /pav/ready\ntrap 'echo h > /pav/handle' EXIT"},
+		"it is created in background":  {source: "(sleep 5; touch /pav/ready) &\necho -n h > /pav/handle"},
+		"in a comment":                 {source: "touch /pav/ready\n# echo -n h > /pav/handle"},
+		"without /pav/ready":           {source: "echo -n h > /pav/handle"},
+		"an error, which may be later": {source: "touch /pav/ready\necho no > /pav/error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := resultAfterReady(test.source)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(place{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.source, diff)
+			}
+		})
+	}
+}

@@ -77,7 +77,7 @@ func optionOf(word node) (option string, ok bool) {
 	}
 }
 
-// script warns of a script that cannot mount, creates /pav/ready too early, or becomes one line, and of values in it that
+// script warns of a script that cannot mount, creates /pav/ready too early or writes results after it, or becomes one line, and of values in it that
 // a shell may interpret as commands.
 func (p *pod) script(container, script node) {
 	source, isText := script.value.(string)
@@ -87,6 +87,12 @@ func (p *pod) script(container, script node) {
 			Severity: Warning, Field: script.field, Line: early.line, Column: early.column,
 			Message: "/pav/ready is created while the command in the background may not have mounted /pav/volume yet, so that pods would write to a directory " +
 				"of the node's disk; before it, add: until grep -q ' /pav/volume ' /proc/mounts; do kill -0 $! 2> /dev/null; sleep 0.1; done",
+		})
+	}
+	if late, found := resultAfterReady(source); found && p.workflow == pavv1.WorkflowCreation {
+		p.add(Finding{
+			Severity: Warning, Field: script.field, Line: late.line, Column: late.column,
+			Message: "this is written after /pav/ready is created, when the results of the pod have been read; write it before",
 		})
 	}
 	if !isText || !hasTemplate(source) {
