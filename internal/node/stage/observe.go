@@ -161,7 +161,7 @@ func (t *task) observeProgress(ctx context.Context, o *observation) error {
 		o.given, err = t.dirs.Given(ctx, t.stage.Name)
 	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.attached:
 		o.ready, err = t.dirs.Ready(ctx, t.stage.Name)
-	case o.phase == pavv1.StageStaging && o.stagingPod == workflow.Running && !o.covering:
+	case o.phase == pavv1.StageStaging && !workflow.Observe(t.stagingPod).IsOver() && o.stands() && !o.covering:
 		err = t.observeSettling(ctx, o)
 	case o.phase == pavv1.StageStaging && o.restaging && !o.stagingIntended:
 		wait := workflow.RetryIn(t.stage.Status.StagingFailure, t.attempts.failures(t.stage.Name), t.clusterTime())

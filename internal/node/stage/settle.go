@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // SettleTime is how long a running staging pod may take to mount over /pav/volume after it has created /pav/ready.
@@ -44,9 +46,9 @@ func (s *settling) forget(stage string) {
 	delete(s.since, stage)
 }
 
-// observeSettling gathers how long to wait before clients get the attached volume. If the pod runs and /pav/volume is
-// a plain directory on the node's disk, the pod may have created /pav/ready before its daemon has mounted. That mount
-// would not reach clients, which would write to the node's disk. If /pav/volume is a mount, clients get it at once.
+// observeSettling gathers how long to wait before clients get the attached volume. If /pav/volume is a plain directory on
+// the node's disk, a pod that runs may have created /pav/ready before its daemon has mounted. That mount would not reach
+// clients, which would write to the node's disk. If /pav/volume is a mount, clients get it at once.
 func (t *task) observeSettling(ctx context.Context, o *observation) error {
 	if t.stage.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		return nil
@@ -55,6 +57,15 @@ func (t *task) observeSettling(ctx context.Context, o *observation) error {
 	if err != nil || !plain {
 		return err
 	}
-	o.settling = t.settling.left(t.stage.Name, t.now())
-	return nil
+	if o.stagingPod == workflow.Running {
+		o.settling = t.settling.left(t.stage.Name, t.now())
+		return nil
+	}
+	// All containers have ended with exit code 0. A daemon does so, too, that kubelet stops before it has mounted, because
+	// it evicts the pod: only the phase tells.
+	ready, err := t.dirs.Ready(ctx, t.stage.Name)
+	if ready {
+		o.settling = SettleTime // or until the phase is known
+	}
+	return err
 }

@@ -93,3 +93,63 @@ func TestSettling(t *testing.T) {
 		})
 	}
 }
+
+// A daemon that kubelet stops before it has mounted, because it evicts the pod, may end with exit code 0: only the phase
+// tells whether the directory is the volume (seed 140000603 of the simulation).
+func TestSettling_OfAPodWhoseContainersHaveEnded(t *testing.T) {
+	over := func(phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.Phase = phase }
+	}
+	for name, test := range map[string]struct {
+		mounted, ready bool
+		waits          bool
+		phase          func(*corev1.Pod)
+		want           step
+	}{
+		"a directory, after /pav/ready, phase Failed":    {ready: true, waits: true, phase: over(corev1.PodFailed), want: stepDetach},
+		"a directory, after /pav/ready, phase Succeeded": {ready: true, waits: true, phase: over(corev1.PodSucceeded), want: stepConfirm},
+		"a directory, without /pav/ready":                {want: stepConfirm},
+		"a mount, after /pav/ready":                      {mounted: true, ready: true, want: stepConfirm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			v := Volume{Driver: "driver", Handle: "handle"}
+			name, _ := n.stager.names(v)
+			n.withVolumes(v, "pv")
+			n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
+			pod := n.API.Pods["stage-1"]
+			pod.Spec.RestartPolicy, pod.Spec.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "main"}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
+			must(t, n.Dirs.Prepare(t.Context(), name))
+			volume := filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/volume")
+			must(t, os.Mkdir(volume, 0o755))
+			if test.mounted {
+				must(t, unix.Mount("test", volume, "tmpfs", 0, ""))
+			}
+			if test.ready {
+				must(t, os.WriteFile(filepath.Dir(volume)+"/ready", nil, 0o600))
+			}
+			now := time.Now()
+			n.stager.now = func() time.Time { return now }
+			task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+			next := func(want step) {
+				t.Helper()
+				o, err := task.observe(t.Context())
+				must(t, err)
+				if got := stageTable.decide(o).step; got != want {
+					t.Fatalf("the next step is %s, want %s; it sees %+v", got, want, o)
+				}
+			}
+			next(stepAttach)
+			must(t, task.attach(t.Context()))
+			if test.waits {
+				next(stepWait)
+				now = now.Add(2 * SettleTime)
+				next(stepWait)
+				test.phase(n.API.Pods["stage-1"])
+			}
+			next(test.want)
+		})
+	}
+}
