@@ -88,12 +88,18 @@ func liveWithPods(t *testing.T, c *cluster) string {
 	for _, object := range []client.Object{claim, pv, volume} {
 		gone(t, c, object)
 	}
+	noPodIsLeft(t, c)
+	return seen
+}
+
+// noPodIsLeft waits until there is no workflow pod: the agent does not wait for that before it goes on.
+func noPodIsLeft(t *testing.T, c *cluster) {
+	t.Helper()
 	eventually(t, "no workflow pod is left", func(ctx context.Context) (bool, string) {
 		pods := &corev1.PodList{}
 		err := c.admin.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel})
 		return err == nil && len(pods.Items) == 0, fmt.Sprint(len(pods.Items), err)
 	})
-	return seen
 }
 
 // The agent is stopped after each of its writes in turn (in the short suite, after every third) while pods validate,

@@ -90,7 +90,6 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	stage := mustCreate(t, c, stageOf(pv, "stage-"+name, fakeNode))
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
-	exists(t, c, volume, "is to be deleted", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeDeleting })
 	asked := line.Lists("pavstages")
 	eventually(t, "the agent asks for stages, of which no news arrives", func(context.Context) (bool, string) {
 		lists, held := line.Lists("pavstages")-asked, line.Strikes().Held
@@ -102,6 +101,7 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	isKept(t, c, pv)
 
 	release()
+	exists(t, c, volume, "is to be deleted", func(v *pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeDeleting })
 	mustPatch(t, c, stage, func(s *pavv1.PavStage) { s.Finalizers = nil })
 	mustDelete(t, c, stage)
 	pod, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)

@@ -146,6 +146,7 @@ func TestAPIServerDown_ForLongerThanTheLease(t *testing.T) {
 	}
 	mustDelete(t, c, beginning)
 	gone(t, c, other)
+	noPodIsLeft(t, c)
 	if diff := cmp.Diff(map[string]int{"validate": 2, "create": 2, "delete": 2}, h.rest()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}

@@ -228,7 +228,8 @@ type PavVolumeStatus struct {
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 
 	// conflict is the storage that the creation pod named in /pav/handle although another object uses it. While that
-	// object exists, nothing is created, and nothing is reverted, as that would delete the other object's data.
+	// object exists, nothing is created, and nothing is reverted, as that would delete the other object's data. It stays
+	// until the volume has a handle, as the creation pod may have made something under that name.
 	// +optional
 	Conflict *StorageConflict `json:"conflict,omitempty"`
 

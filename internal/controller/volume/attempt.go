@@ -61,7 +61,6 @@ func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 		status.Phase, status.RecordUID = pavv1.VolumePending, o.volume.UID
 		status.Attempt++
 		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
-		status.Conflict = nil
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode
 		if claim != nil {
@@ -116,6 +115,7 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation 
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
 	}
+	r.reportEarlier(o, made.Handle)
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		status.Plan = nil
@@ -125,7 +125,7 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation 
 
 // setMade records the handle, capacity and topology of a volume that is created.
 func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessible []pavv1.TopologyLabels) {
-	status.Step, status.Pod = "", nil
+	status.Step, status.Pod, status.Conflict = "", nil, nil
 	status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
 	status.AccessibleTopology = accessible
 }
@@ -147,6 +147,7 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 	if err != nil {
 		return err
 	}
+	r.reportEarlier(o, made.Handle)
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		goesOn(status)
 		setMade(status, made, status.Plan.AccessibleTopology)

@@ -39,12 +39,16 @@ func describe(h reconcile.Holder) string {
 	return text
 }
 
+// inConflict reports whether the last attempt ended because its creation pod named storage that another object used.
+func (o snapshot) inConflict() bool {
+	status := &o.volume.Status
+	return status.Conflict != nil && status.Step == "" && status.Failure != nil && status.Failure.Reason == pavv1.FailureHandleInUse
+}
+
 // conflicts reports whether the last creation pod named storage that another object still uses. Nothing is done until that
 // object is deleted, the definition changes, or a retry is requested.
 func (o snapshot) conflicts() bool {
-	status := &o.volume.Status
-	retried := status.Failure != nil && o.retry.After(status.Failure.Time.Time)
-	return status.Conflict != nil && len(o.others) > 0 && !o.edited() && !retried
+	return o.inConflict() && len(o.others) > 0 && !o.edited() && !o.retry.After(o.volume.Status.Failure.Time.Time)
 }
 
 func reportConflict(o snapshot) decision {
@@ -81,6 +85,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
+	r.reportEarlier(o, handle)
 	text := conflictText(o.volume.Spec.Provisioner, handle, others[0])
 	failure := o.unreverted(pavv1.FailureHandleInUse, text)
 	failure.Time = metav1.NewTime(r.Now()) // there is no further attempt before the other object is gone
@@ -189,6 +194,17 @@ func (r *Reconciler) reportLeft(o snapshot, text string) {
 	}
 	r.Events.Event(o.volume, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	r.Events.Event(claimObject(o.volume), corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
+}
+
+// reportEarlier reports that storage may be left of an earlier attempt, whose creation pod named a handle that another object
+// used at that time, if the volume has another handle now. As long as the record has the conflict, nothing is lost.
+func (r *Reconciler) reportEarlier(o snapshot, handle string) {
+	c := o.volume.Status.Conflict
+	if c == nil || c.Handle == handle {
+		return
+	}
+	r.reportLeft(o, fmt.Sprintf("an earlier creation pod of PavVolume %q named the handle %q, which was the storage of %s %q at that time, and the volume has the handle %q now: "+
+		"what the earlier pod made may be left; look for it, and delete it by hand if nobody uses it", o.volume.Name, c.Handle, c.Kind, c.Name, handle))
 }
 
 // reportConflictLeft reports, when the record of a volume is deleted, that its creation pod may have changed the storage of another object.

@@ -149,6 +149,9 @@ func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) e
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.Pod != nil {
 			status.FormerHandle = status.Handle
+			if c := status.Conflict; c != nil && c.Handle == status.Handle {
+				status.Conflict = nil // an earlier attempt is reverted, too
+			}
 		}
 		clearMade(status)
 	}); err != nil {

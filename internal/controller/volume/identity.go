@@ -39,7 +39,7 @@ func (o snapshot) identity() (string, knowledge) {
 		return o.ownPV().Spec.CSI.VolumeHandle, handleKnown
 	case status.Plan != nil && status.Plan.Handle != "":
 		return status.Plan.Handle, handleKnown
-	case status.Conflict != nil && status.Step == "":
+	case o.inConflict():
 		return status.Conflict.Handle, handleKnown
 	case o.creationOver():
 		return o.chosen()

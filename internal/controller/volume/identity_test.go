@@ -116,10 +116,13 @@ func conflicted(handle string) *state {
 	s := at(pavv1.StepCreating)
 	status := &s.o.volume.Status
 	status.Step, status.Pod, status.Plan = "", nil, nil
-	status.Failure = &pavv1.WorkflowFailure{Workflow: "create", PodName: "pod", Time: ago(60)}
+	status.Failure = &pavv1.WorkflowFailure{Workflow: "create", Reason: pavv1.FailureHandleInUse, PodName: "pod", Time: ago(60)}
 	status.Conflict = &pavv1.StorageConflict{Handle: handle, Kind: reconcile.KindVolume, Name: "pvc-u0"}
 	return s
 }
+
+// failedLater lets an attempt after the conflict fail.
+func failedLater(o *snapshot) { o.volume.Status.Failure.Reason = pavv1.FailurePodFailed }
 
 // Storage that another object uses is never reverted and never deleted.
 func TestDecide_StorageOfOtherObjects(t *testing.T) {
@@ -182,6 +185,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		// Two volumes have the same handle at the same time.
 		"two pending volumes with one handle, this one sorts first: wait":                       {state: madeByPod().with(heldBy(laterVolume)), want: stepWait, message: `the handle "h" is also that of PavVolume "pvc-u2" (Pending)`},
 		"two pending volumes with one handle, this one sorts second: conflict":                  {state: madeByPod().with(heldBy(makingVolume)), want: stepRecordConflict},
+		"a later attempt failed for another reason: the next one":                               {state: conflicted("h").with(heldBy(readyVolume)).with(failedLater), want: stepBegin},
 		"two pending volumes and a PersistentVolume with one handle: conflict":                  {state: madeByPod().with(heldBy(staticPV, laterVolume)), want: stepRecordConflict},
 		"two pending volumes with one handle, claim gone: conflict":                             {state: madeByPod().with(heldBy(laterVolume)).with(unclaimed), want: stepRecordConflict},
 		"no creation pod ran, another object uses the handle, claim gone: delete the PavVolume": {state: recorded().with(heldBy(laterVolume)).with(unclaimed), want: stepForget},

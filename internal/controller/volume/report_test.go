@@ -76,3 +76,27 @@ func TestDecide_PersistentVolumeThatIsThereAgain(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 }
+
+// The next attempt may name another handle, or fail: then nothing else says that the earlier pod has made something (seed
+// 710001782 of the simulation).
+func TestReportEarlier_OnlyOfAnotherHandle(t *testing.T) {
+	for name, test := range map[string]struct {
+		state *state
+		want  int
+	}{
+		"there was no conflict":         {fresh(), 0},
+		"the volume has the handle now": {conflicted("h"), 0},
+		"the volume has another handle": {conflicted("other"), 3}, // claim, PavVolume and PavProvisioner
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := record.NewFakeRecorder(10)
+			r := &Reconciler{Events: events, Now: func() time.Time { return noon }}
+			for range 2 { // the step that follows may be repeated
+				r.reportEarlier(test.state.o, "h")
+			}
+			if got := len(events.Events); got != test.want {
+				t.Errorf("%d events were given, want %d", got, test.want)
+			}
+		})
+	}
+}
