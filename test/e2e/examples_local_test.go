@@ -49,7 +49,7 @@ func checkEncryptedFiles(t *testing.T, base string) {
 	t.Helper()
 	e := newExample(t, "4-encrypted-files", "encrypted-files", "example-tools.tar")
 	e.follow(t, "You need what")
-	t.Cleanup(func() { remove(t, &corev1.Namespace{ObjectMeta: objectMeta("", e.namespace)}) })
+	t.Cleanup(func() { removeLater(t, &corev1.Namespace{ObjectMeta: objectMeta("", e.namespace)}) })
 	prints(t, e.follow(t, "Make a volume and use it"), "attack at dawn")
 	prints(t, e.follow(t, "The pod that has the password"), "stage-")
 	node, directory := e.nodeOf(t, "encrypted-files"), base+"/"+e.claim(t, "ciphertext").Spec.VolumeName

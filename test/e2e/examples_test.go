@@ -88,7 +88,7 @@ func exampleNamespace(t *testing.T, name string) string {
 	namespace := &corev1.Namespace{ObjectMeta: objectMeta("", "")}
 	namespace.GenerateName = "e2e-" + name + "-"
 	must(t, kube.Create(t.Context(), namespace))
-	t.Cleanup(func() { remove(t, namespace) })
+	t.Cleanup(func() { removeLater(t, namespace) })
 	return namespace.Name
 }
 

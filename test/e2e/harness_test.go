@@ -45,7 +45,7 @@ func newNamespace(t *testing.T) string {
 		if t.Failed() {
 			explain(t, namespace.Name)
 		}
-		remove(t, namespace)
+		removeLater(t, namespace)
 	})
 	return namespace.Name
 }
@@ -101,6 +101,17 @@ func remove(t *testing.T, object client.Object) {
 	}
 	if err := poll(ctx, func(ctx context.Context) error { return gone(ctx, object) }); err != nil {
 		t.Errorf("%T %s does not go: %v", object, object.GetName(), err)
+	}
+}
+
+// removeLater deletes a namespace, which goes after the test: Kubernetes begins with its content five seconds later. The last
+// test is followed by a search for such namespaces.
+func removeLater(t *testing.T, namespace *corev1.Namespace) {
+	t.Helper()
+	ctx, cancel := cleanupContext(t)
+	defer cancel()
+	if err := client.IgnoreNotFound(kube.Delete(ctx, namespace)); err != nil {
+		t.Error(err)
 	}
 }
 

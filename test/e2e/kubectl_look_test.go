@@ -30,7 +30,7 @@ func TestKubectl(t *testing.T) {
 		if t.Failed() {
 			explain(t, namespace.Name)
 		}
-		remove(t, namespace)
+		removeLater(t, namespace)
 	})
 	ns := namespace.Name
 	apply(t, ns, documents(shownYAML(), storageClass(shown)))

@@ -96,7 +96,7 @@ func newLedgerOf(t *testing.T, name string, definition func(*ledger) string, edi
 		}
 		l.unhook(t, "validate", "create", "delete", "stage", "unstage")
 		l.removeClaims(t)
-		remove(t, namespace)
+		removeLater(t, namespace)
 	})
 	return l
 }

@@ -43,6 +43,20 @@ func wantNothingLeft(ctx context.Context) error {
 	return nil
 }
 
+// namespacesAreGone returns an error if a namespace is being deleted: see removeLater.
+func namespacesAreGone(ctx context.Context) error {
+	namespaces := &corev1.NamespaceList{}
+	if err := kube.List(ctx, namespaces); err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		if n := &namespaces.Items[i]; n.DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is being deleted: %+v", n.Name, n.Status.Conditions)
+		}
+	}
+	return nil
+}
+
 func objectsLeft(ctx context.Context) error {
 	for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &corev1.PersistentVolumeList{}} {
 		if err := kube.List(ctx, list); err != nil {

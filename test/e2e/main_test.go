@@ -75,7 +75,7 @@ func run(m *testing.M) (int, error) {
 	// Tests that run at the same time can check only their own leftovers.
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	left := poll(ctx, wantNothingLeft)
+	left := errors.Join(poll(ctx, wantNothingLeft), poll(ctx, namespacesAreGone))
 	if left != nil {
 		left = fmt.Errorf("after all tests, something is left: %w", left)
 	}

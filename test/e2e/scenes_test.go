@@ -16,6 +16,7 @@ import (
 // The simulated kubelet, scheduler and node are held to the real ones: all objects of a scene look the same in both worlds,
 // at each look.
 func TestScenes_LookAsInTheSimulatedWorld(t *testing.T) {
+	t.Parallel()
 	for _, scene := range scenes.Mounted {
 		t.Run(scene.Name, func(t *testing.T) {
 			looks := scenes.Simulate(t, scene)

@@ -99,7 +99,7 @@ func elsewhere(t *testing.T, name string, labels map[string]string) (*ledger, *c
 	namespace := &corev1.Namespace{ObjectMeta: objectMeta("", "e2e-"+name)}
 	namespace.Labels = labels
 	must(t, kube.Create(t.Context(), namespace))
-	t.Cleanup(func() { remove(t, namespace) })
+	t.Cleanup(func() { removeLater(t, namespace) })
 	return newLedger(t, name, with("create template", "metadata: {namespace: "+namespace.Name+"}")), namespace
 }
 

@@ -127,12 +127,14 @@ func (n Node) kubeletConfig() object {
 			"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
 			"imagefs.inodesFree": "0%", "memory.available": "0%",
 		},
-		"maxPods":             500,
-		"serializeImagePulls": false,
-		"kubeAPIQPS":          100,
-		"kubeAPIBurst":        200,
-		"resolvConf":          n.file(replacement(resolver)),
-		"clusterDomain":       "cluster.local",
+		// Kubelet evicts a pod that exceeds the limit of an emptyDir when it has measured that. The default is a minute.
+		"volumeStatsAggPeriod": "15s",
+		"maxPods":              500,
+		"serializeImagePulls":  false,
+		"kubeAPIQPS":           100,
+		"kubeAPIBurst":         200,
+		"resolvConf":           n.file(replacement(resolver)),
+		"clusterDomain":        "cluster.local",
 		// The default is in a directory that the node shares with the machine.
 		"volumePluginDir": filepath.Join(KubeletRoot, "volume-plugins"),
 	}

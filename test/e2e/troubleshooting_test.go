@@ -3,26 +3,33 @@ package e2e
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// No other test may run at the same time: what those break is a problem of the installation, too.
+// No other test may run at the same time: what those break is a problem of the installation, too. It looks at drivers only on
+// nodes whose agents have been ready for a minute. So it is the last of the tests that run one by one.
 func TestKubectlDoctor(t *testing.T) {
 	namespace := start(t)
 	const secret = "canary-of-the-bundle"
 	apply(t, namespace, documents(provisioner("examined", "mkdir /pav/volume; : --token="+secret, "true"), storageClass("examined"),
 		claim("data", "examined", "ReadWriteOnce"), clientPod("client", "data", "node1")))
 	waitRunning(t, namespace, "client")
+	isReadySince(t, "examined", 2*time.Minute)
 
 	pavSays(t, []string{"doctor"}, 0, "definitions", "pod controller-agent-", "leads", "it is ready on 2 nodes", "2 drivers are registered on 2 nodes",
 		"a Service with ready endpoints", "none of 1 volume and 1 stage fails", "all is well").lacks(t, "problem", "unknown", "\x1b")
@@ -53,6 +60,24 @@ func TestKubectlDoctor(t *testing.T) {
 		}
 	}
 	pavSays(t, []string{"doctor"}, 0, "all is well")
+}
+
+// isReadySince makes a provisioner look as if it had been ready for some time.
+func isReadySince(t *testing.T, name string, ago time.Duration) {
+	t.Helper()
+	eventually(t, "PavProvisioner "+name+" is ready since long", func(ctx context.Context) error {
+		p := &pavv1.PavProvisioner{}
+		if err := kube.Get(ctx, client.ObjectKey{Name: name}, p); err != nil {
+			return err
+		}
+		changed := p.DeepCopy()
+		ready := meta.FindStatusCondition(changed.Status.Conditions, pavv1.ProvisionerReady)
+		if ready == nil || ready.Status != metav1.ConditionTrue {
+			return errors.New("it is not ready")
+		}
+		ready.LastTransitionTime = metav1.NewTime(ready.LastTransitionTime.Add(-ago))
+		return kube.Status().Patch(ctx, changed, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{}))
+	})
 }
 
 // labelNamespace sets a label of a namespace to a value, which is JSON.
