@@ -15,11 +15,15 @@ var (
 	// createsReady is a command that creates /pav/ready.
 	createsReady = regexp.MustCompile(`(?:\btouch\b[^\n;&|]*|>[ \t]*['"]?)/pav/ready\b`)
 
-	// writesResult is a command that writes a result file of a creation pod.
-	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity)\b`)
+	// startsReady is a command of its own that creates /pav/ready, and writesResult a command that writes a result file of a
+	// creation pod.
+	startsReady  = regexp.MustCompile(`(?:^|\n|;|&&)[ \t]*(?:touch[ \t]+|:?[ \t]*>[ \t]*)['"]?/pav/ready['"]?[ \t]*(?:\n|;|&&|$)`)
+	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity)['"]?(?:[ \t\n;&|)]|$)`)
 
-	// branches matches what makes it uncertain which of two commands runs first, or whether both run.
-	branches = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
+	// branches matches what makes it uncertain which of two commands runs first, or whether both run. What comes before both
+	// may be a function, a text or a trap that has the first one.
+	branches = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|\|\||[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
+	before   = regexp.MustCompile(`\b(?:case|if|while|until|for|function|trap|exit|exec)\b|<<|\(\)|\{%`)
 
 	// looks matches what a script does to check whether something is mounted, or to wait for it: any test or loop
 	// counts.
@@ -52,15 +56,16 @@ func readyTooEarly(source string) (place, bool) {
 // nothing if it is not sure.
 func resultAfterReady(source string) (place, bool) {
 	script := withBlankComments(strings.ReplaceAll(source, "\\\n", "  ")) // the length stays the same
-	ready := createsReady.FindStringIndex(script)
-	if ready == nil {
+	ready := startsReady.FindStringIndex(script)
+	if ready == nil || before.MatchString(script[:ready[0]]) {
 		return place{}, false
 	}
-	result := writesResult.FindStringIndex(script[ready[1]:])
-	if result == nil || branches.MatchString(script[ready[1]:ready[1]+result[0]]) {
+	from := ready[1] - 1 // with the end of the command
+	result := writesResult.FindStringIndex(script[from:])
+	if result == nil || branches.MatchString(script[from:from+result[0]]) {
 		return place{}, false
 	}
-	return placeIn(source, ready[1]+result[0]), true
+	return placeIn(source, from+result[0]), true
 }
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*$`)

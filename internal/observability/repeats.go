@@ -53,6 +53,18 @@ func (r *Repeats) Due(object, message string, now time.Time) (due bool, next tim
 	return true, RepeatAfter
 }
 
+// IsLatest reports whether a message is the one that was reported last about an object.
+func (r *Repeats) IsLatest(object, message string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	messages := r.reported[object]
+	at, reported := messages[message]
+	for _, other := range messages {
+		reported = reported && !other.After(at)
+	}
+	return reported
+}
+
 // prune forgets the objects whose messages may all be reported again.
 func (r *Repeats) prune(now time.Time) {
 	for object, messages := range r.reported {

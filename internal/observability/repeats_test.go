@@ -36,6 +36,24 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
+func TestRepeats_IsLatest(t *testing.T) {
+	var repeats Repeats
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	if repeats.IsLatest("a", "no class") {
+		t.Error("what was never reported is the latest")
+	}
+	repeats.Due("a", "no class", noon)
+	repeats.Due("b", "no mode", noon.Add(time.Second))
+	if !repeats.IsLatest("a", "no class") {
+		t.Error("the only one is not the latest")
+	}
+	repeats.Due("a", "no mode", noon.Add(time.Second))
+	repeats.Due("a", "no class", noon.Add(2*time.Second)) // held back
+	if repeats.IsLatest("a", "no class") || !repeats.IsLatest("a", "no mode") {
+		t.Error("the latest is not the one that was reported last")
+	}
+}
+
 // A message that is never the same twice stays within the budget, too.
 func TestRepeats_MessagesThatAlwaysDiffer(t *testing.T) {
 	var repeats Repeats

@@ -229,7 +229,7 @@ func (r *Reconciler) report(ctx context.Context, p *pavv1.PavProvisioner, d deci
 		r.pace.settle(p.Name)
 		return ctrl.Result{}, nil
 	}
-	if wait := r.pace.wait(p.Name, countWithin(d.counts.registered), time.Now()); wait > 0 && !urgent {
+	if wait := r.pace.wait(p.Name, countWithin(max(d.counts.registered, d.counts.wanted)), time.Now()); wait > 0 && !urgent {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	changed.Status.ObservedGeneration = p.Generation

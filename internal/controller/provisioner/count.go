@@ -60,7 +60,7 @@ func add(count *pavv1.ProvisionerCount, object client.Object) {
 }
 
 // countWithin returns how long changed counts wait for further changes, and so how often at most one provisioner's status is
-// written for counts. All nodes that serve the provisioner get each write: they are at most 100 events a second together.
+// written for counts. The agents of all nodes get each write: together at most 100 events a second.
 func countWithin(nodes int32) time.Duration {
 	return max(time.Second, time.Duration(nodes)*10*time.Millisecond)
 }

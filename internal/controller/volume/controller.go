@@ -272,7 +272,8 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if err := r.act(ctx, o, d); err != nil {
 		return err
 	}
-	if !d.step.makes() || o.volume.ResourceVersion == before {
+	status := &o.volume.Status
+	if !d.step.makes() || o.volume.ResourceVersion == before || status.Handle == "" || status.Pod != nil {
 		return nil
 	}
 	return r.goOn(ctx, o.volume)
@@ -284,10 +285,12 @@ func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
 	if err != nil {
 		return err
 	}
-	if d := decide(o); d.step == stepWritePV {
-		return r.act(ctx, o, d)
+	d := decide(o)
+	if d.step != stepWritePV {
+		return nil // the write is an event, and brings the next pass
 	}
-	return nil // the write is an event, and brings the next pass
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
+	return r.act(ctx, o, d)
 }
 
 // gone clears up after a PavVolume that does not exist any more.

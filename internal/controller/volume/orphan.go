@@ -80,8 +80,17 @@ func (r *Reconciler) reportOrphan(ctx context.Context, pv *corev1.PersistentVolu
 	if others := besidesPV(pv, holders); len(others) > 0 {
 		what = fmt.Sprintf("delete the PersistentVolume, but not the storage of handle %q, which %s has, too", pv.Spec.CSI.VolumeHandle, describe(others[0]))
 	}
-	if due, _ := r.orphans.Due(string(pv.UID), what, r.Now()); due {
-		r.warnOfOrphan(pv, "does not know from what the volume was made: "+what)
+	return r.tellOfOrphan(pv, what, func() { r.warnOfOrphan(pv, "does not know from what the volume was made: "+what) })
+}
+
+// tellOfOrphan records an event about a PersistentVolume unless the same was said a short time ago. If something else was said
+// since, it is said again when it is due: the latest event must be true.
+func (r *Reconciler) tellOfOrphan(pv *corev1.PersistentVolume, message string, tell func()) error {
+	due, next := r.orphans.Due(string(pv.UID), message, r.Now())
+	if due {
+		tell()
+	} else if !r.orphans.IsLatest(string(pv.UID), message) {
+		return &reconcile.Later{After: next}
 	}
 	return nil
 }
@@ -113,10 +122,8 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	others := besidesPV(pv, holders)
 	if staged := reconcile.StagedOn(others); len(staged) > 0 {
 		waits := "waiting for the volume to be unstaged on " + nodes(staged)
-		if due, _ := r.orphans.Due(string(pv.UID), waits, r.Now()); due {
-			r.Events.Event(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, waits)
-		}
-		return nil // the end of the stage is an event, and brings the next pass
+		// The end of the stage is an event, and brings the next pass.
+		return r.tellOfOrphan(pv, waits, func() { r.Events.Event(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, waits) })
 	}
 	ctrl.LoggerFrom(ctx).Info("letting go of a PersistentVolume that has no PavVolume", "handle", pv.Spec.CSI.VolumeHandle)
 	if len(others) == 0 && policyOf(pv) != corev1.PersistentVolumeReclaimRetain {

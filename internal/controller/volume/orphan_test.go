@@ -1,7 +1,9 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,54 @@ func TestSettleOrphan_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 				t.Errorf("%d events were given, want %d", got, want)
 			}
 		})
+	}
+}
+
+// The latest event must be true: it may say that the storage can be deleted.
+func TestSettleOrphan_WhatIsTrueAgain_IsSaidAgain(t *testing.T) {
+	pv, provisioner := orphan()
+	other := pv.DeepCopy()
+	other.Name, other.UID, other.Annotations, other.Status.Phase = "static", "pv2", nil, corev1.VolumeBound
+	cache, events, now := newCache(t, provisioner, pv, other), record.NewFakeRecorder(100), noon
+	r := &Reconciler{Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache}, Events: events, Now: func() time.Time { return now }}
+	pass := func() (said string, wait time.Duration) {
+		t.Helper()
+		now = now.Add(30 * time.Second)
+		err := r.settleOrphan(t.Context(), pv.Name)
+		later, isLater := errors.AsType[*reconcile.Later](err)
+		if err != nil && !isLater {
+			t.Fatal(err)
+		}
+		if isLater {
+			wait = later.After
+		}
+		select {
+		case said = <-events.Events:
+		default:
+		}
+		return said, wait
+	}
+	const shared = "but not the storage"
+	if said, _ := pass(); !strings.Contains(said, shared) {
+		t.Errorf("with another user of the storage, it said %q", said)
+	}
+	if err := cache.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if said, _ := pass(); said == "" || strings.Contains(said, shared) {
+		t.Errorf("without another user of the storage, it said %q", said)
+	}
+	other.ResourceVersion = ""
+	if err := cache.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	said, wait := pass()
+	if said != "" || wait <= 0 {
+		t.Errorf("with another user again, it said %q, and says the next in %s", said, wait)
+	}
+	now = now.Add(wait)
+	if said, _ := pass(); !strings.Contains(said, shared) {
+		t.Errorf("after that time, it said %q", said)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,32 @@ func TestForget_DeletesPodsWithoutAnOwner(t *testing.T) {
 			must(t, task.forget(t.Context()))
 			if _, left := n.API.Pods["stage-1"]; left != (owners != nil) {
 				t.Errorf("the pod is left: %t", left)
+			}
+		})
+	}
+}
+
+// A record that another controller's finalizer keeps must not hide the stage: the volume would not be unstaged.
+func TestStageOf_PrefersTheOneThatIsNotBeingDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		terminating, standing func(shared, exclusive string) string
+	}{
+		"the first name":  {func(shared, _ string) string { return shared }, func(_, exclusive string) string { return exclusive }},
+		"the second name": {func(_, exclusive string) string { return exclusive }, func(shared, _ string) string { return shared }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			v := Volume{Driver: "driver", Handle: "handle"}
+			going := n.ledger(t, v, test.terminating(n.stager.names(v)))
+			going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.org/other"}
+			got, err := n.stager.stageOf(t.Context(), Subject{Volume: v})
+			if must(t, err); got == nil || got.Name != going.Name {
+				t.Errorf("alone: got %v, want %s", got, going.Name)
+			}
+			want := n.ledger(t, v, test.standing(n.stager.names(v)))
+			got, err = n.stager.stageOf(t.Context(), Subject{Volume: v})
+			if must(t, err); got == nil || got.Name != want.Name {
+				t.Errorf("got %v, want %s", got, want.Name)
 			}
 		})
 	}

@@ -185,8 +185,8 @@ func IsRecord(stage *pavv1.PavStage) bool {
 }
 
 // find reads the subject's PavStage on this node, unless the last step has just written it: a step that ends so is followed
-// by one that waits, or writes the PavStage before anything else. That another node has the volume shows when this node
-// tries to create its own PavStage.
+// by one that waits, acts only on the node, or writes the PavStage before anything else. That another node has the volume
+// shows when this node tries to create its own PavStage.
 func (t *task) find(ctx context.Context) error {
 	if t.written {
 		t.written = false
@@ -206,8 +206,10 @@ func (s *Stager) stageOf(ctx context.Context, of Subject) (*pavv1.PavStage, erro
 	return s.stageNamed(ctx, s.namesOf(of))
 }
 
-// stageNamed returns the first PavStage of this node with one of the names, or nil if there is none.
+// stageNamed returns the PavStage of this node with one of the names, or nil if there is none. One that only another
+// controller's finalizer keeps is returned if there is no other.
 func (s *Stager) stageNamed(ctx context.Context, names []string) (*pavv1.PavStage, error) {
+	var terminating *pavv1.PavStage
 	for _, name := range names {
 		stage := &pavv1.PavStage{}
 		err := s.client.Get(ctx, client.ObjectKey{Name: name}, stage)
@@ -217,11 +219,15 @@ func (s *Stager) stageNamed(ctx context.Context, names []string) (*pavv1.PavStag
 		if err != nil {
 			return nil, fmt.Errorf("getting PavStage %q: %w", name, err)
 		}
-		if stage.Spec.NodeName == s.node {
+		switch {
+		case stage.Spec.NodeName != s.node:
+		case IsTerminating(stage):
+			terminating = stage
+		default:
 			return stage, nil
 		}
 	}
-	return nil, nil
+	return terminating, nil
 }
 
 // attachedAs returns the name under which the volume is attached, or "".

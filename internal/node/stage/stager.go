@@ -204,7 +204,7 @@ type task struct {
 	shared   bool                        // the stage is, or was, for all client pods, so no client pod has a stage of its own
 
 	stage         *pavv1.PavStage // nil if there is none
-	written       bool            // the last step has written the stage, and the next one writes it first or has no effect
+	written       bool            // the last step has written the stage, and the next look need not read it
 	attached      string          // the name under which the volume is attached, or ""
 	published     []publication   // targets that have the volume, or may have it
 	inUseBy       []publication   // targets of pods that still run; only when unstaging
@@ -281,7 +281,6 @@ func (t *task) decide(ctx context.Context, rules table, o *observation) (decisio
 
 // take takes a step.
 func (t *task) take(ctx context.Context, next step) error {
-	t.written = false
 	if createsPod(next) {
 		defer t.room.release(t.stage.Name)
 	}
