@@ -213,7 +213,7 @@ test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and th
 # The same seeds each time: what a change breaks is its own.
 .PHONY: test-simulation
 test-simulation: ## Simulate a cluster's bad days for a minute
-	go test -count=1 ./test/simulation/kubernetes ./test/simulation/node
+	go test -count=1 ./test/simulation/kubernetes ./test/simulation/node ./test/simulation/scenes ./test/simulation/world
 	go test -count=1 -timeout 30m ./test/simulation -during 60s
 
 .PHONY: simulate

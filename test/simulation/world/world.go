@@ -7,6 +7,7 @@ import (
 	"hash"
 	"hash/fnv"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -154,7 +155,7 @@ func (w *World) Settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortStableFunc(w.latest, func(a, b *Call) int {
-		return cmp.Or(strings.Compare(a.What, b.What), cmp.Compare(a.begun, b.begun), strings.Compare(a.Pass, b.Pass))
+		return cmp.Or(strings.Compare(a.What, b.What), cmp.Compare(a.begun, b.begun), strings.Compare(a.Pass, b.Pass), slices.Compare(a.from, b.from))
 	})
 	w.calls = append(w.calls, w.latest...)
 	w.latest = nil
@@ -252,7 +253,8 @@ type Call struct {
 	Pass string
 
 	do    func() error
-	begun int // the step from the context of Begun; 0 for other contexts
+	begun int       // the step from the context of Begun; 0 for other contexts
+	from  []uintptr // who called, if neither Pass nor begun tells equal calls apart
 	reply chan error
 	done  bool
 }
@@ -278,6 +280,10 @@ func (w *World) Ask(ctx context.Context, c *Call) error {
 	}
 	c.reply = make(chan error, 1)
 	c.begun, _ = ctx.Value(stepKey{}).(int)
+	if c.begun == 0 && c.Pass == "" {
+		c.from = make([]uintptr, 16)
+		c.from = c.from[:runtime.Callers(2, c.from)]
+	}
 	w.mu.Lock()
 	w.latest = append(w.latest, c)
 	w.mu.Unlock()
