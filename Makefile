@@ -172,7 +172,7 @@ demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples n
 # What runs side by side mostly waits: the integration tests with three API servers, the end-to-end tests on two clusters.
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit test-simulation compile $(subst $(eval ) ,+,$(INTEGRATION)) test-e2e+test-e2e-alone test-conformance
+	@test/parts/run test packages verify lint test-unit test-simulation compile $(INTEGRATION) test-e2e+test-e2e-alone test-conformance
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing
@@ -226,24 +226,26 @@ RACED := ^Test(LeaderStalls|ManyClaims|Node_(APIServerOutage|LifeOfAVolume|ManyI
 SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 
 # Three processes, each with an API server of its own, as all of them mostly wait.
-INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
+INTEGRATION := test-integration-node+test-integration-controller-1+test-integration-controller-2
+INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
+INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
 FIRST_HALF := ^Test[A-O]
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
 
-.PHONY: test-integration $(INTEGRATION)
-test-integration: $(INTEGRATION) ## Run the agents against a real kube-apiserver and etcd
+.PHONY: test-integration $(INTEGRATION_PARTS)
+test-integration: $(INTEGRATION_PARTS) ## Run the agents against a real kube-apiserver and etcd
 
 test-integration-node: $(CLUSTER) bin/integration.test
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
-	assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m -test.run '^TestNode_' -test.skip '$(RACED)'
+	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)'
 
 test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test
-	assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
+	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
 
 test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test
-	assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m -test.skip '$(FIRST_HALF)|$(RACED)|$(SIMULATED)'
+	$(INTEGRATION_TEST) -test.skip '$(FIRST_HALF)|$(RACED)|$(SIMULATED)'
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum

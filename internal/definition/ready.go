@@ -20,10 +20,10 @@ var (
 	startsReady  = regexp.MustCompile(`(?:^|\n|;|&&)[ \t]*(?:touch[ \t]+|:?[ \t]*>[ \t]*)['"]?/pav/ready['"]?[ \t]*(?:\n|;|&&|$)`)
 	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity)['"]?(?:[ \t\n;&|)]|$)`)
 
-	// branches matches what makes it uncertain which of two commands runs first, or whether both run. What comes before both
-	// may be a function, a text or a trap that has the first one.
-	branches = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|\|\||[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
-	before   = regexp.MustCompile(`\b(?:case|if|while|until|for|function|trap|exit|exec)\b|<<|\(\)|\{%`)
+	// unsureBetween matches what makes it uncertain which of two commands runs first, or whether both run. unsureBefore
+	// matches what comes before both, and may make the first one part of a function, a text or a trap.
+	unsureBetween = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|\|\||[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
+	unsureBefore  = regexp.MustCompile(`\b(?:case|if|while|until|for|function|trap|exit|exec)\b|<<|\(\)|\{%`)
 
 	// looks matches what a script does to check whether something is mounted, or to wait for it: any test or loop
 	// counts.
@@ -57,12 +57,12 @@ func readyTooEarly(source string) (place, bool) {
 func resultAfterReady(source string) (place, bool) {
 	script := withBlankComments(strings.ReplaceAll(source, "\\\n", "  ")) // the length stays the same
 	ready := startsReady.FindStringIndex(script)
-	if ready == nil || before.MatchString(script[:ready[0]]) {
+	if ready == nil || unsureBefore.MatchString(script[:ready[0]]) {
 		return place{}, false
 	}
 	from := ready[1] - 1 // with the end of the command
 	result := writesResult.FindStringIndex(script[from:])
-	if result == nil || branches.MatchString(script[from:from+result[0]]) {
+	if result == nil || unsureBetween.MatchString(script[from:from+result[0]]) {
 		return place{}, false
 	}
 	return placeIn(source, from+result[0]), true

@@ -77,8 +77,8 @@ func optionOf(word node) (option string, ok bool) {
 	}
 }
 
-// script warns of a script that cannot mount, creates /pav/ready too early or writes results after it, or becomes one line, and of values in it that
-// a shell may interpret as commands.
+// script warns of a script that cannot mount, creates /pav/ready too early, writes results after it, or becomes one line,
+// and of values in it that a shell may interpret as commands.
 func (p *pod) script(container, script node) {
 	source, isText := script.value.(string)
 	p.privilege(container, script, source)

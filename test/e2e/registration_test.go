@@ -60,7 +60,7 @@ func podUIDs(ctx context.Context) (map[string]string, error) {
 }
 
 func TestNewProvisioner_IsUsableOnEveryNodeInTime(t *testing.T) {
-	rounds := often(4, 20)
+	rounds := often(6, 20)
 	start(t)
 	sockets := watchSockets(t)
 	drivers := watchDrivers(t)

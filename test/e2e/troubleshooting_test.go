@@ -22,7 +22,7 @@ import (
 )
 
 // No other test may run at the same time: what those break is a problem of the installation, too. It looks at drivers only on
-// nodes whose agents have been ready for a minute. So it is the last of the tests that run one by one.
+// nodes whose agents have been ready for a minute: the tests before it take that time.
 func TestKubectlDoctor(t *testing.T) {
 	namespace := start(t)
 	const secret = "canary-of-the-bundle"

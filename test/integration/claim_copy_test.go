@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ func TestCopyOfAClaim_IsReplacedOnlyIfItIsTheOneThatIsTested(t *testing.T) {
 	exists(t, c, volume, "has a copy of the bound claim", func(v *pavv1.PavVolume) bool {
 		return v.Status.Phase == pavv1.VolumeReady && copyOf(t, v).Status.Phase == corev1.ClaimBound
 	})
-	version := copyOf(t, volume).ResourceVersion
+	version := copiedVersion(t, volume)
 	patch := client.RawPatch(types.JSONPatchType, []byte(`[
 		{"op": "test", "path": "/spec/claim/metadata/resourceVersion", "value": "1"},
 		{"op": "add", "path": "/spec/claim", "value": {"metadata": {"resourceVersion": "2"}}}
@@ -31,7 +30,7 @@ func TestCopyOfAClaim_IsReplacedOnlyIfItIsTheOneThatIsTested(t *testing.T) {
 	if err := c.admin.Patch(t.Context(), volume.DeepCopy(), patch); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v, want that it is invalid", err)
 	}
-	exists(t, c, volume, "has the copy that it had", func(v *pavv1.PavVolume) bool { return copyOf(t, v).ResourceVersion == version })
+	exists(t, c, volume, "has the copy that it had", func(v *pavv1.PavVolume) bool { return copiedVersion(t, v) == version })
 
 	// The copy follows each change of the claim, with all of its fields.
 	mustPatch(t, c, claim, func(p *corev1.PersistentVolumeClaim) { p.Labels = map[string]string{"owner": "me"} })
@@ -40,13 +39,4 @@ func TestCopyOfAClaim_IsReplacedOnlyIfItIsTheOneThatIsTested(t *testing.T) {
 	exists(t, c, volume, "has no label in its copy any more", func(v *pavv1.PavVolume) bool { return len(copyOf(t, v).Labels) == 0 })
 	mustDelete(t, c, claim)
 	gone(t, c, volume)
-}
-
-func copyOf(t *testing.T, volume *pavv1.PavVolume) *corev1.PersistentVolumeClaim {
-	t.Helper()
-	copied := &corev1.PersistentVolumeClaim{}
-	if err := json.Unmarshal(volume.Spec.Claim.Raw, copied); err != nil {
-		t.Fatal(err)
-	}
-	return copied
 }

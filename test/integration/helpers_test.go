@@ -248,9 +248,15 @@ func eventsOf(ctx context.Context, t *testing.T, c *cluster, object client.Objec
 // copiedVersion returns the resource version of a PavVolume's copy of its claim.
 func copiedVersion(t *testing.T, volume *pavv1.PavVolume) string {
 	t.Helper()
-	copied := metav1.PartialObjectMetadata{}
-	if err := json.Unmarshal(volume.Spec.Claim.Raw, &copied); err != nil {
+	return copyOf(t, volume).ResourceVersion
+}
+
+// copyOf returns a PavVolume's copy of its claim.
+func copyOf(t *testing.T, volume *pavv1.PavVolume) *corev1.PersistentVolumeClaim {
+	t.Helper()
+	copied := &corev1.PersistentVolumeClaim{}
+	if err := json.Unmarshal(volume.Spec.Claim.Raw, copied); err != nil {
 		t.Fatal(err)
 	}
-	return copied.ResourceVersion
+	return copied
 }

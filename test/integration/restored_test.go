@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -83,8 +82,7 @@ func TestRestoredBackup_DeletesNothing(t *testing.T) {
 			claim := mustCreate(t, c, ownedClaim("restored", "me"))
 			pv, volume := bound(t, c, claim)
 			exists(t, c, volume, "knows that the claim is bound", func(v *pavv1.PavVolume) bool {
-				copied := corev1.PersistentVolumeClaim{}
-				return json.Unmarshal(v.Spec.Claim.Raw, &copied) == nil && copied.Status.Phase == corev1.ClaimBound
+				return copyOf(t, v).Status.Phase == corev1.ClaimBound
 			})
 			current.Stop(t)
 			backup, pvBackup := asBackedUp(volume), asBackedUp(pv)

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,9 +60,8 @@ func TestDynamicClaimIsBound(t *testing.T) {
 
 	mustPatch(t, c, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Labels = map[string]string{"tier": "db"} })
 	exists(t, c, volume, "follows the claim", func(v *pavv1.PavVolume) bool {
-		copied := corev1.PersistentVolumeClaim{}
-		err := json.Unmarshal(v.Spec.Claim.Raw, &copied)
-		return err == nil && copied.Labels["tier"] == "db" && copied.Spec.VolumeName == pv.Name && copied.ManagedFields == nil
+		copied := copyOf(t, v)
+		return copied.Labels["tier"] == "db" && copied.Spec.VolumeName == pv.Name && copied.ManagedFields == nil
 	})
 
 	mustDelete(t, c, classOf("dynamic")) // deletion does without it

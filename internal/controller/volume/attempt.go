@@ -9,8 +9,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -116,11 +118,14 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation 
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, begin, err)
 	}
 	r.reportEarlier(o, made.Handle)
-	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		status.Plan = nil
 		setMade(status, made, creation.Topology)
-	})
+	}); err != nil {
+		return err
+	}
+	return r.goOn(ctx, o.volume)
 }
 
 // setMade records the handle, capacity and topology of a volume that is created.
@@ -156,12 +161,24 @@ func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) 
 	}
 	if workflow.IsReady(pod) {
 		r.reportCreationFailure(o, pod)
-		return nil
-	}
-	if result, err := workflow.ResultOf(pod); err == nil && result.Error != "" {
+	} else if result, err := workflow.ResultOf(pod); err == nil && result.Error != "" {
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q: creation: %s", o.volume.Spec.Provisioner, workflow.UnexpectedError(pod, result.Error)))
 	}
-	return nil
+	return r.goOn(ctx, o.volume)
+}
+
+// goOn writes the PersistentVolume of a volume whose handle was just recorded. Volume is the object as it was written.
+func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
+	o, err := r.gather(ctx, volume)
+	if err != nil {
+		return err
+	}
+	d := decide(o)
+	if d.step != stepWritePV {
+		return nil // the write is an event, and brings the next pass
+	}
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
+	return r.writePV(ctx, o, d)
 }
 
 func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (podplan.VolumeOutcome, error) {

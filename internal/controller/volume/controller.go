@@ -268,28 +268,6 @@ func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
 	if d.step.begins() && !o.retry.IsZero() {
 		r.repeats.Forget(o.volume.Name) // a requested attempt is reported even if it fails as before
 	}
-	before := o.volume.ResourceVersion
-	if err := r.act(ctx, o, d); err != nil {
-		return err
-	}
-	status := &o.volume.Status
-	if !d.step.makes() || o.volume.ResourceVersion == before || status.Handle == "" || status.Pod != nil {
-		return nil
-	}
-	return r.goOn(ctx, o.volume)
-}
-
-// goOn writes the PersistentVolume of a volume whose handle was just recorded. Volume is the object as it was written.
-func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
-	o, err := r.gather(ctx, volume)
-	if err != nil {
-		return err
-	}
-	d := decide(o)
-	if d.step != stepWritePV {
-		return nil // the write is an event, and brings the next pass
-	}
-	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
 	return r.act(ctx, o, d)
 }
 

@@ -109,9 +109,6 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMe
 // begins reports whether a step begins an attempt.
 func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
 
-// makes reports whether a step may record the handle and capacity of a volume.
-func (s step) makes() bool { return s == stepBegin || s == stepCreate || s == stepRecordCreated }
-
 // afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
 // one that is to be created, or deletes the record.
 func (s step) afterAllPods() bool {

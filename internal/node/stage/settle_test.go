@@ -13,6 +13,52 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
+// settlingTest is a node with a stage whose staging pod runs and has made /pav/volume.
+type settlingTest struct {
+	*testNode
+
+	task   *task
+	name   string // of the stage
+	volume string // /pav/volume
+	now    time.Time
+}
+
+func newSettlingTest(t *testing.T) *settlingTest {
+	t.Helper()
+	s := &settlingTest{testNode: newNode(t), now: time.Now()}
+	v := Volume{Driver: "driver", Handle: "handle"}
+	s.name, _ = s.stager.names(v)
+	s.withVolumes(v, "pv")
+	s.ledger(t, v, s.name).Status.Phase = pavv1.StageStaging
+	must(t, s.stager.keepRecord(t.Context(), s.API.Stages[s.name]))
+	must(t, s.Dirs.Prepare(t.Context(), s.name))
+	s.volume = filepath.Join(filepath.Dir(s.Dirs.Volume(s.name)), "pav/volume")
+	must(t, os.Mkdir(s.volume, 0o755))
+	s.stager.now = func() time.Time { return s.now }
+	s.task = s.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
+	return s
+}
+
+// ready creates /pav/ready.
+func (s *settlingTest) ready(t *testing.T) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Dir(s.volume)+"/ready", nil, 0o600))
+}
+
+// next fails the test if the agent does not take a step next, or does not wait for SettleTime.
+func (s *settlingTest) next(t *testing.T, want step) {
+	t.Helper()
+	o, err := s.task.observe(t.Context())
+	must(t, err)
+	got := stageTable.decide(o).step
+	if got != want {
+		t.Fatalf("the next step is %s, want %s; it sees %+v", got, want, o)
+	}
+	if got == stepWait && o.due() != SettleTime {
+		t.Errorf("it looks again after %s, want %s", o.due(), SettleTime)
+	}
+}
+
 // A staging pod creates /pav/ready in different states of its mount. The agent checks the mount, waits, and checks it
 // again.
 func TestSettling(t *testing.T) {
@@ -40,44 +86,20 @@ func TestSettling(t *testing.T) {
 		}, waits: true, failed: "/pav/ready was created too early"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			v := Volume{Driver: "driver", Handle: "handle"}
-			name, _ := n.stager.names(v)
-			n.withVolumes(v, "pv")
-			n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
-			must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
-			must(t, n.Dirs.Prepare(t.Context(), name))
-			volume := filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/volume")
-			must(t, os.Mkdir(volume, 0o755))
-			test.before(t, volume)
-			must(t, os.WriteFile(filepath.Dir(volume)+"/ready", nil, 0o600))
-			now := time.Now()
-			n.stager.now = func() time.Time { return now }
-
-			task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
-			next := func(want step) {
-				t.Helper()
-				o, err := task.observe(t.Context())
-				must(t, err)
-				got := stageTable.decide(o).step
-				if got != want {
-					t.Fatalf("the next step is %s, want %s; it sees %+v", got, want, o)
-				}
-				if got == stepWait && o.due() != SettleTime {
-					t.Errorf("it looks again after %s, want %s", o.due(), SettleTime)
-				}
-			}
-			next(stepAttach)
-			must(t, task.attach(t.Context()))
+			s := newSettlingTest(t)
+			test.before(t, s.volume)
+			s.ready(t)
+			s.next(t, stepAttach)
+			must(t, s.task.attach(t.Context()))
 			if test.waits {
-				next(stepWait)
+				s.next(t, stepWait)
 			}
-			test.meanwhile(t, volume)
-			now = now.Add(SettleTime)
-			next(stepConfirm)
-			must(t, task.confirm(t.Context()))
+			test.meanwhile(t, s.volume)
+			s.now = s.now.Add(SettleTime)
+			s.next(t, stepConfirm)
+			must(t, s.task.confirm(t.Context()))
 
-			status := n.API.Stages[name].Status
+			status := s.API.Stages[s.name].Status
 			if test.failed == "" {
 				if status.Phase != pavv1.StageStaged {
 					t.Errorf("the phase is %s: %+v", status.Phase, status.StagingFailure)
@@ -87,7 +109,7 @@ func TestSettling(t *testing.T) {
 			if status.Phase != pavv1.StageUnstaging || !strings.Contains(status.StagingFailure.Message, test.failed) {
 				t.Errorf("the phase is %s, failure %+v", status.Phase, status.StagingFailure)
 			}
-			if attached, err := n.Dirs.Attached(t.Context(), name); err != nil || attached {
+			if attached, err := s.Dirs.Attached(t.Context(), s.name); err != nil || attached {
 				t.Errorf("attached: %t, %v", attached, err)
 			}
 		})
@@ -95,7 +117,7 @@ func TestSettling(t *testing.T) {
 }
 
 // A daemon that kubelet stops before it has mounted, because it evicts the pod, may end with exit code 0: only the phase
-// tells whether the directory is the volume (seed 140000603 of the simulation).
+// shows that the directory is not the volume (seed 140000603 of the simulation).
 func TestSettling_OfAPodWhoseContainersHaveEnded(t *testing.T) {
 	over := func(phase corev1.PodPhase) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.Phase = phase }
@@ -112,44 +134,25 @@ func TestSettling_OfAPodWhoseContainersHaveEnded(t *testing.T) {
 		"a mount, after /pav/ready":                      {mounted: true, ready: true, want: stepConfirm},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			v := Volume{Driver: "driver", Handle: "handle"}
-			name, _ := n.stager.names(v)
-			n.withVolumes(v, "pv")
-			n.ledger(t, v, name).Status.Phase = pavv1.StageStaging
-			pod := n.API.Pods["stage-1"]
+			s := newSettlingTest(t)
+			pod := s.API.Pods["stage-1"]
 			pod.Spec.RestartPolicy, pod.Spec.Containers = corev1.RestartPolicyNever, []corev1.Container{{Name: "main"}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
-			must(t, n.stager.keepRecord(t.Context(), n.API.Stages[name]))
-			must(t, n.Dirs.Prepare(t.Context(), name))
-			volume := filepath.Join(filepath.Dir(n.Dirs.Volume(name)), "pav/volume")
-			must(t, os.Mkdir(volume, 0o755))
 			if test.mounted {
-				must(t, unix.Mount("test", volume, "tmpfs", 0, ""))
+				must(t, unix.Mount("test", s.volume, "tmpfs", 0, ""))
 			}
 			if test.ready {
-				must(t, os.WriteFile(filepath.Dir(volume)+"/ready", nil, 0o600))
+				s.ready(t)
 			}
-			now := time.Now()
-			n.stager.now = func() time.Time { return now }
-			task := n.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
-			next := func(want step) {
-				t.Helper()
-				o, err := task.observe(t.Context())
-				must(t, err)
-				if got := stageTable.decide(o).step; got != want {
-					t.Fatalf("the next step is %s, want %s; it sees %+v", got, want, o)
-				}
-			}
-			next(stepAttach)
-			must(t, task.attach(t.Context()))
+			s.next(t, stepAttach)
+			must(t, s.task.attach(t.Context()))
 			if test.waits {
-				next(stepWait)
-				now = now.Add(2 * SettleTime)
-				next(stepWait)
-				test.phase(n.API.Pods["stage-1"])
+				s.next(t, stepWait)
+				s.now = s.now.Add(2 * SettleTime)
+				s.next(t, stepWait)
+				test.phase(s.API.Pods["stage-1"])
 			}
-			next(test.want)
+			s.next(t, test.want)
 		})
 	}
 }

@@ -137,27 +137,22 @@ func passes(t *testing.T, s Scene, seed uint64) map[string][]string {
 	found := map[string][]string{}
 	simulateHeard(t, s, seed, func(c *world.Call) {
 		if by, what, _ := strings.Cut(c.What, " "); strings.HasPrefix(by, "controller") {
-			request, key, named := cutLast(what)
-			if !named {
-				request = key
-			}
-			found[c.Pass] = append(found[c.Pass], request)
+			found[c.Pass] = append(found[c.Pass], withoutName(what))
 		}
 	})
 	return found
 }
 
-// cutLast cuts the last word, which is the name of an object unless the request is a list.
-func cutLast(what string) (request, key string, named bool) {
-	if strings.HasPrefix(what, "list ") {
-		return "", what, false
+// withoutName removes the name of the object from a request. A list has none.
+func withoutName(request string) string {
+	if strings.HasPrefix(request, "list ") {
+		return request
 	}
-	at := strings.LastIndex(what, " ")
-	return what[:at], what[at+1:], true
+	return request[:strings.LastIndex(request, " ")]
 }
 
 // isOfVolume reports whether only passes over claims and volumes send a request.
 func isOfVolume(request string) bool {
-	return strings.HasSuffix(request, " PersistentVolumeClaim") || strings.HasSuffix(request, " Pod") && !strings.HasPrefix(request, "list") ||
-		!strings.HasPrefix(request, "list") && (strings.HasSuffix(request, " PavVolume") || strings.HasSuffix(request, " PersistentVolume"))
+	kind := request[strings.LastIndex(request, " ")+1:]
+	return !strings.HasPrefix(request, "list ") && slices.Contains([]string{"PersistentVolumeClaim", "Pod", "PavVolume", "PersistentVolume"}, kind)
 }

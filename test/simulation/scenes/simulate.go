@@ -46,7 +46,8 @@ func Simulate(t *testing.T, s Scene) map[string]string {
 	return simulateHeard(t, s, 1, nil)
 }
 
-// simulateHeard is Simulate in the order that seed determines. heard, if not nil, is called after each request that succeeds or finds no object.
+// simulateHeard is Simulate in the order that seed determines. heard, if not nil, is called after each request that
+// succeeds or finds no object.
 func simulateHeard(t *testing.T, s Scene, seed uint64, heard func(*world.Call)) map[string]string {
 	t.Helper()
 	looks := map[string]string{}

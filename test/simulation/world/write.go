@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch applies a merge patch or a JSON patch to an object. It changes only the status if status is true, and everything but the status
-// otherwise. It copies the stored object into object.
+// Patch applies a merge patch or a JSON patch to an object. It changes only the status if status is true, and everything
+// but the status otherwise. It copies the stored object into object.
 func (s *Store) Patch(by string, object client.Object, patch client.Patch, status bool) error {
 	key := s.KeyOf(object)
 	t := s.table(key.Kind)
