@@ -2,8 +2,11 @@ package nodetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -233,6 +236,27 @@ func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
 	directory := filepath.Join(m.Kubelet, "pods", string(uid), "volumes/kubernetes.io~csi/pv")
 	Must(t, os.MkdirAll(directory, 0o750))
 	return directory
+}
+
+// Run starts a process that has the files of a pod mounted, as a container has, and returns a function that stops it. It
+// is stopped at the end of the test.
+func (m *Machine) Run(t *testing.T, uid types.UID) (stop func()) {
+	t.Helper()
+	hosts := filepath.Join(m.Kubelet, "pods", string(uid), "etc-hosts")
+	Must(t, os.MkdirAll(filepath.Dir(hosts), 0o750))
+	Must(t, os.WriteFile(hosts, nil, 0o600))
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), "unshare", "--mount", "--propagation", "private",
+		"sh", "-c", `mount --bind "$1" /etc/hosts && echo started && cat`, "container", hosts)
+	input, err := command.StdinPipe()
+	Must(t, err)
+	output, err := command.StdoutPipe()
+	Must(t, err)
+	Must(t, command.Start())
+	_, err = io.ReadFull(output, make([]byte, len("started\n")))
+	Must(t, err)
+	stop = sync.OnceFunc(func() { Must(t, errors.Join(input.Close(), command.Wait())) })
+	t.Cleanup(stop)
+	return stop
 }
 
 // PodHeld reports whether the staging pod has its finalizer.

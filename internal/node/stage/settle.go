@@ -58,8 +58,15 @@ func (t *task) observeSettling(ctx context.Context, o *observation) error {
 		return err
 	}
 	if o.stagingPod == workflow.Running {
-		o.settling = t.settling.left(t.stage.Name, t.now())
-		return nil
+		if o.settling = t.settling.left(t.stage.Name, t.now()); o.settling > 0 {
+			return nil
+		}
+		// kubelet may have stopped the daemon before it mounted, as it evicts the pod, and not have reported that yet.
+		runs, err := t.dirs.Runs(ctx, t.stagingPod.UID)
+		if !runs {
+			o.settling = SettleTime // or until the pod's status tells
+		}
+		return err
 	}
 	// All containers have ended with exit code 0. A daemon does so, too, that kubelet stops before it has mounted, because
 	// it evicts the pod: only the phase tells.

@@ -21,6 +21,7 @@ type settlingTest struct {
 	name   string // of the stage
 	volume string // /pav/volume
 	now    time.Time
+	stop   func() // stops the processes of the staging pod
 }
 
 func newSettlingTest(t *testing.T) *settlingTest {
@@ -35,6 +36,8 @@ func newSettlingTest(t *testing.T) *settlingTest {
 	s.volume = filepath.Join(filepath.Dir(s.Dirs.Volume(s.name)), "pav/volume")
 	must(t, os.Mkdir(s.volume, 0o755))
 	s.stager.now = func() time.Time { return s.now }
+	s.API.Pods["stage-1"].UID = "staging-uid"
+	s.stop = s.Run(t, "staging-uid")
 	s.task = s.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 	return s
 }
@@ -114,6 +117,37 @@ func TestSettling(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kubelet stops a daemon that has not mounted yet, because it evicts the pod, and reports that late: clients do not get
+// the directory meanwhile (seed 714001794 of the simulation).
+func TestSettling_OfAPodThatWasStopped(t *testing.T) {
+	s := newSettlingTest(t)
+	s.ready(t)
+	s.next(t, stepAttach)
+	must(t, s.task.attach(t.Context()))
+	s.next(t, stepWait)
+	s.stop()
+	s.now = s.now.Add(SettleTime)
+	s.next(t, stepWait)
+	s.now = s.now.Add(10 * SettleTime)
+	s.next(t, stepWait)
+	s.API.SetPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	s.next(t, stepDetach)
+}
+
+// A container that kubelet starts again is waited for.
+func TestSettling_OfAPodThatIsStartedAgain(t *testing.T) {
+	s := newSettlingTest(t)
+	s.ready(t)
+	s.next(t, stepAttach)
+	must(t, s.task.attach(t.Context()))
+	s.next(t, stepWait)
+	s.stop()
+	s.now = s.now.Add(SettleTime)
+	s.next(t, stepWait)
+	s.Run(t, "staging-uid")
+	s.next(t, stepConfirm)
 }
 
 // A daemon that kubelet stops before it has mounted, because it evicts the pod, may end with exit code 0: only the phase
