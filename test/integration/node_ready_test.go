@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/test/kubelet"
 )
 
@@ -33,6 +34,16 @@ func TestNode_MountThatComesAfterReady_IsNotServed(t *testing.T) {
 		if late.Load() > 0 {
 			return serveByHand(ctx, pod, func() {}, func() error { return unix.Mount("tmpfs", volume, "tmpfs", 0, "") })
 		}
+		stop, err := nodetest.Run(context.WithoutCancel(ctx), n.Dir, pod.UID)
+		if err != nil {
+			t.Error(err)
+			return 1
+		}
+		defer func() {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}()
 		return serveByHand(ctx, pod, func() { n.awaitAttached(ctx, t); late.Add(1) }, func() error { return nil },
 			func() error { return unix.Mount("tmpfs", volume, "tmpfs", 0, "") })
 	})

@@ -238,25 +238,31 @@ func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
 	return directory
 }
 
-// Run starts a process that has the files of a pod mounted, as a container has, and returns a function that stops it. It
-// is stopped at the end of the test.
-func (m *Machine) Run(t *testing.T, uid types.UID) (stop func()) {
-	t.Helper()
-	hosts := filepath.Join(m.Kubelet, "pods", string(uid), "etc-hosts")
-	Must(t, os.MkdirAll(filepath.Dir(hosts), 0o750))
-	Must(t, os.WriteFile(hosts, nil, 0o600))
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), "unshare", "--mount", "--propagation", "private",
+// Run starts a process that has the files of a pod mounted, as a container has. It returns a function that stops it, and
+// that may be repeated.
+func Run(ctx context.Context, kubelet string, uid types.UID) (stop func() error, err error) {
+	hosts := filepath.Join(kubelet, "pods", string(uid), "etc-hosts")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(hosts), 0o750), os.WriteFile(hosts, nil, 0o600)); err != nil {
+		return nil, fmt.Errorf("making the files of pod %s: %w", uid, err)
+	}
+	command := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private",
 		"sh", "-c", `mount --bind "$1" /etc/hosts && echo started && cat`, "container", hosts)
 	input, err := command.StdinPipe()
-	Must(t, err)
+	if err != nil {
+		return nil, fmt.Errorf("the container of pod %s: %w", uid, err)
+	}
 	output, err := command.StdoutPipe()
-	Must(t, err)
-	Must(t, command.Start())
-	_, err = io.ReadFull(output, make([]byte, len("started\n")))
-	Must(t, err)
-	stop = sync.OnceFunc(func() { Must(t, errors.Join(input.Close(), command.Wait())) })
-	t.Cleanup(stop)
-	return stop
+	if err != nil {
+		return nil, fmt.Errorf("the container of pod %s: %w", uid, err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the container of pod %s: %w", uid, err)
+	}
+	stop = sync.OnceValue(func() error { return errors.Join(input.Close(), command.Wait()) })
+	if _, err := io.ReadFull(output, make([]byte, len("started\n"))); err != nil {
+		return nil, fmt.Errorf("starting the container of pod %s: %w", uid, errors.Join(err, stop()))
+	}
+	return stop, nil
 }
 
 // PodHeld reports whether the staging pod has its finalizer.

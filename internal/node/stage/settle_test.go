@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
 // settlingTest is a node with a stage whose staging pod runs and has made /pav/volume.
@@ -21,7 +23,7 @@ type settlingTest struct {
 	name   string // of the stage
 	volume string // /pav/volume
 	now    time.Time
-	stop   func() // stops the processes of the staging pod
+	stop   func() error // stops the container of the staging pod
 }
 
 func newSettlingTest(t *testing.T) *settlingTest {
@@ -37,9 +39,18 @@ func newSettlingTest(t *testing.T) *settlingTest {
 	must(t, os.Mkdir(s.volume, 0o755))
 	s.stager.now = func() time.Time { return s.now }
 	s.API.Pods["stage-1"].UID = "staging-uid"
-	s.stop = s.Run(t, "staging-uid")
+	s.run(t)
 	s.task = s.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 	return s
+}
+
+// run starts the container of the staging pod, until the end of the test or until it is stopped.
+func (s *settlingTest) run(t *testing.T) {
+	t.Helper()
+	stop, err := nodetest.Run(context.WithoutCancel(t.Context()), s.Kubelet, s.API.Pods["stage-1"].UID)
+	must(t, err)
+	s.stop = stop
+	t.Cleanup(func() { must(t, stop()) })
 }
 
 // ready creates /pav/ready.
@@ -127,7 +138,7 @@ func TestSettling_OfAPodThatWasStopped(t *testing.T) {
 	s.next(t, stepAttach)
 	must(t, s.task.attach(t.Context()))
 	s.next(t, stepWait)
-	s.stop()
+	must(t, s.stop())
 	s.now = s.now.Add(SettleTime)
 	s.next(t, stepWait)
 	s.now = s.now.Add(10 * SettleTime)
@@ -143,10 +154,10 @@ func TestSettling_OfAPodThatIsStartedAgain(t *testing.T) {
 	s.next(t, stepAttach)
 	must(t, s.task.attach(t.Context()))
 	s.next(t, stepWait)
-	s.stop()
+	must(t, s.stop())
 	s.now = s.now.Add(SettleTime)
 	s.next(t, stepWait)
-	s.Run(t, "staging-uid")
+	s.run(t)
 	s.next(t, stepConfirm)
 }
 
