@@ -238,15 +238,15 @@ func (m *Machine) PodDirectory(t *testing.T, uid types.UID) string {
 	return directory
 }
 
-// Run starts a process that has the files of a pod mounted, as a container has. It returns a function that stops it, and
-// that may be repeated.
+// Run simulates a container of a pod: a process with a mount namespace of its own, in which a file of the pod's directory
+// is mounted. It returns a function that stops it, and that may be repeated.
 func Run(ctx context.Context, kubelet string, uid types.UID) (stop func() error, err error) {
 	hosts := filepath.Join(kubelet, "pods", string(uid), "etc-hosts")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hosts), 0o750), os.WriteFile(hosts, nil, 0o600)); err != nil {
 		return nil, fmt.Errorf("making the files of pod %s: %w", uid, err)
 	}
 	command := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private",
-		"sh", "-c", `mount --bind "$1" /etc/hosts && echo started && cat`, "container", hosts)
+		"sh", "-c", `mount --bind "$1" "$1" && echo started && cat`, "container", hosts)
 	input, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("the container of pod %s: %w", uid, err)

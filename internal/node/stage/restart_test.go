@@ -2,14 +2,12 @@ package stage
 
 import (
 	"context"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 )
 
@@ -76,24 +74,11 @@ func TestStage_WhereTheMountsAreGone_JudgesByMountsAndNotByRecords(t *testing.T)
 	}
 }
 
-// container simulates a container of a pod: a process with a mount namespace of its own, in which a file of the pod's
-// directory is mounted. It ends with the test.
-func (n *testNode) container(t *testing.T, uid string) {
+// container starts a container of a pod, and returns a function that stops it. It ends with the test.
+func (n *testNode) container(t *testing.T, uid types.UID) (stop func() error) {
 	t.Helper()
-	hosts := filepath.Join(n.Kubelet, "pods", uid, "etc-hosts")
-	must(t, os.WriteFile(hosts, nil, 0o600))
-	ctx, cancel := context.WithCancel(t.Context())
-	command := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private", "sh", "-c", `mount --bind "$1" "$1"; echo ready; cat`, "sh", hosts)
-	input, err := command.StdinPipe()
+	stop, err := nodetest.Run(context.WithoutCancel(t.Context()), n.Kubelet, uid)
 	must(t, err)
-	output, err := command.StdoutPipe()
-	must(t, err)
-	must(t, command.Start())
-	t.Cleanup(func() {
-		_ = input.Close()
-		_ = command.Wait()
-		cancel()
-	})
-	_, err = io.ReadFull(output, make([]byte, len("ready\n")))
-	must(t, err)
+	t.Cleanup(func() { must(t, stop()) })
+	return stop
 }

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/node/nodetest"
 )
 
 // settlingTest is a node with a stage whose staging pod runs and has made /pav/volume.
@@ -39,18 +37,9 @@ func newSettlingTest(t *testing.T) *settlingTest {
 	must(t, os.Mkdir(s.volume, 0o755))
 	s.stager.now = func() time.Time { return s.now }
 	s.API.Pods["stage-1"].UID = "staging-uid"
-	s.run(t)
+	s.stop = s.container(t, "staging-uid")
 	s.task = s.stager.newTask(Subject{Volume: v}, corev1.PersistentVolumeFilesystem)
 	return s
-}
-
-// run starts the container of the staging pod, until the end of the test or until it is stopped.
-func (s *settlingTest) run(t *testing.T) {
-	t.Helper()
-	stop, err := nodetest.Run(context.WithoutCancel(t.Context()), s.Kubelet, s.API.Pods["stage-1"].UID)
-	must(t, err)
-	s.stop = stop
-	t.Cleanup(func() { must(t, stop()) })
 }
 
 // ready creates /pav/ready.
@@ -132,33 +121,34 @@ func TestSettling(t *testing.T) {
 
 // kubelet stops a daemon that has not mounted yet, because it evicts the pod, and reports that late: clients do not get
 // the directory meanwhile (seed 714001794 of the simulation).
-func TestSettling_OfAPodThatWasStopped(t *testing.T) {
-	s := newSettlingTest(t)
-	s.ready(t)
-	s.next(t, stepAttach)
-	must(t, s.task.attach(t.Context()))
-	s.next(t, stepWait)
-	must(t, s.stop())
-	s.now = s.now.Add(SettleTime)
-	s.next(t, stepWait)
-	s.now = s.now.Add(10 * SettleTime)
-	s.next(t, stepWait)
-	s.API.SetPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
-	s.next(t, stepDetach)
-}
-
-// A container that kubelet starts again is waited for.
-func TestSettling_OfAPodThatIsStartedAgain(t *testing.T) {
-	s := newSettlingTest(t)
-	s.ready(t)
-	s.next(t, stepAttach)
-	must(t, s.task.attach(t.Context()))
-	s.next(t, stepWait)
-	must(t, s.stop())
-	s.now = s.now.Add(SettleTime)
-	s.next(t, stepWait)
-	s.run(t)
-	s.next(t, stepConfirm)
+func TestSettling_OfAPodWhoseContainersWereStopped(t *testing.T) {
+	for name, test := range map[string]struct {
+		then func(t *testing.T, s *settlingTest)
+		want step
+	}{
+		"it is evicted": {want: stepDetach, then: func(_ *testing.T, s *settlingTest) {
+			s.API.SetPod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+		}},
+		"they are started again": {want: stepConfirm, then: func(t *testing.T, s *settlingTest) {
+			t.Helper()
+			s.container(t, "staging-uid")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSettlingTest(t)
+			s.ready(t)
+			s.next(t, stepAttach)
+			must(t, s.task.attach(t.Context()))
+			s.next(t, stepWait)
+			must(t, s.stop())
+			s.now = s.now.Add(SettleTime)
+			s.next(t, stepWait)
+			s.now = s.now.Add(10 * SettleTime)
+			s.next(t, stepWait)
+			test.then(t, s)
+			s.next(t, test.want)
+		})
+	}
 }
 
 // A daemon that kubelet stops before it has mounted, because it evicts the pod, may end with exit code 0: only the phase
