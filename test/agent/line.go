@@ -79,9 +79,6 @@ func (l *Line) Connect(config *rest.Config, cancel context.CancelFunc) {
 	l.cancel = cancel
 	l.stalled, l.resumed = make(chan struct{}), make(chan struct{})
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return way{line: l, next: next} })
-	if l.Shaken {
-		config.ContentType = "application/json" // so that the events can be read one by one
-	}
 }
 
 // way is the http.RoundTripper of a line.
@@ -99,7 +96,7 @@ func (l *Line) send(request *http.Request, next http.RoundTripper) (*http.Respon
 	if l.IsCut() {
 		return nil, errCut
 	}
-	request = l.stall(request)
+	request = l.inJSON(l.stall(request))
 	before, after := l.fails(request)
 	if before {
 		return nil, errFails
@@ -122,6 +119,20 @@ func (l *Line) send(request *http.Request, next http.RoundTripper) (*http.Respon
 		return nil, errCut
 	}
 	return response, nil
+}
+
+// inJSON makes the API server answer a watch in JSON if its events are to be read one by one, whatever the client prefers.
+func (l *Line) inJSON(request *http.Request) *http.Request {
+	if !l.Shaken || !isWatch(request) {
+		return request
+	}
+	forms := slices.DeleteFunc(strings.Split(request.Header.Get("Accept"), ","), func(form string) bool { return !strings.Contains(form, "json") })
+	if len(forms) == 0 {
+		forms = []string{"application/json"}
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Accept", strings.Join(forms, ","))
+	return request
 }
 
 // disturb applies the faults of watches to a response, if it is that of a watch.
