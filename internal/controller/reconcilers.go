@@ -12,6 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/cleanup"
 	"github.com/albertofaria/pav/internal/controller/eviction"
+	"github.com/albertofaria/pav/internal/controller/label"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/controller/startup"
@@ -84,6 +85,7 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
 		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, Now: p.Now},
 		r.volumes,
+		&label.Reconciler{Client: p.Client},
 		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},
 		&eviction.BudgetReconciler{Client: p.Client, Live: p.Live},

@@ -111,9 +111,6 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.
 	if err := mgr.Add(watcher); err != nil {
 		return fmt.Errorf("setting up the monitor: %w", err)
 	}
-	if err := stage.IndexVolumes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
 	if err := monitor.WatchPods(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
@@ -199,7 +196,7 @@ func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manage
 	return mgr, err
 }
 
-// CacheOptions limits the cache to objects of the node, and to the fields of PersistentVolumes by which they are found.
+// CacheOptions limits the cache to objects of the node.
 func CacheOptions(nodeName string) (cache.Options, error) {
 	ours, err := labels.Parse(pavv1.NodeLabel + "=" + workflow.Hash(nodeName))
 	if err != nil {
@@ -208,10 +205,9 @@ func CacheOptions(nodeName string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:              {Label: ours},
-			&pavv1.PavStage{}:          {Label: ours},
-			&corev1.PersistentVolume{}: {Transform: stage.TrimVolume},
-			&storagev1.CSIDriver{}:     {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
+			&corev1.Pod{}:          {Label: ours},
+			&pavv1.PavStage{}:      {Label: ours},
+			&storagev1.CSIDriver{}: {Field: fields.OneTermEqualSelector("metadata.name", pavv1.Driver)},
 		},
 	}, nil
 }
@@ -255,7 +251,7 @@ func newStager(ctx context.Context, mgr manager.Manager, config *rest.Config, cl
 	}
 	stager := stage.New(stage.Config{
 		Client:    reader,
-		Catalogue: stage.Cache{Reader: mgr.GetClient()},
+		Catalogue: stage.NewIndex(mgr.GetClient(), reader),
 		Dirs:      dirs,
 		Mounts:    stage.Host{Namespace: host},
 		Notifier:  notifier,

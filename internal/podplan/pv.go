@@ -14,6 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan/topology"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Source has the recorded objects that a volume was created from.
@@ -73,6 +74,7 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external
 			// provisioner".
 			Annotations: map[string]string{protocol.ProvisionedBy: volume.Spec.Provisioner},
+			Labels:      map[string]string{pavv1.StorageLabel: workflow.StorageHash(volume.Spec.Provisioner, volume.Status.Handle)},
 			// With Retain, it is removed once it is recorded that the PersistentVolume exists. One that is gone before that
 			// would leave a record that says that nobody has used the storage.
 			Finalizers: []string{pavv1.PVFinalizer},

@@ -11,6 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // The indexes. Each is of one kind, which its name begins with.
@@ -26,6 +27,9 @@ const (
 
 	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
 	HeldPVsByDriver = "pv.held"
+
+	// UnlabelledPVsByDriver finds PersistentVolumes without the label of their storage, by spec.csi.driver.
+	UnlabelledPVsByDriver = "pv.unlabelled"
 
 	// pvsByStorage finds PersistentVolumes by Storage.
 	pvsByStorage = "pv.storage"
@@ -95,6 +99,12 @@ var indexes = []index{
 		}
 		return pv.Spec.CSI.Driver
 	}),
+	of(&corev1.PersistentVolume{}, UnlabelledPVsByDriver, func(pv *corev1.PersistentVolume) string {
+		if IsLabelled(pv) {
+			return ""
+		}
+		return pv.Spec.CSI.Driver
+	}),
 	of(&corev1.PersistentVolume{}, pvsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
 	ofMany(&pavv1.PavVolume{}, volumesByStorage, storagesOfVolume),
@@ -114,6 +124,12 @@ var indexes = []index{
 // IsHeld reports whether a PersistentVolume is being deleted and still has PaV's finalizer.
 func IsHeld(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
+}
+
+// IsLabelled reports whether a PersistentVolume has the label of its storage, or can have none, as no CSI driver serves it.
+func IsLabelled(pv *corev1.PersistentVolume) bool {
+	csi := pv.Spec.CSI
+	return csi == nil || pv.Labels[pavv1.StorageLabel] == workflow.StorageHash(csi.Driver, csi.VolumeHandle)
 }
 
 func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {

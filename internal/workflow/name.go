@@ -25,6 +25,9 @@ func Hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
+// StorageHash returns the value of StorageLabel for the storage of a driver and handle.
+func StorageHash(driver, handle string) string { return Hash(driver, handle) }
+
 // Name returns the name of the pod of a workflow, deterministic in the parts.
 func Name(workflow string, parts ...string) string {
 	return workflow + "-" + Hash(parts...)

@@ -99,7 +99,8 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 	const (
 		ofPav   = "of PavProvisioners only"
 		claims  = "for claims only, and without Secrets"
-		changes = "the reclaim policy and the provisioner's finalizer"
+		changes = "the reclaim policy, the label of the storage and the provisioner's finalizer"
+		storage = `"` + pavv1.StorageLabel + `": "s"`
 	)
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pvc-0123", Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "policed"}},
@@ -121,7 +122,9 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		v.Name, v.Spec.ClaimRef = "policed-host-path", nil
 		v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}
 	})
-	existing := mustCreate(t, c, with(func(v *corev1.PersistentVolume) { v.Name, v.Spec.ClaimRef = "pvc-4567", nil }))
+	existing := mustCreate(t, c, with(func(v *corev1.PersistentVolume) {
+		v.Name, v.Spec.ClaimRef, v.Labels = "pvc-4567", nil, map[string]string{"own": "o"}
+	}))
 	t.Cleanup(func() { mustDeleteLasting(t, c, existing) })
 	mustCreate(t, c, node)
 	t.Cleanup(func() { mustDeleteLasting(t, c, node) })
@@ -143,6 +146,10 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		{"it changes mount options", patching(existing, `{"spec": {"mountOptions": ["dev"]}}`), changes},
 		{"it changes the class", patching(existing, `{"spec": {"storageClassName": "other"}}`), changes},
 		{"it adds a label", patching(existing, relabel), changes},
+		{"it labels the storage", patching(existing, `{"metadata": {"labels": {`+storage+`}}}`), ""},
+		{"it adds another label beside", patching(existing, `{"metadata": {"labels": {`+storage+`, "b": "c"}}}`), changes},
+		{"it changes another label", patching(existing, `{"metadata": {"labels": {"own": "other"}}}`), changes},
+		{"it removes all labels", patching(existing, `{"metadata": {"labels": null}}`), changes},
 		{"it deletes it", deleting(existing), ""},
 		{"it changes the policy of one of a node's files", patching(node, `{"spec": {"persistentVolumeReclaimPolicy": "Delete"}}`), ofPav},
 		{"it deletes one of a node's files", deleting(node), ofPav},

@@ -45,6 +45,7 @@ var concurrent = map[string]string{
 	"internal/node/csi.(*sockets).Accept":                 elsewhere,
 	"internal/node/csi.(*sockets).pass":                   elsewhere,
 	"internal/node/csi.await":                             elsewhere,
+	"internal/node/stage.(*Index).namesOfUnlabelled":      orCanceled,
 	"internal/node/stage.(*inflight).interrupt":           orCanceled,
 	"internal/node/stage.(*room).reserve":                 orCanceled,
 	"internal/node/stage.(*task).wait":                    orLater,

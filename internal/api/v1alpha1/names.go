@@ -26,7 +26,7 @@ const (
 	PVFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 )
 
-// Labels of workflow pods and PavStages, for selection only: values are short or hashes, full names
+// Labels of workflow pods, PavStages and PersistentVolumes, for selection only: values are short or hashes, full names
 // are in annotations or the spec. No one but PaV's service accounts may set them on pods.
 const (
 	// WorkflowLabel is the workflow that a pod runs: one of the Workflow constants.
@@ -37,6 +37,10 @@ const (
 
 	// VolumeLabel is the hash of the volume's PersistentVolume name.
 	VolumeLabel = Group + "/volume"
+
+	// StorageLabel on a PersistentVolume is the hash of its driver and handle, by which node agents find it. Written by
+	// the controller agent.
+	StorageLabel = Group + "/storage"
 
 	// NodeLabel is the hash of the name of the node that a staging or unstaging pod or a PavStage belongs to.
 	NodeLabel = Group + "/node"

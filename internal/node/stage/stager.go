@@ -21,7 +21,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Catalogue looks up objects in the agent's caches. They are used to find objects, never to decide.
+// Catalogue looks up objects. Its answers may be old: they are used to find objects, never to decide.
 type Catalogue interface {
 	// VolumeNames returns the names of the PersistentVolumes with the driver and handle.
 	VolumeNames(ctx context.Context, driver, handle string) ([]string, error)

@@ -69,7 +69,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	n.agent = n.Machine.Open(simnode.Gate{Before: n.pause, Between: n.pause}, notifier.Wake)
 	reader := reconcile.RetryingWatcher{WithWatch: client}
 	stager := stage.New(stage.Config{
-		Client: reader, Catalogue: stage.Cache{Reader: mgr.Client}, Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Notifier: notifier,
+		Client: reader, Catalogue: stage.NewIndex(mgr.Client, reader), Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Notifier: notifier,
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
 		ClusterTime: cluster.Now,
 	})
@@ -88,9 +88,6 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	n.drivers = map[string]csi.NodeServer{pavv1.Driver: pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier).Node}
 	n.serve = func(driver string) csi.NodeServer {
 		return pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}).Node
-	}
-	if err := stage.IndexVolumes(ctx, n.view); err != nil {
-		return err
 	}
 	if err := mgr.Add(watcher); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 
 var (
 	podName = regexp.MustCompile(`\b(create|delete|validate|stage|unstage)-[0-9a-f]{20}\b`)
-	// hash matches the hash of the name of a PavVolume or a node in labels.
-	hash   = regexp.MustCompile(`(/(?:volume|node): )[0-9a-f]{20}\b`)
+	// hash matches the hash of the name of a PavVolume or a node, or of storage, in labels.
+	hash   = regexp.MustCompile(`(/(?:volume|node|storage): )[0-9a-f]{20}\b`)
 	uid    = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 	moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )

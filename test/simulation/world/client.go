@@ -55,7 +55,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, options ...cl
 	kind := c.kindOf(list)
 	var found []runtime.Object
 	if err := c.ask(ctx, false, "list "+kind, func() error {
-		found = c.World.Store.selected(kind, options)
+		found = c.World.Store.selected(kind, c.World.age(options), options)
 		return nil
 	}); err != nil {
 		return err
@@ -221,11 +221,21 @@ func (b binder) Create(ctx context.Context, object, binding client.Object, _ ...
 	})
 }
 
-// selected returns the objects of a kind that match the list options.
-func (s *Store) selected(kind string, options []client.ListOption) []runtime.Object {
+// age returns how many events of a kind the answer to a list lacks. With the resource version "0", the API server answers
+// from its memory, which may be old.
+func (w *World) age(options []client.ListOption) int {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	if o.Raw == nil || o.Raw.ResourceVersion != "0" || w.Rand.IntN(3) > 0 {
+		return 0
+	}
+	return 1 + w.Rand.IntN(4)
+}
+
+// selected returns the objects of a kind that match the list options, as they were before the newest events.
+func (s *Store) selected(kind string, without int, options []client.ListOption) []runtime.Object {
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	var found []runtime.Object
-	for _, object := range s.All(kind) {
+	for _, object := range s.before(kind, without) {
 		if selects(o, object, fieldOf) {
 			found = append(found, object)
 		}

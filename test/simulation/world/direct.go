@@ -27,7 +27,7 @@ func (d Direct) Get(_ context.Context, key client.ObjectKey, into client.Object,
 
 // List implements client.Reader.
 func (d Direct) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return setItems(list, d.Store.selected(d.Store.kindOf(list), options))
+	return setItems(list, d.Store.selected(d.Store.kindOf(list), 0, options))
 }
 
 // Patch implements client.Writer.

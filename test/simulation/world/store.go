@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -146,6 +147,28 @@ func (s *Store) All(kind string) []client.Object {
 	all := make([]client.Object, 0, len(t.sorted))
 	for _, key := range t.sorted {
 		all = append(all, t.objects[key].object)
+	}
+	return all
+}
+
+// before returns the objects of a kind as they were before the newest events, sorted by namespace and name.
+func (s *Store) before(kind string, events int) []client.Object {
+	if events == 0 {
+		return s.All(kind)
+	}
+	t := s.table(kind)
+	former := make(map[Key]client.Object, len(t.objects))
+	for key, now := range t.objects {
+		former[key] = now.object
+	}
+	for _, e := range slices.Backward(t.events[max(0, len(t.events)-events):]) {
+		former[e.Key] = e.Before
+	}
+	var all []client.Object
+	for _, key := range slices.SortedFunc(maps.Keys(former), Key.compare) {
+		if object := former[key]; object != nil {
+			all = append(all, object)
+		}
 	}
 	return all
 }

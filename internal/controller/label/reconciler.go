@@ -1,0 +1,94 @@
+package label
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Reconciler labels PersistentVolumes.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+}
+
+// Register adds the reconciler and its watches to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+	unlabelled := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		pv, ok := object.(*corev1.PersistentVolume)
+		return ok && !reconcile.IsLabelled(pv)
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("label").
+		For(&corev1.PersistentVolume{}, builder.WithPredicates(unlabelled)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unlabelledOf), builder.WithPredicates(created)).
+		WithOptions(options).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "label", observability.Volume, nil)).
+		Complete(r)
+}
+
+// created passes the creation of objects.
+var created = predicate.Funcs{
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// unlabelledOf returns requests for the PersistentVolumes of a PavProvisioner that were there before it.
+func (r *Reconciler) unlabelledOf(ctx context.Context, provisioner client.Object) []ctrl.Request {
+	pvs := &corev1.PersistentVolumeList{}
+	of := client.MatchingFields{reconcile.UnlabelledPVsByDriver: provisioner.GetName()}
+	if err := r.Client.List(ctx, pvs, of, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observability.Provisioner, provisioner.GetName())
+		return nil
+	}
+	requests := make([]ctrl.Request, len(pvs.Items))
+	for i := range pvs.Items {
+		requests[i].Name = pvs.Items[i].Name
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := r.Client.Get(ctx, request.NamespacedName, pv); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if reconcile.IsLabelled(pv) {
+		return ctrl.Result{}, nil
+	}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil // Its creation is an event.
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", pv.Spec.CSI.Driver, err)
+	}
+	return reconcile.Result(r.label(ctx, pv))
+}
+
+// label writes the label. With the UID, no other PersistentVolume of that name gets it; the driver and handle of one
+// cannot be changed.
+func (r *Reconciler) label(ctx context.Context, pv *corev1.PersistentVolume) error {
+	hash := workflow.StorageHash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pv.UID, pavv1.StorageLabel, hash)
+	if err := r.Client.Patch(ctx, pv.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling PersistentVolume %q: %w", pv.Name, err)
+	}
+	return nil
+}
