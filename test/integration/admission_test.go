@@ -68,14 +68,14 @@ func TestWebhook_IsReady_WithOrWithoutTheLease(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pav-controller"}}
-	if err := c.admin.Delete(t.Context(), lease.DeepCopy()); client.IgnoreNotFound(err) != nil {
+	if err := c.Admin.Delete(t.Context(), lease.DeepCopy()); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	now := metav1.NowMicro()
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("former"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
 	mustCreate(t, c, lease)
 	t.Cleanup(func() {
-		if err := c.admin.Delete(lasting(t), lease); err != nil {
+		if err := c.Admin.Delete(lasting(t), lease); err != nil {
 			t.Error(err)
 		}
 	})
@@ -103,7 +103,7 @@ func TestWebhook_FailsClosed_AndOnlyForDefinitions(t *testing.T) {
 	exists(t, c, provisioner, "is there", func(*pavv1.PavProvisioner) bool { return true })
 	// A foreign object of the name is refused by both the leader and the others.
 	mustCreate(t, c, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), csiDriver("taken")) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), csiDriver("taken")) })
 	if err := w.try(t.Context(), provisionerOf("taken")); err == nil || !strings.Contains(err.Error(), "choose another name") {
 		t.Errorf("the name of a foreign CSIDriver: got %v", err)
 	}
@@ -115,14 +115,14 @@ func TestWebhook_FailsClosed_AndOnlyForDefinitions(t *testing.T) {
 	}
 	changed := provisioner.DeepCopy()
 	changed.Spec.ProvisioningModes = append(changed.Spec.ProvisioningModes, pavv1.ProvisioningModeStatic)
-	if err := c.admin.Update(t.Context(), changed); err == nil {
+	if err := c.Admin.Update(t.Context(), changed); err == nil {
 		t.Error("without replicas, a changed spec is taken")
 	}
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Annotations = map[string]string{"note": "text"} })
 	mustDelete(t, c, provisioner)
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Finalizers = nil })
 	gone(t, c, provisioner)
-	if err := c.admin.Delete(t.Context(), csiDriver("judged")); err != nil { // no garbage collector runs here
+	if err := c.Admin.Delete(t.Context(), csiDriver("judged")); err != nil { // no garbage collector runs here
 		t.Error(err)
 	}
 	checkNothingLeft(t, c)

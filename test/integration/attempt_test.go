@@ -25,7 +25,7 @@ import (
 // tenant returns a client of a user who may write claims of one namespace, and nothing else.
 func tenant(t *testing.T, c *cluster, namespace string) client.Client {
 	t.Helper()
-	user, err := c.environment.AddUser(envtest.User{Name: "tenant-of-" + namespace}, &rest.Config{})
+	user, err := c.Environment.AddUser(envtest.User{Name: "tenant-of-" + namespace}, &rest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func tenant(t *testing.T, c *cluster, namespace string) client.Client {
 		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant-of-" + namespace}},
 	})
-	t.Cleanup(func() { _, _ = c.admin.Delete(lasting(t), binding), c.admin.Delete(lasting(t), role) })
+	t.Cleanup(func() { _, _ = c.Admin.Delete(lasting(t), binding), c.Admin.Delete(lasting(t), role) })
 	config := rest.CopyConfig(user.Config())
 	config.QPS = -1
-	as, err := client.New(config, client.Options{Scheme: c.admin.Scheme()})
+	as, err := client.New(config, client.Options{Scheme: c.Admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestCopiesOfClaims_AreSmallAndRare(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEvent(t, c, refused, "Warning", "ProvisioningFailed", "and may have 32768 for PaV to keep a copy of it")
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(volumeOf(refused)), &pavv1.PavVolume{}); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(volumeOf(refused)), &pavv1.PavVolume{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("a claim that is too large has a PavVolume (%v)", err)
 	}
 	if err := as.Delete(t.Context(), refused); err != nil {
@@ -282,7 +282,7 @@ func TestCopiesOfClaims_AreSmallAndRare(t *testing.T) {
 
 	annotate(t, as, claim, "large", large)
 	wantEvent(t, c, claim, "Warning", "Provisioning", "the volume will be deleted by what the claim was before")
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(volume), volume); err != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(volume), volume); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := json.Marshal(volume.Spec.Claim); err != nil || len(text) > pavv1.MaxClaimCopy || !strings.Contains(string(text), `"owner":"me"`) {

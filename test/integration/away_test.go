@@ -30,7 +30,7 @@ func TestPodGoesWhileNoAgentRuns(t *testing.T) {
 			current.Stop(t)
 
 			end(t, c, pod, workflow.Result{Handle: "made"}, 0)
-			if err := c.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+			if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 				t.Fatal(err)
 			}
 			if byForce {

@@ -27,7 +27,7 @@ func TestCopyOfAClaim_IsReplacedOnlyIfItIsTheOneThatIsTested(t *testing.T) {
 		{"op": "test", "path": "/spec/claim/metadata/resourceVersion", "value": "1"},
 		{"op": "add", "path": "/spec/claim", "value": {"metadata": {"resourceVersion": "2"}}}
 	]`))
-	if err := c.admin.Patch(t.Context(), volume.DeepCopy(), patch); !apierrors.IsInvalid(err) {
+	if err := c.Admin.Patch(t.Context(), volume.DeepCopy(), patch); !apierrors.IsInvalid(err) {
 		t.Errorf("got %v, want that it is invalid", err)
 	}
 	exists(t, c, volume, "has the copy that it had", func(v *pavv1.PavVolume) bool { return copiedVersion(t, v) == version })

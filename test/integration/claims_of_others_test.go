@@ -95,7 +95,7 @@ func TestStaging_SeesTheClaimOfWhichTheVolumeWasMade(t *testing.T) {
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, n.c, record) })
 	record.Status.Handle, record.Status.ProvisionedClaim = v.Handle, field(`{"metadata": {"labels": {"owner": "first"}}}`)
-	if err := n.c.admin.Status().Update(t.Context(), record); err != nil {
+	if err := n.c.Admin.Status().Update(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 
@@ -106,7 +106,7 @@ func TestStaging_SeesTheClaimOfWhichTheVolumeWasMade(t *testing.T) {
 	}
 	ref := stages[0].Status.StagingPod
 	pod := &corev1.Pod{}
-	if err := n.c.admin.Get(t.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod); err != nil {
+	if err := n.c.Admin.Get(t.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := pod.Annotations["sees"], "first another"; got != want {

@@ -180,7 +180,7 @@ func endBound(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result)
 	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()},
 	}}}
-	if err := c.admin.Status().Patch(t.Context(), ended, client.MergeFrom(pod)); err != nil {
+	if err := c.Admin.Status().Patch(t.Context(), ended, client.MergeFrom(pod)); err != nil {
 		t.Fatal(err)
 	}
 	if err := tellResult(t.Context(), nodeAgent(t, c, fakeNode), pod, result); err != nil {

@@ -32,7 +32,7 @@ type fakeKubelets struct {
 func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number int) int32) *fakeKubelets {
 	t.Helper()
 	ctx, node := lasting(t), nodeAgent(t, c, fakeNode)
-	pods, err := c.admin.Watch(ctx, &corev1.PodList{}, client.HasLabels{pavv1.WorkflowLabel})
+	pods, err := c.Admin.Watch(ctx, &corev1.PodList{}, client.HasLabels{pavv1.WorkflowLabel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 			h.ended[kind]++
 			number := h.ended[kind]
 			h.mu.Unlock()
-			if err := endPod(ctx, c.admin, node, pod, workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, code(kind, number)); err != nil {
+			if err := endPod(ctx, c.Admin, node, pod, workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, code(kind, number)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -97,7 +97,7 @@ func noPodIsLeft(t *testing.T, c *cluster) {
 	t.Helper()
 	eventually(t, "no workflow pod is left", func(ctx context.Context) (bool, string) {
 		pods := &corev1.PodList{}
-		err := c.admin.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel})
+		err := c.Admin.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel})
 		return err == nil && len(pods.Items) == 0, fmt.Sprint(len(pods.Items), err)
 	})
 }

@@ -140,7 +140,7 @@ func TestManyClaims(t *testing.T) {
 	}
 	eventually(t, "no PavVolume is left", func(ctx context.Context) (bool, string) {
 		list := &pavv1.PavVolumeList{}
-		err := c.admin.List(ctx, list)
+		err := c.Admin.List(ctx, list)
 		return err == nil && len(list.Items) == 0, fmt.Sprint(len(list.Items), err)
 	})
 	goneAfter := time.Since(began)

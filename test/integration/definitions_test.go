@@ -53,9 +53,9 @@ func newJudge(t *testing.T) judge {
 	w := serveWebhook(t, c)
 	w.launch(t, admission.DefaultLifetimes())
 	seen := &warnings{}
-	config := rest.CopyConfig(c.environment.Config)
+	config := rest.CopyConfig(c.Environment.Config)
 	config.QPS, config.WarningHandler = -1, seen
-	author, err := client.New(config, client.Options{Scheme: c.admin.Scheme()})
+	author, err := client.New(config, client.Options{Scheme: c.Admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 // askDoctor runs "kubectl pav doctor" as a user, and returns what it wrote and its exit status.
 func askDoctor(t *testing.T, c *cluster, user envtest.User, args ...string) (out string, code int) {
 	t.Helper()
-	known, err := c.environment.AddUser(user, nil)
+	known, err := c.Environment.AddUser(user, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func servedVolume(t *testing.T, c *cluster, driver, name, node string) (*corev1.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.admin.Patch(lasting(t), stage, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
+		if err := c.Admin.Patch(lasting(t), stage, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
 			t.Error(err)
 		}
 		mustDeleteLasting(t, c, stage)
@@ -47,7 +47,7 @@ func servedVolume(t *testing.T, c *cluster, driver, name, node string) (*corev1.
 	if err := token.Status().Update(t.Context(), stage); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.admin.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}); err != nil {
+	if err := c.Admin.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}); err != nil {
 		t.Fatal(err)
 	}
 	isRunning(t, c, pod)
@@ -57,7 +57,7 @@ func servedVolume(t *testing.T, c *cluster, driver, name, node string) (*corev1.
 // isRunning does what a kubelet would do; the node does not exist.
 func isRunning(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
-	if err := c.admin.Status().Patch(t.Context(), pod, client.RawPatch("application/merge-patch+json", []byte(`{"status": {"phase": "Running"}}`))); err != nil {
+	if err := c.Admin.Status().Patch(t.Context(), pod, client.RawPatch("application/merge-patch+json", []byte(`{"status": {"phase": "Running"}}`))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func TestStagingPodsOfDaemonSetsMayBeEvicted_WhileTheirNodeIsCordoned(t *testing
 	exists(t, c, budget, "protects", protects)
 	// No disruption controller runs here; without its counts, the API server makes clients wait and try again.
 	counted := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status": {"observedGeneration": %d}}`, budget.Generation))
-	if err := c.admin.Status().Patch(t.Context(), budget, counted); err != nil {
+	if err := c.Admin.Status().Patch(t.Context(), budget, counted); err != nil {
 		t.Fatal(err)
 	}
 
@@ -111,7 +111,7 @@ func TestStagingPodsOfDaemonSetsMayBeEvicted_WhileTheirNodeIsCordoned(t *testing
 		mustPatch(t, c, node, func(n *corev1.Node) { n.Spec.Unschedulable = is })
 	}
 	evict := func(pod *corev1.Pod, options ...client.SubResourceCreateOption) error {
-		return c.admin.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}, options...)
+		return c.Admin.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}, options...)
 	}
 	refused := func(when string, pods ...*corev1.Pod) {
 		t.Helper()
@@ -197,7 +197,7 @@ func TestControllerToken_SaysOfStagingPodsOnlyThatTheyMayBeEvicted(t *testing.T)
 		{"it lets an unstaging pod be evicted", patching(unstaging, set(`"true"`)), only},
 		{"it writes on a pod that is not PaV's", patching(ordinary, set(`"true"`)), theirs},
 	})
-	try(t, c.admin, []attempt{
+	try(t, c.Admin, []attempt{
 		{"an administrator lets a staging pod be evicted", patching(staging, set(`"true"`)), "are PaV's"},
 		{"an administrator protects one again", patching(evictable, set("null")), "are PaV's"},
 	})

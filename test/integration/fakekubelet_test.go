@@ -19,7 +19,7 @@ const fakeNode = "by-hand"
 // end takes a pod to its end: it is bound to a node, leaves a result in /pav, and ends with an exit code.
 func end(t *testing.T, c *cluster, pod *corev1.Pod, result workflow.Result, exitCode int32) {
 	t.Helper()
-	if err := endPod(t.Context(), c.admin, nodeAgent(t, c, fakeNode), pod, result, exitCode); err != nil {
+	if err := endPod(t.Context(), c.Admin, nodeAgent(t, c, fakeNode), pod, result, exitCode); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -54,7 +54,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) (done
 // mustCreate creates an object.
 func mustCreate[T client.Object](t *testing.T, c *cluster, object T) T {
 	t.Helper()
-	if err := c.admin.Create(t.Context(), object); err != nil {
+	if err := c.Admin.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	return object
@@ -62,7 +62,7 @@ func mustCreate[T client.Object](t *testing.T, c *cluster, object T) T {
 
 func mustDelete(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
-	if err := c.admin.Delete(t.Context(), object); err != nil {
+	if err := c.Admin.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,12 +70,12 @@ func mustDelete(t *testing.T, c *cluster, object client.Object) {
 // mustPatch changes an object, as it is now.
 func mustPatch[T client.Object](t *testing.T, c *cluster, object T, change func(T)) {
 	t.Helper()
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := object.DeepCopyObject().(client.Object)
 	change(object)
-	if err := c.admin.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+	if err := c.Admin.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -84,7 +84,7 @@ func mustPatch[T client.Object](t *testing.T, c *cluster, object T, change func(
 func gone(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) (bool, string) {
-		err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return apierrors.IsNotFound(err), fmt.Sprintf("%v, deleted %v, finalizers %v", err, object.GetDeletionTimestamp(), object.GetFinalizers())
 	})
 }
@@ -93,7 +93,7 @@ func gone(t *testing.T, c *cluster, object client.Object) {
 func exists[T client.Object](t *testing.T, c *cluster, object T, what string, condition func(T) bool) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%T %s: %s", object, object.GetName(), what), func(ctx context.Context) (bool, string) {
-		err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return err == nil && condition(object), fmt.Sprintf("%v %+v", err, object)
 	})
 }
@@ -149,14 +149,14 @@ func tearDown(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, class
 	t.Helper()
 	ctx := lasting(t)
 	deleteAll := func(list client.ObjectList, mine func(client.Object) bool) {
-		if err := c.admin.List(ctx, list); err != nil {
+		if err := c.Admin.List(ctx, list); err != nil {
 			t.Fatal(err)
 		}
 		eachItem(t, list, func(object client.Object) {
 			if !mine(object) {
 				return
 			}
-			if err := c.admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			if err := c.Admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 			gone(t, c, object) //nolint:contextcheck // it has its own deadline
@@ -171,7 +171,7 @@ func tearDown(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, class
 		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == provisioner.Name
 	})
 	for _, object := range []client.Object{class, provisioner} {
-		if err := c.admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		if err := c.Admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 		gone(t, c, object)
@@ -233,7 +233,7 @@ func wantEvent(t *testing.T, c *cluster, object client.Object, eventType, reason
 func eventsOf(ctx context.Context, t *testing.T, c *cluster, object client.Object) []corev1.Event {
 	t.Helper()
 	list := &corev1.EventList{}
-	if err := c.admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
+	if err := c.Admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
 		t.Fatal(err)
 	}
 	var events []corev1.Event

@@ -186,7 +186,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		}
 	}
 	events := &corev1.EventList{}
-	if err := c.admin.List(t.Context(), events); err != nil {
+	if err := c.Admin.List(t.Context(), events); err != nil {
 		t.Fatal(err)
 	}
 	for i := range events.Items {

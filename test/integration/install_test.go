@@ -1,63 +1,27 @@
 package integration
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/controlplane"
 )
 
 const (
-	namespace      = "pav"
-	serviceAccount = "system:serviceaccount:" + namespace + ":"
-	kindCRD        = "CustomResourceDefinition"
-	kindWebhook    = "ValidatingWebhookConfiguration"
+	namespace = controlplane.Namespace
+	kindCRD   = "CustomResourceDefinition"
 )
 
 // manifests returns the objects of deployment.yaml, in its order.
 func manifests() ([]*unstructured.Unstructured, error) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "deployment.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	return objectsIn(text)
-}
-
-// objectsIn returns the objects of a text in YAML, in its order.
-func objectsIn(text []byte) (objects []*unstructured.Unstructured, err error) {
-	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return nil, err
-		}
-		if object.GetKind() != "" {
-			objects = append(objects, object)
-		}
-	}
+	return controlplane.Manifests(filepath.Join("..", "..", "deployment.yaml"))
 }
 
 // install does what kubectl create -f deployment.yaml does, and waits until PaV's kinds are served.
@@ -66,47 +30,13 @@ func (c *cluster) install(ctx context.Context, wanted func(*unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		if !wanted(object) {
-			continue
-		}
-		if err := c.admin.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-	return wait.PollUntilContextTimeout(ctx, interval, deadline, true, func(ctx context.Context) (bool, error) {
-		for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}} {
-			if err := c.admin.List(ctx, list); err != nil {
-				return false, nil //nolint:nilerr // not served yet
-			}
-		}
-		return true, nil
-	})
-}
-
-// addAgent makes the configuration of a controller agent: the service account that deployment.yaml gives rights to.
-func (c *cluster) addAgent() error {
-	user, err := c.environment.AddUser(envtest.User{
-		Name:   serviceAccount + "controller-agent",
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
-	}, &rest.Config{})
-	if err != nil {
-		return err
-	}
-	c.agent = user.Config()
-	return nil
+	return c.Install(ctx, objects, wanted)
 }
 
 // nodeAgent returns a client with the rights of a node's agent.
 func nodeAgent(t *testing.T, c *cluster, node string) client.Client {
 	t.Helper()
-	cfg := rest.CopyConfig(c.environment.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{
-		UserName: serviceAccount + "node-agent",
-		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace},
-		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
-	}
-	agent, err := client.New(cfg, client.Options{Scheme: c.admin.Scheme()})
+	agent, err := client.New(c.NodeAgent(node), client.Options{Scheme: c.Admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +86,7 @@ func checkNothingLeft(t *testing.T, c *cluster) {
 		&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{},
 		&corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{}, &corev1.NodeList{},
 	} {
-		if err := c.admin.List(lasting(t), list); err != nil {
+		if err := c.Admin.List(lasting(t), list); err != nil {
 			t.Error(err)
 		}
 		eachItem(t, list, func(object client.Object) { t.Errorf("%T %s is left", object, object.GetName()) })

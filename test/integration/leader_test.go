@@ -28,7 +28,7 @@ func leading() controller.Options {
 // leader returns the identity of the agent that has the lease, or "".
 func leader(ctx context.Context, c *cluster) (string, error) {
 	lease := &coordinationv1.Lease{}
-	err := c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pav-controller"}, lease)
+	err := c.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "pav-controller"}, lease)
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), client.IgnoreNotFound(err)
 }
 

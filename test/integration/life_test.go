@@ -45,7 +45,7 @@ func inPool(_ *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 // isKept fails the test if an object is gone or being deleted.
 func isKept(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
 		t.Errorf("%T %s: %v, deleted %v", object, object.GetName(), err, object.GetDeletionTimestamp())
 	}
 }
@@ -93,7 +93,7 @@ func TestPodMessageThatArrivesLate_IsRecordedAndReported(t *testing.T) {
 		if kind == pavv1.WorkflowDeletion {
 			makeThirtieth(t, c, volume)
 		}
-		if err := endContainers(t.Context(), c.admin, pod, 4); err != nil {
+		if err := endContainers(t.Context(), c.Admin, pod, 4); err != nil {
 			t.Fatal(err)
 		}
 		return pod
@@ -284,7 +284,7 @@ func TestPersistentVolumeOfTheName_IsInTheWay(t *testing.T) {
 	pv.Name = volumeOf(claim).Name
 	pv.Spec.ClaimRef = nil
 	mustCreate(t, c, pv)
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pv) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), pv) })
 	selectNode(t, c, claim, "obstructed-node")
 	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `PersistentVolume "`+pv.Name+`" exists and is not this claim's; delete it`)
 	isKept(t, c, pv)

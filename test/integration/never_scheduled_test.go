@@ -72,7 +72,7 @@ func TestCreationPodIsNotScheduled_AndNotWantedAnyMore(t *testing.T) {
 			t.Helper()
 			pv := mustCreate(t, c, volumeByHand(provisioner.Name, claim))
 			t.Cleanup(func() {
-				_, _ = c.admin.Delete(lasting(t), claim), c.admin.Delete(lasting(t), pv)
+				_, _ = c.Admin.Delete(lasting(t), claim), c.Admin.Delete(lasting(t), pv)
 				gone(t, c, pv)
 			})
 			exists(t, c, claim, "is bound to it", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == pv.Name })
@@ -143,7 +143,7 @@ func openDefault(t *testing.T, c *cluster) {
 	mustPatch(t, c, namespace, func(n *corev1.Namespace) { metav1.SetMetaDataLabel(&n.ObjectMeta, pavv1.AllowPodsLabel, "true") })
 	t.Cleanup(func() {
 		closed := []byte(`{"metadata": {"labels": {"` + pavv1.AllowPodsLabel + `": null}}}`)
-		if err := c.admin.Patch(lasting(t), namespace, client.RawPatch(types.MergePatchType, closed)); err != nil {
+		if err := c.Admin.Patch(lasting(t), namespace, client.RawPatch(types.MergePatchType, closed)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -181,14 +181,14 @@ func TestForgedPods_AreNeitherBelievedNorTouched(t *testing.T) {
 	for number := volume.Status.Pods + 1; number <= volume.Status.Pods+2; number++ {
 		pod := forgedPod(volume, workflow.Name(pavv1.WorkflowCreation, string(volume.UID), fmt.Sprint(number)))
 		pods = append(pods, mustCreate(t, c, pod))
-		t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pod) })
+		t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), pod) })
 		mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	}
 	labelled, annotated := forgedPod(volume, "labelled"), forgedPod(volume, "annotated")
 	labelled.Labels = map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowCreation}
 	annotated.Annotations = map[string]string{pavv1.ResultAnnotation: `{"handle": "forged"}`}
 	for _, pod := range []*corev1.Pod{labelled, annotated} {
-		if err := c.admin.Create(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "are PaV's") {
+		if err := c.Admin.Create(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "are PaV's") {
 			t.Errorf("a pod that is %s like PaV's: got error %v", pod.Name, err)
 		}
 	}
@@ -230,7 +230,7 @@ func limited(t *testing.T, c *cluster, overall, perProvisioner int) {
 func creationPods(ctx context.Context, t *testing.T, c *cluster, provisioner string) (volumes []string) {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := c.admin.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: pavv1.WorkflowCreation}); err != nil {
+	if err := c.Admin.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: pavv1.WorkflowCreation}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range list.Items {
@@ -288,7 +288,7 @@ func TestPodMessageThatArrivesLate_CostsNoTurn(t *testing.T) {
 		return claim
 	}
 	second := inLine("second")
-	if err := endContainers(t.Context(), c.admin, failing, 4); err != nil {
+	if err := endContainers(t.Context(), c.Admin, failing, 4); err != nil {
 		t.Fatal(err)
 	}
 	podOf(t, c, second, pavv1.WorkflowCreation)
@@ -328,7 +328,7 @@ func TestDeletionPodInLine_IsNotRunForAVolumeThatIsToBeRetained(t *testing.T) {
 		deleted, spared = nil, nil
 		for _, claim := range claims {
 			volume := volumeOf(claim)
-			if err := c.admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil || volume.Status.Pod == nil {
+			if err := c.Admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil || volume.Status.Pod == nil {
 				return false, fmt.Sprintf("%v %+v", err, volume.Status)
 			}
 			if volume.Status.Pod.UID != "" {
@@ -380,12 +380,12 @@ func TestPodsThatAreNotSchedulable_AreNotCountedOverall(t *testing.T) {
 // mustPatchStatus changes the status of an object, as it is now.
 func mustPatchStatus[T client.Object](t *testing.T, c *cluster, object T, change func(T)) {
 	t.Helper()
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := object.DeepCopyObject().(client.Object)
 	change(object)
-	if err := c.admin.Status().Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+	if err := c.Admin.Status().Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }

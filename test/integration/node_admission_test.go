@@ -43,10 +43,10 @@ func squat(t *testing.T, c *cluster, stage *pavv1.PavStage, kind string) {
 		t.Fatal(err)
 	}
 	pod.Status.Phase = corev1.PodSucceeded // so that anyone who takes it for its own takes its work for done
-	if err := c.admin.Status().Update(t.Context(), pod); err != nil {
+	if err := c.Admin.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)) })
 }
 
 // withSecret is the worker's pod with a Secret.
@@ -62,10 +62,10 @@ func (n *node) launchController(t *testing.T, w *webhook) {
 	t.Cleanup(func() { // Nobody else does what the controller agent does when it has ended.
 		provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-		if err := n.c.admin.Patch(lasting(t), provisioner, free); err != nil {
+		if err := n.c.Admin.Patch(lasting(t), provisioner, free); err != nil {
 			t.Error(err)
 		}
-		_ = n.c.admin.Delete(lasting(t), csiDriver(n.provisioner))
+		_ = n.c.Admin.Delete(lasting(t), csiDriver(n.provisioner))
 	})
 	w.launch(t, admission.DefaultLifetimes())
 }
@@ -85,7 +85,7 @@ func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *
 	})
 	eventually(t, "an event says so", func(ctx context.Context) (bool, string) {
 		events := &corev1.EventList{}
-		err := n.c.admin.List(ctx, events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": v.Name})
+		err := n.c.Admin.List(ctx, events, client.InNamespace("default"), client.MatchingFields{"involvedObject.name": v.Name})
 		for i := range events.Items {
 			if e := &events.Items[i]; e.Reason == "FailedMount" && strings.Contains(e.Message, words) && e.InvolvedObject.Kind == "PersistentVolumeClaim" {
 				return true, ""
@@ -105,7 +105,7 @@ func TestNode_WaitsForTheControllerAgent_AndTakesNoPodsOfOtherNodesForItsOwn(t *
 	if staged := n.stages(t)[0]; staged.UID != stage.UID || staged.Status.Attempt != 2 {
 		t.Errorf("the volume is not staged by the next pod of the same PavStage, but by attempt %d of %q, which was %q", staged.Status.Attempt, staged.UID, stage.UID)
 	}
-	if err := n.c.admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
+	if err := n.c.Admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	mustDelete(t, n.c, claimNamed(v))
@@ -148,7 +148,7 @@ func TestNode_StagingPodThatWasNeverAdmitted_IsNotUnstaged(t *testing.T) {
 
 	n.agentConfig = config
 	n.run(t)
-	if err := n.c.admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
+	if err := n.c.Admin.Delete(t.Context(), user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	mustDelete(t, n.c, claimNamed(v))

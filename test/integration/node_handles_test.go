@@ -53,10 +53,10 @@ func TestNode_HandlesThatLookLikePaths(t *testing.T) {
 	t.Cleanup(func() { // Nobody else does what the controller agent does when it has ended.
 		mustDeleteLasting(t, n.c, class)
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-		if err := n.c.admin.Patch(lasting(t), &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}, free); err != nil {
+		if err := n.c.Admin.Patch(lasting(t), &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}, free); err != nil {
 			t.Error(err)
 		}
-		_ = n.c.admin.Delete(lasting(t), csiDriver(n.provisioner))
+		_ = n.c.Admin.Delete(lasting(t), csiDriver(n.provisioner))
 	})
 	n.run(t)
 	controller := agent.Launch(t, n.c.agent, agent.Options(namespace), &agent.Line{})

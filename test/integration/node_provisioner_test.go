@@ -24,7 +24,7 @@ func TestNode_ProvisionerRemovedByForce(t *testing.T) {
 	n.stage(t, v)
 	n.publish(t, v, clientOf(v, 1))
 	provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: n.provisioner}}
-	if err := n.c.admin.Get(t.Context(), client.ObjectKeyFromObject(provisioner), provisioner); err != nil {
+	if err := n.c.Admin.Get(t.Context(), client.ObjectKeyFromObject(provisioner), provisioner); err != nil {
 		t.Fatal(err)
 	}
 	mustDelete(t, n.c, provisioner)
@@ -58,7 +58,7 @@ func TestNode_ProvisionerToBeDeleted_ServesItsVolumes(t *testing.T) {
 	t.Cleanup(func() {
 		before := provisioner.DeepCopy()
 		controllerutil.RemoveFinalizer(provisioner, pavv1.ProvisionerFinalizer)
-		if err := n.c.admin.Patch(lasting(t), provisioner, client.MergeFrom(before)); err != nil {
+		if err := n.c.Admin.Patch(lasting(t), provisioner, client.MergeFrom(before)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -68,7 +68,7 @@ func TestNode_ProvisionerToBeDeleted_ServesItsVolumes(t *testing.T) {
 	provisioner.Status.Conditions = append(provisioner.Status.Conditions, metav1.Condition{
 		Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: waits, LastTransitionTime: metav1.Now(),
 	})
-	if err := n.c.admin.Status().Update(t.Context(), provisioner); err != nil {
+	if err := n.c.Admin.Status().Update(t.Context(), provisioner); err != nil {
 		t.Fatal(err)
 	}
 	if shown := printed(t, n.c, "pavprovisioners", n.provisioner)["Deleting"]; shown != waits {
@@ -86,11 +86,11 @@ func TestNode_ProvisionerToBeDeleted_ServesItsVolumes(t *testing.T) {
 // printed returns the columns that kubectl get shows of an object.
 func printed(t *testing.T, c *cluster, resource, name string) map[string]any {
 	t.Helper()
-	admin, err := rest.HTTPClientFor(c.environment.Config)
+	admin, err := rest.HTTPClientFor(c.Environment.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, _, err := rest.DefaultServerUrlFor(c.environment.Config)
+	server, _, err := rest.DefaultServerUrlFor(c.Environment.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func (n *node) userOf(t *testing.T, v kubelet.Volume, name string) *corev1.Pod {
 func (n *node) removeUser(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	var now int64
-	if err := n.c.admin.Delete(lasting(t), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); client.IgnoreNotFound(err) != nil {
+	if err := n.c.Admin.Delete(lasting(t), pod, &client.DeleteOptions{GracePeriodSeconds: &now}); client.IgnoreNotFound(err) != nil {
 		t.Error(err)
 	}
 }
@@ -112,7 +112,7 @@ func (n *node) setPhase(t *testing.T, pod *corev1.Pod, phase corev1.PodPhase) {
 	t.Helper()
 	before := pod.DeepCopy()
 	pod.Status.Phase = phase
-	if err := n.c.admin.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+	if err := n.c.Admin.Status().Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -158,7 +158,7 @@ func (n *node) wantEvent(t *testing.T, object client.Object, reason, message str
 	t.Helper()
 	eventually(t, fmt.Sprintf("there is an event %s: %s", reason, message), func(ctx context.Context) (bool, string) {
 		list := &corev1.EventList{}
-		if err := n.c.admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
+		if err := n.c.Admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
 			return false, err.Error()
 		}
 		var seen []string

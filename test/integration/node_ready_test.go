@@ -110,7 +110,7 @@ func TestNode_MountThatIsReplacedAfterReady_IsGivenToNoMoreClients(t *testing.T)
 	}
 	close(exchange)
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := n.c.admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
+	if err := n.c.Admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
 		t.Fatal(err)
 	}
 	n.wantOneEvent(t, claim, "VolumeDetached", "/pav/ready was created too early")

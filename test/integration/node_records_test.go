@@ -29,7 +29,7 @@ func TestNodePods_OfStagesThatWereAdmitted(t *testing.T) {
 			stage, o := h.stage(t)
 			staging, unstaging := h.pods(t, stage, o)
 			mustAdmit(t, h.token, staging)
-			if err := c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
+			if err := c.Admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 				t.Fatal(err)
 			}
 			mustDelete(t, c, claimNamed(h.volume))
@@ -100,7 +100,7 @@ func mustBeStaged(t *testing.T, h *held, stage *pavv1.PavStage) {
 // leave deletes a stage's client and claim, adds a Secret to its definition, and returns the unstaging pod.
 func leave(t *testing.T, h *held, stage *pavv1.PavStage, o podplan.StageObjects) *corev1.Pod {
 	t.Helper()
-	if err := h.c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
+	if err := h.c.Admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	mustDelete(t, h.c, claimNamed(h.volume))
@@ -143,7 +143,7 @@ func TestNodePods_OfStagesOfFormerVersions(t *testing.T) {
 	h := hold(t, c)
 	stage, o := h.stage(t)
 	_, unstaging := h.pods(t, stage, o)
-	if err := c.admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
+	if err := c.Admin.Delete(t.Context(), h.user, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	wantForbidden(t, h.token, unstaging, "no running pod on node")

@@ -62,13 +62,13 @@ func hold(t *testing.T, c *cluster, changes ...func(*pavv1.PavProvisioner)) *hel
 	t.Cleanup(func() {
 		ctx := lasting(t)
 		for _, list := range []client.ObjectList{&corev1.PodList{}, &pavv1.PavStageList{}} {
-			if err := c.admin.List(ctx, list); err != nil {
+			if err := c.Admin.List(ctx, list); err != nil {
 				t.Error(err)
 			}
 			eachItem(t, list, func(object client.Object) {
 				object.SetFinalizers(nil)
-				_ = c.admin.Update(ctx, object)
-				_ = c.admin.Delete(ctx, object, client.GracePeriodSeconds(0))
+				_ = c.Admin.Update(ctx, object)
+				_ = c.Admin.Delete(ctx, object, client.GracePeriodSeconds(0))
 				gone(t, c, object) //nolint:contextcheck // it has its own deadline
 			})
 		}
@@ -77,7 +77,7 @@ func hold(t *testing.T, c *cluster, changes ...func(*pavv1.PavProvisioner)) *hel
 		gone(t, c, claimNamed(h.volume))
 		mustDeleteLasting(t, c, h.provisioner)
 		mustDeleteLasting(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node}})
-		_ = client.IgnoreNotFound(c.admin.Delete(ctx, csiDriver(h.provisioner.Name)))
+		_ = client.IgnoreNotFound(c.Admin.Delete(ctx, csiDriver(h.provisioner.Name)))
 	})
 	return h
 }
@@ -316,7 +316,7 @@ func TestNodePods_OfVolumesThatNoPodOfTheNodeUses(t *testing.T) {
 	staging, unstaging := h.pods(t, stage, o)
 	mustPatch(t, c, h.user, func(pod *corev1.Pod) { pod.Labels = map[string]string{"still": "there"} })
 	h.user.Status.Phase = corev1.PodSucceeded
-	if err := c.admin.Status().Update(t.Context(), h.user); err != nil {
+	if err := c.Admin.Status().Update(t.Context(), h.user); err != nil {
 		t.Fatal(err)
 	}
 	wantForbidden(t, h.token, staging, "no running pod on node")

@@ -23,12 +23,12 @@ import (
 func (n *node) slots(t *testing.T, number int64) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Node}}
-	if err := n.c.admin.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+	if err := n.c.Admin.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		t.Fatal(err)
 	}
 	before := node.DeepCopy()
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(number, resource.DecimalSI)}
-	if err := n.c.admin.Status().Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
+	if err := n.c.Admin.Status().Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -42,7 +42,7 @@ func (n *node) occupy(t *testing.T, name string, phase corev1.PodPhase) *corev1.
 	})
 	t.Cleanup(func() { removeNow(t, n.c, pod) })
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status": {"phase": %q}}`, phase))
-	if err := n.c.admin.Status().Patch(t.Context(), pod, patch); err != nil {
+	if err := n.c.Admin.Status().Patch(t.Context(), pod, patch); err != nil {
 		t.Fatal(err)
 	}
 	return pod
@@ -73,7 +73,7 @@ func TestNode_FullNode_GetsNoStagingPod(t *testing.T) {
 		return is, fmt.Sprint(err)
 	})
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := n.c.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
+	if err := n.c.Admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
 		t.Fatal(err)
 	}
 	n.wantOneEvent(t, claim, "FailedMount", "is full")
@@ -101,7 +101,7 @@ func (n *node) wantOneEvent(t *testing.T, object client.Object, reason, message 
 	t.Helper()
 	eventually(t, fmt.Sprintf("there is one event %s: %s", reason, message), func(ctx context.Context) (bool, string) {
 		list := &corev1.EventList{}
-		if err := n.c.admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
+		if err := n.c.Admin.List(ctx, list, client.MatchingFields{"involvedObject.uid": string(object.GetUID())}); err != nil {
 			return false, err.Error()
 		}
 		found := 0

@@ -77,7 +77,7 @@ func (n *node) client(t *testing.T, v kubelet.Volume) *corev1.Pod {
 		},
 	})
 	t.Cleanup(func() {
-		if err := n.c.admin.Delete(lasting(t), pod); client.IgnoreNotFound(err) != nil {
+		if err := n.c.Admin.Delete(lasting(t), pod); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})
@@ -103,7 +103,7 @@ func (n *node) wantAnswer(t *testing.T, v kubelet.Volume, text string, call func
 func (n *node) age(ctx context.Context, t *testing.T) {
 	t.Helper()
 	pods := &corev1.PodList{}
-	if err := n.c.admin.List(ctx, pods, client.HasLabels{pavv1.StageLabel}, client.MatchingFields{"spec.nodeName": n.Node}); err != nil {
+	if err := n.c.Admin.List(ctx, pods, client.HasLabels{pavv1.StageLabel}, client.MatchingFields{"spec.nodeName": n.Node}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pods.Items {
@@ -114,7 +114,7 @@ func (n *node) age(ctx context.Context, t *testing.T) {
 				running.StartedAt = metav1.NewTime(running.StartedAt.Add(-31 * time.Second))
 			}
 		}
-		if err := n.c.admin.Status().Patch(ctx, pod, before); client.IgnoreNotFound(err) != nil {
+		if err := n.c.Admin.Status().Patch(ctx, pod, before); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,7 +42,7 @@ func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProv
 	t.Helper()
 	c := start(t)
 	name := fmt.Sprintf("node-%d", nodes.Add(1))
-	n := &node{c: c, agentConfig: nodeAgentConfig(c, name), provisioner: name + "-volumes"}
+	n := &node{c: c, agentConfig: c.NodeAgent(name), provisioner: name + "-volumes"}
 	provisioner := &pavv1.PavProvisioner{
 		ObjectMeta: metav1.ObjectMeta{Name: n.provisioner},
 		Spec: pavv1.PavProvisionerSpec{
@@ -61,7 +61,7 @@ func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProv
 		mustDeleteLasting(t, c, provisioner)
 		eventually(t, "the volumes are gone", func(ctx context.Context) (bool, string) {
 			claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
-			err := errors.Join(c.admin.List(ctx, claims), c.admin.List(ctx, volumes))
+			err := errors.Join(c.Admin.List(ctx, claims), c.Admin.List(ctx, volumes))
 			return err == nil && len(claims.Items)+len(volumes.Items) == 0, fmt.Sprintf("%d claims, %d volumes, %v", len(claims.Items), len(volumes.Items), err)
 		})
 		checkNothingLeft(t, c)
@@ -73,7 +73,7 @@ func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProv
 // start starts the node's kubelet.
 func (n *node) start(t *testing.T, name string, script kubelet.Script) {
 	t.Helper()
-	n.Kubelet = kubelet.Start(t, n.c.admin, name, script)
+	n.Kubelet = kubelet.Start(t, n.c.Admin, name, script)
 	t.Cleanup(func() { n.checkLeft(t) })
 }
 
@@ -81,7 +81,7 @@ func (n *node) start(t *testing.T, name string, script kubelet.Script) {
 func (n *node) beside(t *testing.T, script kubelet.Script) *node {
 	t.Helper()
 	name := fmt.Sprintf("node-%d", nodes.Add(1))
-	other := &node{c: n.c, agentConfig: nodeAgentConfig(n.c, name), provisioner: n.provisioner}
+	other := &node{c: n.c, agentConfig: n.c.NodeAgent(name), provisioner: n.provisioner}
 	other.start(t, name, script)
 	return other
 }
@@ -93,28 +93,17 @@ func accept(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner) {
 		Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "by hand",
 	})
 	provisioner.Status.StagingScope = provisioner.Scope()
-	if err := c.admin.Status().Update(lasting(t), provisioner); err != nil {
+	if err := c.Admin.Status().Update(lasting(t), provisioner); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func mustDeleteLasting(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
-	if err := c.admin.Delete(lasting(t), object); client.IgnoreNotFound(err) != nil {
+	if err := c.Admin.Delete(lasting(t), object); client.IgnoreNotFound(err) != nil {
 		t.Error(err)
 	}
 	gone(t, c, object)
-}
-
-// nodeAgentConfig returns the configuration of a node's agent, with its rights.
-func nodeAgentConfig(c *cluster, node string) *rest.Config {
-	config := rest.CopyConfig(c.environment.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: serviceAccount + "node-agent",
-		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace},
-		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
-	}
-	return config
 }
 
 // run starts the node's agent for the duration of the test.
@@ -169,14 +158,14 @@ func makeVolume(ctx context.Context, t problem, c *cluster, v kubelet.Volume, ch
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 	}
-	if err := c.admin.Create(ctx, claim); err != nil {
+	if err := c.Admin.Create(ctx, claim); err != nil {
 		t.Errorf("making a claim: %v", err)
 		return
 	}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 	}
-	if err := c.admin.Create(ctx, volume); err != nil {
+	if err := c.Admin.Create(ctx, volume); err != nil {
 		t.Errorf("making a persistent volume: %v", err)
 	}
 }
@@ -186,7 +175,7 @@ func removeVolume(ctx context.Context, t problem, c *cluster, v kubelet.Volume) 
 		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Name}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: v.Name}},
 	} {
-		if err := c.admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		if err := c.Admin.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("removing a volume: %v", err)
 		}
 	}
@@ -196,7 +185,7 @@ func removeVolume(ctx context.Context, t problem, c *cluster, v kubelet.Volume) 
 func (n *node) stages(t *testing.T) []pavv1.PavStage {
 	t.Helper()
 	list := &pavv1.PavStageList{}
-	if err := n.c.admin.List(lasting(t), list, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(n.Node)}); err != nil {
+	if err := n.c.Admin.List(lasting(t), list, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(n.Node)}); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
@@ -213,7 +202,7 @@ func (n *node) checkLeft(t *testing.T) {
 			return false, err.Error()
 		}
 		for _, list := range []client.ObjectList{&pavv1.PavStageList{}, &corev1.PodList{}} {
-			if err := n.c.admin.List(ctx, list, ours); err != nil {
+			if err := n.c.Admin.List(ctx, list, ours); err != nil {
 				return false, fmt.Sprintf("%v; before that: %s", err, seen)
 			}
 			eachItem(t, list, func(object client.Object) {

@@ -19,7 +19,7 @@ import (
 func bindTo(t *testing.T, c *cluster, pod *corev1.Pod, node string) {
 	t.Helper()
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-	if err := c.admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
+	if err := c.Admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,7 +61,7 @@ func TestPodsThatNeverStart_KeepNoOtherProvisionersClaimsWaiting(t *testing.T) {
 		}
 		for _, pod := range hanging { // as kubelet tells of those that it has ended
 			mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
-			if err := c.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *testing.T) {
 	c := start(t)
 	provisioner := mustCreate(t, c, provisionerOf("kept"))
-	_, err := uninstall.Prepare(t.Context(), c.admin)
+	_, err := uninstall.Prepare(t.Context(), c.Admin)
 	if !errors.Is(err, uninstall.ErrInUse) || !strings.Contains(err.Error(), "1 PavProvisioner(s); run: kubectl delete crd pavprovisioners.pav.albertofaria.github.io") {
 		t.Errorf("with a PavProvisioner: got %v", err)
 	}
@@ -49,14 +49,14 @@ func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *tes
 	before := driver.UID
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	if _, err := uninstall.Prepare(ctx, c.admin); err == nil {
+	if _, err := uninstall.Prepare(ctx, c.Admin); err == nil {
 		t.Error("the node agent does not run, and the driver is removed all the same")
 	}
 	exists(t, c, driver, "is there again", func(d *storagev1.CSIDriver) bool { return d.UID != before })
 	// The node agent removes the driver from its node when the CSIDriver has gone.
 	removed := make(chan error, 1)
 	go func() { removed <- unregister(t, c, driver, node) }()
-	if unreachable, err := uninstall.Prepare(t.Context(), c.admin); err != nil || !slices.Equal(unreachable, []string{"down"}) {
+	if unreachable, err := uninstall.Prepare(t.Context(), c.Admin); err != nil || !slices.Equal(unreachable, []string{"down"}) {
 		t.Errorf("got the unreachable nodes %q, %v", unreachable, err)
 	}
 	if err := <-removed; err != nil {
@@ -68,10 +68,10 @@ func TestPrepareUninstall_RefusesWhatWouldLoseVolumes_AndRemovesTheDriver(t *tes
 func unregister(t *testing.T, c *cluster, driver *storagev1.CSIDriver, node *storagev1.CSINode) error {
 	t.Helper()
 	eventually(t, "the CSIDriver is gone", func(ctx context.Context) (bool, string) {
-		return apierrors.IsNotFound(c.admin.Get(ctx, client.ObjectKeyFromObject(driver), &storagev1.CSIDriver{})), ""
+		return apierrors.IsNotFound(c.Admin.Get(ctx, client.ObjectKeyFromObject(driver), &storagev1.CSIDriver{})), ""
 	})
 	node.Spec.Drivers = nil
-	return c.admin.Update(t.Context(), node)
+	return c.Admin.Update(t.Context(), node)
 }
 
 // reinstall creates a deleted object again.
@@ -79,7 +79,7 @@ func reinstall(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
 	object.SetUID("")
 	object.SetResourceVersion("")
-	if err := c.admin.Create(lasting(t), object); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.Admin.Create(lasting(t), object); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Error(err)
 	}
 }

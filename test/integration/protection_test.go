@@ -55,7 +55,7 @@ func setOpen(t *testing.T, c *cluster, namespace *corev1.Namespace, value string
 // none checks that a namespace has no budget, now.
 func none(t *testing.T, c *cluster, namespace string) {
 	t.Helper()
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(budgetIn(namespace)), budgetIn(namespace)); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(budgetIn(namespace)), budgetIn(namespace)); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("namespace %s has a budget (%v)", namespace, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestProtectionGoesWithPaV(t *testing.T) {
 	installed := false
 	t.Cleanup(func() {
 		if !installed {
-			_ = c.admin.Create(lasting(t), again)
+			_ = c.Admin.Create(lasting(t), again)
 		}
 	})
 	mustDelete(t, c, budgets[0])
@@ -171,7 +171,7 @@ func TestProtectionOfAClosedNamespaceGoesWithItsLastStagingPod(t *testing.T) {
 	gone(t, c, budgetIn(unused.Name))
 	exists(t, c, budgetIn(used.Name), "still protects", protects)
 
-	if err := c.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+	if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, pod)

@@ -72,7 +72,7 @@ func TestProvisionerCounts(t *testing.T) {
 		for _, driver := range drivers {
 			node.Spec.Drivers = append(node.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: name})
 		}
-		t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+		t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), node) })
 		return mustCreate(t, c, node)
 	}
 	csiNode("other", "another.example.com")
@@ -119,7 +119,7 @@ func TestProvisionerDeletionWaitsForItsStages(t *testing.T) {
 	provisioner := driver(t, c, "static")
 	exists(t, c, csiDriver("static"), "exists", func(*storagev1.CSIDriver) bool { return true })
 	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "static-node"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), node) })
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static-pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "static"}},
 	}}
@@ -127,7 +127,7 @@ func TestProvisionerDeletionWaitsForItsStages(t *testing.T) {
 	failed := stageOf(pv, "stage-static-failed", node.Name)
 	failed.Finalizers = nil // the record of a failure, which holds nothing
 	mustCreate(t, c, failed)
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), failed) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), failed) })
 	mustDelete(t, c, provisioner)
 	exists(t, c, provisioner, "says what it waits for", func(p *pavv1.PavProvisioner) bool {
 		c := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerDeleting)
@@ -144,7 +144,7 @@ func TestForeignCSIDriverIsNotTouched(t *testing.T) {
 	foreign := csiDriver("foreign")
 	foreign.Spec.AttachRequired = new(true)
 	mustCreate(t, c, foreign)
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), foreign) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), foreign) })
 	provisioner := driver(t, c, "foreign")
 	exists(t, c, provisioner, "is not accepted", func(p *pavv1.PavProvisioner) bool {
 		c := meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted)

@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 				eventType, reason = test.eventType, test.reason
 			}
 			wantEvent(t, c, claim, eventType, reason, test.message)
-			err := c.admin.Get(t.Context(), client.ObjectKey{Name: "pvc-" + string(claim.UID)}, &corev1.PersistentVolume{})
+			err := c.Admin.Get(t.Context(), client.ObjectKey{Name: "pvc-" + string(claim.UID)}, &corev1.PersistentVolume{})
 			if client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("a refused claim has a PersistentVolume (%v)", err)
 			}
@@ -169,7 +169,7 @@ func TestMissingStorageClass_IsReported_AndClaimRecovers(t *testing.T) {
 	class := classOf(provisioner.Name)
 	class.Name = "comes-later"
 	mustCreate(t, c, class)
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), class) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), class) })
 	bound(t, c, claim)
 	mustDelete(t, c, claim)
 	gone(t, c, claim)

@@ -23,7 +23,7 @@ func TestFirstPersistentVolume_WaitsForNodesThatHaveYetToRegisterItsDriver(t *te
 		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: pavv1.Driver, NodeID: "registering"}}},
 	})
 	defer mustDelete(t, c, node)
-	volumes, err := c.admin.Watch(t.Context(), &corev1.PersistentVolumeList{})
+	volumes, err := c.Admin.Watch(t.Context(), &corev1.PersistentVolumeList{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestFirstPersistentVolume_WaitsForNodesThatHaveYetToRegisterItsDriver(t *te
 	claim := mustCreate(t, c, ownedClaim("late", "first"))
 	_, volume := bound(t, c, claim)
 	ofDriver := &storagev1.CSIDriver{}
-	if err := c.admin.Get(t.Context(), client.ObjectKey{Name: "late"}, ofDriver); err != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKey{Name: "late"}, ofDriver); err != nil {
 		t.Fatal(err)
 	}
 	first := added(t.Context(), t, volumes, volume.Name)

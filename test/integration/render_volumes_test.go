@@ -34,7 +34,7 @@ type plugin struct{ kubeconfig string }
 // pluginOf returns the plugin as a user with the name, who has the rights.
 func pluginOf(t *testing.T, c *cluster, name string, rules ...rbacv1.PolicyRule) plugin {
 	t.Helper()
-	user, err := c.environment.AddUser(envtest.User{Name: name}, &rest.Config{})
+	user, err := c.Environment.AddUser(envtest.User{Name: name}, &rest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func pluginOf(t *testing.T, c *cluster, name string, rules ...rbacv1.PolicyRule)
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	})
-	t.Cleanup(func() { _, _ = c.admin.Delete(lasting(t), binding), c.admin.Delete(lasting(t), role) })
+	t.Cleanup(func() { _, _ = c.Admin.Delete(lasting(t), binding), c.Admin.Delete(lasting(t), role) })
 	return plugin{file}
 }
 
@@ -137,7 +137,7 @@ func renderableDriver(t *testing.T, c *cluster, name string) *pavv1.PavProvision
 	t.Cleanup(func() {
 		now := definition.DeepCopy()
 		now.Spec.VolumeDeletion = nil
-		if err := c.admin.Patch(lasting(t), now, client.MergeFrom(definition)); err != nil {
+		if err := c.Admin.Patch(lasting(t), now, client.MergeFrom(definition)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -30,10 +30,10 @@ func wipe(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
 	mustDelete(t, c, object)
 	eventually(t, "the object is gone", func(ctx context.Context) (bool, string) {
-		err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil && len(object.GetFinalizers()) > 0 {
 			object.SetFinalizers(nil)
-			err = c.admin.Update(ctx, object)
+			err = c.Admin.Update(ctx, object)
 		}
 		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(err)
 	})

@@ -21,7 +21,7 @@ const soon = 30 * time.Second
 // mustRetry requests the next attempt, as "kubectl pav retry" does, and returns for how many objects.
 func mustRetry(t *testing.T, c *cluster, ref status.Ref) int {
 	t.Helper()
-	results, err := retry.Run(t.Context(), c.admin, ref, time.Now)
+	results, err := retry.Run(t.Context(), c.Admin, ref, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +39,11 @@ func mustRetry(t *testing.T, c *cluster, ref status.Ref) int {
 func makeThirtieth(t *testing.T, c *cluster, volume *pavv1.PavVolume) {
 	t.Helper()
 	eventually(t, "the number of attempts is written", func(ctx context.Context) (bool, string) {
-		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
+		if err := c.Admin.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
 			return false, err.Error()
 		}
 		volume.Status.DeletionAttempt = 30
-		err := c.admin.Status().Update(ctx, volume)
+		err := c.Admin.Status().Update(ctx, volume)
 		return err == nil, ""
 	})
 }
@@ -117,7 +117,7 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 	stage := &pavv1.PavStage{}
 	eventually(t, "unstaging has failed", func(ctx context.Context) (bool, string) {
 		stages := &pavv1.PavStageList{}
-		if err := n.c.admin.List(ctx, stages); err != nil {
+		if err := n.c.Admin.List(ctx, stages); err != nil {
 			return false, err.Error()
 		}
 		if len(stages.Items) == 1 {
@@ -135,11 +135,11 @@ func TestRetry_NextUnstagingPodWithoutTheDelay(t *testing.T) {
 
 	// As if it were the thirtieth attempt, after which the delay is five minutes.
 	eventually(t, "the number of attempts is written", func(ctx context.Context) (bool, string) {
-		if err := n.c.admin.Get(ctx, client.ObjectKeyFromObject(stage), stage); err != nil {
+		if err := n.c.Admin.Get(ctx, client.ObjectKeyFromObject(stage), stage); err != nil {
 			return false, err.Error()
 		}
 		stage.Status.UnstagingAttempt = 30
-		err := n.c.admin.Status().Update(ctx, stage)
+		err := n.c.Admin.Status().Update(ctx, stage)
 		return err == nil, ""
 	})
 	fixed.Store(true)

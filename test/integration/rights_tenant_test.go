@@ -177,7 +177,7 @@ func bind(t *testing.T, c *cluster, in, role string) {
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, binding) })
 	bound := &rbacv1.ClusterRole{}
-	if err := c.admin.Get(t.Context(), client.ObjectKey{Name: role}, bound); err != nil {
+	if err := c.Admin.Get(t.Context(), client.ObjectKey{Name: role}, bound); err != nil {
 		t.Fatal(err)
 	}
 	rule := bound.Rules[len(bound.Rules)-1]
@@ -189,7 +189,7 @@ func bind(t *testing.T, c *cluster, in, role string) {
 				Namespace: in, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Verb: rule.Verbs[0],
 			},
 		}}
-		err := c.admin.Create(ctx, review)
+		err := c.Admin.Create(ctx, review)
 		return err == nil && review.Status.Allowed, fmt.Sprintf("%v %+v", err, review.Status)
 	})
 }
@@ -238,7 +238,7 @@ func bindEverywhere(t *testing.T, c *cluster, in, role string, may *authorizatio
 	}
 	eventually(t, "the tenant has the role "+role, func(ctx context.Context) (bool, string) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:" + in + ":tenant", ResourceAttributes: may}}
-		err := c.admin.Create(ctx, review)
+		err := c.Admin.Create(ctx, review)
 		return err == nil && review.Status.Allowed, fmt.Sprintf("%v %+v", err, review.Status)
 	})
 }

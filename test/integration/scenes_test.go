@@ -18,7 +18,7 @@ func TestScenes_LookTheSameInBothWorlds(t *testing.T) {
 			c := start(t)
 			run(t, c)
 			node := "node-" + scene.Name
-			h := &scenes.Hands{Scene: scene.Name, Kube: c.admin, NodeAgent: nodeAgent(t, c, node), Node: node, Namespace: "default"}
+			h := &scenes.Hands{Scene: scene.Name, Kube: c.Admin, NodeAgent: nodeAgent(t, c, node), Node: node, Namespace: "default"}
 			looked := 0
 			h.Look = func(_ context.Context, name string, text func(context.Context) (string, error)) error {
 				looked++

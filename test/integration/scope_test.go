@@ -30,7 +30,7 @@ func TestScopeStaysWhileStagesExist(t *testing.T) {
 	scopeIs(t, c, p, pavv1.StagingScopeNode, "Accepted")
 
 	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "scoped-node"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), node) })
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "scoped-pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "scoped"}},
 	}}
@@ -41,7 +41,7 @@ func TestScopeStaysWhileStagesExist(t *testing.T) {
 	failed := stageOf(pv, "stage-scoped-failed", node.Name)
 	failed.Finalizers = nil // the record of a failure, which holds nothing
 	mustCreate(t, c, failed)
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), failed) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), failed) })
 
 	setScope := func(scope pavv1.StagingScope) {
 		t.Helper()
@@ -116,7 +116,7 @@ func TestDefinitionsWithoutStagingOptionsStayValid(t *testing.T) {
 	mustCreate(t, c, old)
 	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "of-old"}}
 	t.Cleanup(func() {
-		_ = c.admin.Delete(lasting(t), p)
+		_ = c.Admin.Delete(lasting(t), p)
 		gone(t, c, p)
 	})
 	scopeIs(t, c, p, pavv1.StagingScopeNode, "Accepted")

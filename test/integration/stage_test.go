@@ -109,9 +109,9 @@ func cleanPodAndNode(t *testing.T, c *cluster, pod *corev1.Pod, node *corev1.Nod
 	t.Helper()
 	ctx := lasting(t)
 	var now int64
-	if err := c.admin.Delete(ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := c.Admin.Delete(ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Error(err)
 	}
 	gone(t, c, pod)
-	_ = c.admin.Delete(ctx, node) // one test has deleted it
+	_ = c.Admin.Delete(ctx, node) // one test has deleted it
 }

@@ -20,7 +20,7 @@ func TestStagesWithoutUsersAreReleased(t *testing.T) {
 	driver(t, c, "taken")
 	thief := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "thief"}})
 	t.Cleanup(func() {
-		if err := c.admin.Delete(lasting(t), thief); err != nil {
+		if err := c.Admin.Delete(lasting(t), thief); err != nil {
 			t.Error(err)
 		}
 	})
@@ -54,12 +54,12 @@ func TestStagesWithoutUsersAreReleased(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		var now int64
-		if err := c.admin.Delete(lasting(t), user, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		if err := c.Admin.Delete(lasting(t), user, &client.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			t.Error(err)
 		}
 		for _, stage := range []*pavv1.PavStage{staged, used} {
 			release := client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))
-			if err := c.admin.Patch(lasting(t), stage, release); err != nil {
+			if err := c.Admin.Patch(lasting(t), stage, release); err != nil {
 				t.Error(err)
 			}
 			mustDeleteLasting(t, c, stage)

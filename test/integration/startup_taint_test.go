@@ -17,6 +17,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/controlplane"
 )
 
 // A node is registered with the taint. It goes when all drivers are registered there, and nothing else of the node changes.
@@ -83,7 +84,7 @@ func allowStartupTaint(t *testing.T, c *cluster) {
 		if err != nil {
 			t.Fatalf("rendering %s: %v", file, err)
 		}
-		objects, err := objectsIn(out)
+		objects, err := controlplane.Objects(out)
 		if err != nil {
 			t.Fatal(err)
 		}

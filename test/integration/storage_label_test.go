@@ -64,7 +64,7 @@ func TestPersistentVolumes_AreLabelledWithTheirStorage(t *testing.T) {
 	mustDelete(t, c, claim)
 	gone(t, c, volume)
 
-	if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(others), others); err != nil || !cmp.Equal(own, others.Labels) {
+	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(others), others); err != nil || !cmp.Equal(own, others.Labels) {
 		t.Errorf("the PersistentVolume of another driver has the labels %v, error %v", others.Labels, err)
 	}
 }
@@ -73,7 +73,7 @@ func TestPersistentVolumes_AreLabelledWithTheirStorage(t *testing.T) {
 func fullLists(t *testing.T, c *cluster) (client.Reader, *atomic.Int64) {
 	t.Helper()
 	count := &atomic.Int64{}
-	return interceptor.NewClient(c.admin, interceptor.Funcs{
+	return interceptor.NewClient(c.Admin, interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			_, pvs := list.(*corev1.PersistentVolumeList)
 			if o := (&client.ListOptions{}).ApplyOptions(options); pvs && o.LabelSelector == nil && o.Continue == "" {

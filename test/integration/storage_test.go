@@ -31,7 +31,7 @@ func retainedAt(t *testing.T, c *cluster, class, handle string) (*corev1.Persist
 func begin(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: fakeNode}}
-	if err := c.admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
+	if err := c.Admin.SubResource("binding").Create(t.Context(), pod.DeepCopy(), binding); err != nil {
 		t.Fatal(err)
 	}
 	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
@@ -76,7 +76,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 			attack(t, c, claim, pod)
 
 			wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `wrote "precious" to /pav/handle, which is the storage of PersistentVolume "`+pv.Name+`"`)
-			if err := c.admin.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil {
+			if err := c.Admin.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
 			gone(t, c, volume)
@@ -84,7 +84,7 @@ func TestHandleOfARetainedVolume_IsNeverReverted(t *testing.T) {
 			if n := podsMade(a); n != 2 {
 				t.Errorf("%d pods were made, want two creation pods", n)
 			}
-			_ = c.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)) // as its kubelet would, if it is still there
+			_ = c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)) // as its kubelet would, if it is still there
 			isKept(t, c, pv)
 			isKept(t, c, retained)
 		})
@@ -131,7 +131,7 @@ func TestOneHandleAtTheSameTime_IsOneVolumes(t *testing.T) {
 	var pods []*corev1.Pod
 	for _, claim := range claims {
 		pod, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
-		if err := endContainers(t.Context(), c.admin, pod, 0); err != nil {
+		if err := endContainers(t.Context(), c.Admin, pod, 0); err != nil {
 			t.Fatal(err)
 		}
 		pods = append(pods, pod)
@@ -147,7 +147,7 @@ func TestOneHandleAtTheSameTime_IsOneVolumes(t *testing.T) {
 		state := ""
 		for _, claim := range claims {
 			v := volumeOf(claim)
-			if err := c.admin.Get(ctx, client.ObjectKeyFromObject(v), v); err != nil {
+			if err := c.Admin.Get(ctx, client.ObjectKeyFromObject(v), v); err != nil {
 				return false, err.Error()
 			}
 			state += fmt.Sprintf("%+v\n", v.Status)
@@ -191,10 +191,10 @@ func TestStorageUnderAnotherName_IsNotDeleted(t *testing.T) {
 			t.Helper()
 			mustDelete(t, c, pv)
 			eventually(t, "the PersistentVolume is forced away", func(ctx context.Context) (bool, string) {
-				err := c.admin.Get(ctx, client.ObjectKeyFromObject(pv), pv)
+				err := c.Admin.Get(ctx, client.ObjectKeyFromObject(pv), pv)
 				if err == nil {
 					pv.Finalizers = nil
-					err = c.admin.Update(ctx, pv)
+					err = c.Admin.Update(ctx, pv)
 				}
 				return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(err)
 			})
@@ -257,7 +257,7 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 func removeByForce(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	mustPatch(t, c, pod, func(p *corev1.Pod) { p.Finalizers = nil })
-	if err := c.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	gone(t, c, pod)

@@ -81,10 +81,10 @@ func tokenFor(t *testing.T, c *cluster, account client.ObjectKey) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
-	if err := c.admin.SubResource("token").Create(t.Context(), object, request); err != nil {
+	if err := c.Admin.SubResource("token").Create(t.Context(), object, request); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(c.environment.Config)
+	config := rest.AnonymousClientConfig(c.Environment.Config)
 	config.BearerToken, config.QPS = request.Status.Token, -1
 	config.WarningHandler = rest.NoWarnings{}
 	return config
@@ -92,7 +92,7 @@ func tokenFor(t *testing.T, c *cluster, account client.ObjectKey) *rest.Config {
 
 func clientWith(t *testing.T, c *cluster, config *rest.Config) client.Client {
 	t.Helper()
-	made, err := client.New(config, client.Options{Scheme: c.admin.Scheme()})
+	made, err := client.New(config, client.Options{Scheme: c.Admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func stolenController(t *testing.T, c *cluster) client.Client {
 // removeNow deletes a pod that nobody runs.
 func removeNow(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
-	if err := c.admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	if err := c.Admin.Delete(lasting(t), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Error(err)
 	}
 	gone(t, c, pod)

@@ -34,7 +34,7 @@ func givenBack(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, no
 func nodeIn(t *testing.T, c *cluster, name, zone string) {
 	t.Helper()
 	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), node) })
 }
 
 // wantZones fails the test unless a volume can be used from the nodes of these zones.

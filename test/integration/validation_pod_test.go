@@ -27,7 +27,7 @@ func validationPodOf(stage *pavv1.PavStage) *corev1.Pod {
 func TestValidationPodsOfStagesAreTheNodeAgents(t *testing.T) {
 	c := start(t)
 	node := mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "validating"}})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), node) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), node) })
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "validated"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "validating"}},
 	}}
@@ -37,7 +37,7 @@ func TestValidationPodsOfStagesAreTheNodeAgents(t *testing.T) {
 	if err := agent.Create(t.Context(), stage); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), stage) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), stage) })
 	denied := func(what, words string, err error) {
 		t.Helper()
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), words) {
@@ -98,7 +98,7 @@ func TestCriticalPodsAreWithinTheQuota(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "critical-"}, Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "main", Image: "none"}}, PriorityClassName: class,
 			}}
-			if err := client.NewDryRunClient(c.admin).Create(t.Context(), pod); err != nil {
+			if err := client.NewDryRunClient(c.Admin).Create(t.Context(), pod); err != nil {
 				t.Error(err)
 			}
 		}

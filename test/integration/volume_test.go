@@ -90,7 +90,7 @@ func TestWaitForFirstConsumer(t *testing.T) {
 
 func noVolume(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
-	err := c.admin.Get(t.Context(), client.ObjectKey{Name: "pvc-" + string(claim.UID)}, &pavv1.PavVolume{})
+	err := c.Admin.Get(t.Context(), client.ObjectKey{Name: "pvc-" + string(claim.UID)}, &pavv1.PavVolume{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("claim %s has a PavVolume (%v)", claim.Name, err)
 	}
@@ -101,7 +101,7 @@ func TestOtherProvisionersClaimIsIgnored(t *testing.T) {
 	run(t, c)
 	driver(t, c, "ours")
 	class := mustCreate(t, c, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Provisioner: "theirs.example.com"})
-	t.Cleanup(func() { _ = c.admin.Delete(lasting(t), class) })
+	t.Cleanup(func() { _ = c.Admin.Delete(lasting(t), class) })
 	theirs := mustCreate(t, c, claimOf("theirs", "theirs"))
 	exists(t, c, theirs, "has its annotation", func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Annotations["volume.kubernetes.io/storage-provisioner"] != ""

@@ -25,6 +25,7 @@ import (
 	"github.com/albertofaria/pav/internal/admission"
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/test/agent"
+	"github.com/albertofaria/pav/test/controlplane"
 )
 
 // webhook is the webhook of deployment.yaml, whose Service leads to this process.
@@ -59,7 +60,7 @@ func serveWebhook(t *testing.T, c *cluster) *webhook {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		if object.GetKind() == kindWebhook {
+		if object.GetKind() == controlplane.KindWebhook {
 			w.install(t, object)
 		}
 	}
@@ -74,7 +75,7 @@ func (w *webhook) install(t *testing.T, object *unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: admission.ServiceName}}
-	if err := w.cluster.admin.Delete(t.Context(), service); client.IgnoreNotFound(err) != nil {
+	if err := w.cluster.Admin.Delete(t.Context(), service); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	gone(t, w.cluster, service)
@@ -88,10 +89,10 @@ func (w *webhook) install(t *testing.T, object *unstructured.Unstructured) {
 	mustCreate(t, w.cluster, configuration)
 	t.Cleanup(func() {
 		ctx := lasting(t)
-		if err := w.cluster.admin.Patch(ctx, secret(), client.RawPatch(types.MergePatchType, []byte(`{"data":null}`))); err != nil {
+		if err := w.cluster.Admin.Patch(ctx, secret(), client.RawPatch(types.MergePatchType, []byte(`{"data":null}`))); err != nil {
 			t.Error(err)
 		}
-		if err := w.cluster.admin.Delete(ctx, configuration); err != nil {
+		if err := w.cluster.Admin.Delete(ctx, configuration); err != nil {
 			t.Error(err)
 		}
 		w.waitForce(t, false)
@@ -195,7 +196,7 @@ func (w *webhook) connect(ctx context.Context) net.Conn {
 // try asks the API server whether it would create an object.
 func (w *webhook) try(ctx context.Context, object client.Object) error {
 	copied, _ := object.DeepCopyObject().(client.Object)
-	return w.cluster.admin.Create(ctx, copied, client.DryRunAll)
+	return w.cluster.Admin.Create(ctx, copied, client.DryRunAll)
 }
 
 // freeAddress returns an address that nobody listens at.

@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// Namespace is the namespace of PaV's agents.
+const Namespace = "pav"
+
+const serviceAccount = "system:serviceaccount:" + Namespace + ":"
+
+// Plane is a control plane without nodes.
+type Plane struct {
+	Environment *envtest.Environment
+
+	// Admin may do everything.
+	Admin client.WithWatch
+
+	manager    *exec.Cmd
+	managerLog bytes.Buffer
+}
+
+// Start starts a control plane with the programs in the directory assets. The caller must stop it, even after an error.
+func Start(ctx context.Context, assets string) (*Plane, error) {
+	p := &Plane{Environment: &envtest.Environment{BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: time.Minute}}
+	config, err := p.Environment.Start()
+	if err != nil {
+		return p, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+		return p, err
+	}
+	admin := rest.CopyConfig(config)
+	admin.QPS = -1
+	if p.Admin, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
+		return p, err
+	}
+	return p, p.startManager(ctx, assets)
+}
+
+// startManager starts the controllers of Kubernetes that take part in the protocol.
+func (p *Plane) startManager(ctx context.Context, assets string) error {
+	user, err := p.Environment.AddUser(envtest.User{Name: "kube-controller-manager", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := user.KubeConfig()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.Environment.ControlPlane.APIServer.CertDir, "kube-controller-manager.kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return err
+	}
+	p.manager = exec.CommandContext(ctx, filepath.Join(assets, "kube-controller-manager"),
+		"--kubeconfig="+path,
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,resourcequota-controller,clusterrole-aggregation-controller",
+		"--pvclaimbinder-sync-period=2s",
+		"--kube-api-qps=500", "--kube-api-burst=1000", // so that it is not the one that is waited for
+	)
+	p.manager.Stdout, p.manager.Stderr = &p.managerLog, &p.managerLog
+	return p.manager.Start()
+}
+
+// ControllerAgent makes the configuration of a controller agent: the service account that deployment.yaml gives rights to.
+func (p *Plane) ControllerAgent() (*rest.Config, error) {
+	user, err := p.Environment.AddUser(envtest.User{
+		Name:   serviceAccount + "controller-agent",
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace},
+	}, &rest.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return user.Config(), nil
+}
+
+// NodeAgent returns the configuration of a node's agent, with its rights.
+func (p *Plane) NodeAgent(node string) *rest.Config {
+	config := rest.CopyConfig(p.Environment.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: serviceAccount + "node-agent",
+		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + Namespace},
+		Extra:    map[string][]string{"authentication.kubernetes.io/node-name": {node}},
+	}
+	return config
+}
+
+// Stop stops all programs.
+func (p *Plane) Stop() error {
+	var problems []error
+	if p.manager != nil && p.manager.Process != nil {
+		problems = append(problems, p.manager.Process.Kill())
+		_ = p.manager.Wait() // says that it was killed
+	}
+	return errors.Join(append(problems, p.Environment.Stop())...)
+}
