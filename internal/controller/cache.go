@@ -67,7 +67,7 @@ func trimClaim(claim *corev1.PersistentVolumeClaim) {
 }
 
 func trimVolume(pv *corev1.PersistentVolume) {
-	pv.Labels, pv.Annotations = only(pv.Labels, pavv1.StorageLabel), only(pv.Annotations, protocol.ProvisionedBy)
+	pv.Labels, pv.Annotations = only(pv.Labels, pavv1.ProvisionerLabel, pavv1.StorageLabel), only(pv.Annotations, protocol.ProvisionedBy)
 	spec := corev1.PersistentVolumeSpec{
 		Capacity:                      pv.Spec.Capacity,
 		ClaimRef:                      pv.Spec.ClaimRef,

@@ -74,7 +74,7 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 			// Protocol: "pv.Annotations["pv.kubernetes.io/provisioned-by"] MUST be set to name of the external
 			// provisioner".
 			Annotations: map[string]string{protocol.ProvisionedBy: volume.Spec.Provisioner},
-			Labels:      map[string]string{pavv1.StorageLabel: workflow.StorageHash(volume.Spec.Provisioner, volume.Status.Handle)},
+			Labels:      workflow.VolumeLabels(volume.Spec.Provisioner, volume.Status.Handle),
 			// With Retain, it is removed once it is recorded that the PersistentVolume exists. One that is gone before that
 			// would leave a record that says that nobody has used the storage.
 			Finalizers: []string{pavv1.PVFinalizer},

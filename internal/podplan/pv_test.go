@@ -54,7 +54,7 @@ func TestPersistentVolume(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "pvc-u1",
 			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "demo"},
-			Labels:      map[string]string{"pav.albertofaria.github.io/storage": "d9c3dbaae4f934da6f4b"},
+			Labels:      map[string]string{"pav.albertofaria.github.io/provisioner": "demo", "pav.albertofaria.github.io/storage": "d9c3dbaae4f934da6f4b"},
 			Finalizers:  []string{"external-provisioner.volume.kubernetes.io/finalizer"},
 		},
 		Spec: corev1.PersistentVolumeSpec{

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -101,9 +102,9 @@ type slowLists struct {
 	begun, goOn chan struct{}
 }
 
-func (s *slowLists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (s *slowLists) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	pvs, ok := list.(*corev1.PersistentVolumeList)
-	if !ok {
+	if !ok || !ofDemo(options) {
 		return nil
 	}
 	s.mu.Lock()
@@ -114,6 +115,12 @@ func (s *slowLists) List(_ context.Context, list client.ObjectList, _ ...client.
 	s.begun <- struct{}{}
 	<-s.goOn
 	return err
+}
+
+// ofDemo reports whether a list has objects with the label of the driver "demo".
+func ofDemo(options []client.ListOption) bool {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	return o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set{pavv1.ProvisionerLabel: "demo"})
 }
 
 // waiter is a context that signals each call of Done, by which its caller begins to wait for the end of the context or

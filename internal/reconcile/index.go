@@ -28,7 +28,7 @@ const (
 	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
 	HeldPVsByDriver = "pv.held"
 
-	// UnlabelledPVsByDriver finds PersistentVolumes without the label of their storage, by spec.csi.driver.
+	// UnlabelledPVsByDriver finds PersistentVolumes without the labels of a volume of PaV, by spec.csi.driver.
 	UnlabelledPVsByDriver = "pv.unlabelled"
 
 	// pvsByStorage finds PersistentVolumes by Storage.
@@ -126,10 +126,18 @@ func IsHeld(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
-// IsLabelled reports whether a PersistentVolume has the label of its storage, or can have none, as no CSI driver serves it.
+// IsLabelled reports whether a PersistentVolume has the labels of a volume of PaV, or needs none, as no CSI driver serves it.
 func IsLabelled(pv *corev1.PersistentVolume) bool {
 	csi := pv.Spec.CSI
-	return csi == nil || pv.Labels[pavv1.StorageLabel] == workflow.StorageHash(csi.Driver, csi.VolumeHandle)
+	if csi == nil {
+		return true
+	}
+	for label, value := range workflow.VolumeLabels(csi.Driver, csi.VolumeHandle) {
+		if pv.Labels[label] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func ifUnbound(claim *corev1.PersistentVolumeClaim, key string) string {

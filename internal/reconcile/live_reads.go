@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -23,8 +27,9 @@ const (
 )
 
 // LiveReads asks the API server for the holders of storage. The API server has no index by handle, so each answer
-// needs whole lists. Callers that ask while a driver's lists are being read share the next read, which begins after
-// all of them have asked.
+// needs lists of all that a driver has. Callers that ask while a driver's lists are being read share the next read, which
+// begins after all of them have asked. PersistentVolumes without the driver's label, which may be of any driver, are read
+// for all drivers together.
 type LiveReads struct {
 	// Reader reads from the API server.
 	Reader client.Reader
@@ -123,28 +128,54 @@ func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	if r.err != nil {
 		return
 	}
-	ours := client.MatchingLabels{pavv1.ProvisionerLabel: driver}
-	for _, look := range []struct {
-		list    client.ObjectList
-		options []client.ListOption
-	}{{&pavv1.PavVolumeList{}, []client.ListOption{ours}}, {&corev1.PersistentVolumeList{}, nil}, {&pavv1.PavStageList{}, []client.ListOption{ours}}} {
-		var some *read
-		if some, r.err = l.list(ctx, look.list, look.options); r.err != nil {
-			r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
-			return
-		}
-		r.all, r.making = append(r.all, some.all...), append(r.making, some.making...)
+	if driver == unlabelled {
+		r.err = l.read(ctx, r, &corev1.PersistentVolumeList{}, client.MatchingLabelsSelector{Selector: withoutLabel})
+	} else {
+		r.err = l.readOf(ctx, driver, r)
+	}
+	if r.err != nil {
+		r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
 	}
 }
 
-// list returns the holdings of a list: only the needed fields of each page are kept.
-func (l *LiveReads) list(ctx context.Context, empty client.ObjectList, options []client.ListOption) (*read, error) {
-	r := &read{}
-	begin := func() { *r = read{} }
-	err := Pages(ctx, l.Reader, empty, options, begin, func(page client.ObjectList) {
-		r.all, r.making = append(r.all, holdingsOf(page)...), append(r.making, makingOf(page)...)
+// unlabelled stands for the driver of PersistentVolumes without ProvisionerLabel, which withoutLabel selects.
+const unlabelled = ""
+
+var withoutLabel = labels.NewSelector().Add(*without(pavv1.ProvisionerLabel))
+
+func without(label string) *labels.Requirement {
+	requirement, err := labels.NewRequirement(label, selection.DoesNotExist, nil)
+	utilruntime.Must(err)
+	return requirement
+}
+
+// readOf reads the lists of a driver. PersistentVolumes without the label come first: one that gets it meanwhile is in the
+// list of those that have it.
+func (l *LiveReads) readOf(ctx context.Context, driver string, into *read) error {
+	others, err := l.ask(ctx, unlabelled)
+	if err != nil {
+		return err
+	}
+	for _, h := range others.all {
+		if strings.HasPrefix(h.storage, Storage(driver, "")) {
+			into.all = append(into.all, h)
+		}
+	}
+	for _, empty := range []client.ObjectList{&pavv1.PavVolumeList{}, &corev1.PersistentVolumeList{}, &pavv1.PavStageList{}} {
+		if err := l.read(ctx, into, empty, client.MatchingLabels{pavv1.ProvisionerLabel: driver}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read adds the holdings of a list: only the needed fields of each page are kept.
+func (l *LiveReads) read(ctx context.Context, into *read, empty client.ObjectList, options ...client.ListOption) error {
+	all, making := len(into.all), len(into.making)
+	begin := func() { into.all, into.making = into.all[:all], into.making[:making] }
+	return Pages(ctx, l.Reader, empty, options, begin, func(page client.ObjectList) {
+		into.all, into.making = append(into.all, holdingsOf(page)...), append(into.making, makingOf(page)...)
 	})
-	return r, err
 }
 
 // Pages reads a list from the API server and calls page for each page. All pages are of the moment at which the first was

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -30,7 +33,7 @@ func (p *pagedLists) List(_ context.Context, list client.ObjectList, options ...
 	asked := (&client.ListOptions{}).ApplyOptions(options)
 	p.unlimited = p.unlimited || asked.Limit <= 0
 	pvs, ok := list.(*corev1.PersistentVolumeList)
-	if !ok {
+	if !ok || !ofDemo(options) {
 		return nil
 	}
 	reading, at := 0, 0
@@ -96,5 +99,33 @@ func (lostPage) List(_ context.Context, list client.ObjectList, options ...clien
 func TestLive_WithoutAllPages_ReturnsAnError(t *testing.T) {
 	if got, err := (&LiveReads{Reader: lostPage{}}).Holders(t.Context(), StorageKey{Driver: "demo", Handle: "h"}); err == nil {
 		t.Errorf("half a list was taken for all: %v", got)
+	}
+}
+
+func TestLive_FindsPersistentVolumesWithTheLabelAndWithout(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	pvs := fake.NewClientBuilder().WithScheme(scheme)
+	for name, labels := range map[string]map[string]string{
+		"labelled": {pavv1.ProvisionerLabel: "demo"}, "unlabelled": nil, "otherwise": {pavv1.StorageLabel: "s"},
+	} {
+		for driver, handle := range map[string]string{"demo": "h", "demo2": "h", "other": "demo/h"} {
+			pv := pvOf(name+"-"+driver, driver, handle)
+			pv.Labels = maps.Clone(labels)
+			if _, labelled := labels[pavv1.ProvisionerLabel]; labelled {
+				pv.Labels[pavv1.ProvisionerLabel] = driver
+			}
+			pvs.WithObjects(&pv)
+		}
+	}
+	live := &LiveReads{Reader: pvs.Build()}
+	for driver, handle := range map[string]string{"demo": "h", "other": "demo/h"} {
+		got, err := live.Holders(t.Context(), StorageKey{Driver: driver, Handle: handle})
+		want := []Holder{{Kind: KindPV, Name: "labelled-" + driver}, {Kind: KindPV, Name: "otherwise-" + driver}, {Kind: KindPV, Name: "unlabelled-" + driver}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("holders of %s (-want +got):\n%s, %v", driver, diff, err)
+		}
 	}
 }

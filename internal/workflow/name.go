@@ -25,8 +25,10 @@ func Hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// StorageHash returns the value of StorageLabel for the storage of a driver and handle.
-func StorageHash(driver, handle string) string { return Hash(driver, handle) }
+// VolumeLabels returns the labels of a PersistentVolume with a driver and handle.
+func VolumeLabels(driver, handle string) map[string]string {
+	return map[string]string{pavv1.ProvisionerLabel: driver, pavv1.StorageLabel: Hash(driver, handle)}
+}
 
 // Name returns the name of the pod of a workflow, deterministic in the parts.
 func Name(workflow string, parts ...string) string {

@@ -36,7 +36,7 @@ type Plane struct {
 
 // Start starts a control plane with the programs in the directory assets. The caller must stop it, even after an error.
 func Start(ctx context.Context, assets string) (*Plane, error) {
-	p := &Plane{Environment: &envtest.Environment{BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: time.Minute}}
+	p := &Plane{Environment: &envtest.Environment{BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: time.Minute, ControlPlaneStopTimeout: time.Minute}}
 	config, err := p.Environment.Start()
 	if err != nil {
 		return p, err

@@ -140,7 +140,7 @@ func makeVolume(ctx context.Context, t problem, c *cluster, v kubelet.Volume, ch
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: v.Name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": v.Driver},
-			Labels: map[string]string{pavv1.StorageLabel: workflow.StorageHash(v.Driver, v.Handle)},
+			Labels: workflow.VolumeLabels(v.Driver, v.Handle),
 		},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,

@@ -99,8 +99,8 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 	const (
 		ofPav   = "of PavProvisioners only"
 		claims  = "for claims only, and without Secrets"
-		changes = "the reclaim policy, the label of the storage and the provisioner's finalizer"
-		storage = `"` + pavv1.StorageLabel + `": "s"`
+		changes = "the reclaim policy, PaV's labels and the provisioner's finalizer"
+		storage = `"` + pavv1.StorageLabel + `": "s", "` + pavv1.ProvisionerLabel + `": "policed"`
 	)
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pvc-0123", Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "policed"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -33,15 +35,15 @@ func storageOf(t *testing.T, c *cluster, name, driver, handle string, labels map
 	return pv
 }
 
-// labelled waits until a PersistentVolume has the label of its storage, and its other labels.
+// labelled waits until a PersistentVolume has PaV's labels, and its other labels.
 func labelled(t *testing.T, c *cluster, pv *corev1.PersistentVolume, others map[string]string) {
 	t.Helper()
-	want := map[string]string{pavv1.StorageLabel: workflow.StorageHash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
+	want := workflow.VolumeLabels(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 	maps.Copy(want, others)
 	exists(t, c, pv, "has the labels "+fmt.Sprint(want), func(pv *corev1.PersistentVolume) bool { return cmp.Equal(want, pv.Labels) })
 }
 
-func TestPersistentVolumes_AreLabelledWithTheirStorage(t *testing.T) {
+func TestPersistentVolumes_AreLabelled(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	own := map[string]string{"own": "label"}
@@ -69,6 +71,24 @@ func TestPersistentVolumes_AreLabelledWithTheirStorage(t *testing.T) {
 	}
 }
 
+func TestPersistentVolumes_HaveTheLabelOfTheirOwnDriverOnly(t *testing.T) {
+	c := start(t)
+	const reason = "is the name of its CSI driver"
+	label := func(driver string) map[string]string { return map[string]string{pavv1.ProvisionerLabel: driver} }
+	own := storageOf(t, c, "own-label", "labelled", "h", label("labelled"))
+	for name, pv := range map[string]*corev1.PersistentVolume{"of another driver": samePV("wrong-label", own), "of no driver": volumeByHand("", claimOf("none", "labelled"))} {
+		pv.Labels = label("another")
+		if err := c.Admin.Create(t.Context(), pv); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("a PersistentVolume %s: %v", name, err)
+		}
+	}
+	relabelled := []byte(`{"metadata": {"labels": {"` + pavv1.ProvisionerLabel + `": "another"}}}`)
+	if err := c.Admin.Patch(t.Context(), own.DeepCopy(), client.RawPatch(types.MergePatchType, relabelled)); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("a label that is changed: %v", err)
+	}
+	mustPatch(t, c, own, func(pv *corev1.PersistentVolume) { pv.Labels = nil })
+}
+
 // fullLists counts the lists of all PersistentVolumes that a client makes.
 func fullLists(t *testing.T, c *cluster) (client.Reader, *atomic.Int64) {
 	t.Helper()
@@ -88,7 +108,7 @@ func TestIndex_FindsVolumes(t *testing.T) {
 	c := start(t)
 	const driver = "indexed"
 	hash := func(handle string) map[string]string {
-		return map[string]string{pavv1.StorageLabel: workflow.StorageHash(driver, handle)}
+		return map[string]string{pavv1.StorageLabel: workflow.VolumeLabels(driver, handle)[pavv1.StorageLabel]}
 	}
 	storageOf(t, c, "indexed-labelled", driver, "labelled", hash("labelled"))
 	storageOf(t, c, "indexed-twice-1", driver, "twice", hash("twice"))

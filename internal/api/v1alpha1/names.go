@@ -32,7 +32,8 @@ const (
 	// WorkflowLabel is the workflow that a pod runs: one of the Workflow constants.
 	WorkflowLabel = Group + "/workflow"
 
-	// ProvisionerLabel is the PavProvisioner's name (a DNS label, so it fits). Also on CSIDrivers.
+	// ProvisionerLabel is the PavProvisioner's name (a DNS label, so it fits). Also on CSIDrivers and PersistentVolumes; on
+	// these, a policy accepts it only if it is the name of the CSI driver, so that a list by it can be relied on.
 	ProvisionerLabel = Group + "/provisioner"
 
 	// VolumeLabel is the hash of the volume's PersistentVolume name.

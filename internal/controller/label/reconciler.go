@@ -2,6 +2,7 @@ package label
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,11 +83,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return reconcile.Result(r.label(ctx, pv))
 }
 
-// label writes the label. With the UID, no other PersistentVolume of that name gets it; the driver and handle of one
+// label writes the labels. With the UID, no other PersistentVolume of that name gets them; the driver and handle of one
 // cannot be changed.
 func (r *Reconciler) label(ctx context.Context, pv *corev1.PersistentVolume) error {
-	hash := workflow.StorageHash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pv.UID, pavv1.StorageLabel, hash)
+	labels := workflow.VolumeLabels(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pv.UID, "labels": labels}})
+	if err != nil {
+		return fmt.Errorf("labelling PersistentVolume %q: %w", pv.Name, err)
+	}
 	if err := r.Client.Patch(ctx, pv.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling PersistentVolume %q: %w", pv.Name, err)
 	}

@@ -48,7 +48,7 @@ func (x *Index) VolumeNames(ctx context.Context, driver, handle string) ([]strin
 // labelled returns the names of the volume's PersistentVolumes that have the label, at a resource version.
 func (x *Index) labelled(ctx context.Context, driver, handle, version string) ([]string, error) {
 	list := &corev1.PersistentVolumeList{}
-	of := client.MatchingLabels{pavv1.StorageLabel: workflow.StorageHash(driver, handle)}
+	of := client.MatchingLabels{pavv1.StorageLabel: workflow.Hash(driver, handle)}
 	if err := x.live.List(ctx, list, of, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}); err != nil {
 		return nil, fmt.Errorf("finding the volume: %w", err)
 	}
@@ -77,7 +77,7 @@ func (x *Index) namesOfUnlabelled(ctx context.Context, driver, handle string) ([
 		}
 		x.read, x.unlabelled = now, found
 	}
-	return x.unlabelled[workflow.StorageHash(driver, handle)], nil
+	return x.unlabelled[workflow.Hash(driver, handle)], nil
 }
 
 // readUnlabelled returns the names of all PersistentVolumes without the label, by what the label would be.
@@ -87,7 +87,7 @@ func (x *Index) readUnlabelled(ctx context.Context) (map[string][]string, error)
 	err := reconcile.Pages(ctx, x.live, &corev1.PersistentVolumeList{}, nil, begin, func(page *corev1.PersistentVolumeList) {
 		for i := range page.Items {
 			if pv := &page.Items[i]; !reconcile.IsLabelled(pv) {
-				hash := workflow.StorageHash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+				hash := workflow.Hash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 				names[hash] = append(names[hash], pv.Name)
 			}
 		}

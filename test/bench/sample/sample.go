@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"math"
 	"math/big"
 	"slices"
 )
@@ -19,6 +20,15 @@ func (s Sample) Median() float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Quantile returns the smallest figure that at least a share of all figures does not exceed, or 0 if there are none.
+func (s Sample) Quantile(share float64) float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[min(max(int(math.Ceil(share*float64(len(sorted)))), 1), len(sorted))-1]
 }
 
 // Range returns the smallest range that has the median of all possible figures with a probability of at least 95%. It

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/albertofaria/pav/test/bench/machine"
 )
 
 // settings are the options of the command.
@@ -141,11 +143,11 @@ func choose(all []benchCase, patterns string) ([]benchCase, error) {
 
 // begin writes what the figures depend on.
 func begin(out io.Writer, s settings, w *world) error {
-	on, err := machine()
+	on, err := machine.Describe()
 	if err != nil {
 		return err
 	}
-	averages, err := load()
+	averages, err := machine.Load()
 	if err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func begin(out io.Writer, s settings, w *world) error {
 // end writes how busy the machine was in the last minutes. A load that is much higher than that of a run of its own says
 // that something else ran.
 func end(out io.Writer) error {
-	averages, err := load()
+	averages, err := machine.Load()
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/albertofaria/pav/test/bench/machine"
 	"github.com/albertofaria/pav/test/bench/sample"
 )
 
@@ -165,7 +166,7 @@ func usageOf(pid int) (usage, error) {
 func memoryIn(status string) (resident, private float64, err error) {
 	var values [2]float64
 	for i, name := range []string{"VmRSS", "RssAnon"} {
-		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(valueOf(status, name), " kB"), 64)
+		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(machine.Value(status, name), " kB"), 64)
 		if err != nil {
 			return 0, 0, fmt.Errorf("reading %s: %w", name, err)
 		}

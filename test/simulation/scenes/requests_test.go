@@ -39,7 +39,7 @@ func TestControllerRequests_OfAWholeLife(t *testing.T) {
 		{"get PersistentVolumeClaim", 1, beforeVolume}, {"get PersistentVolumeClaim", 1, beforeDelete}, {"get PersistentVolumeClaim", 1, beforeForget},
 		{"list PavStage", 1, beforeVolume}, {"list PavStage", 1, beforeDelete},
 		{"list PavVolume", 1, beforeVolume}, {"list PavVolume", 1, beforeDelete},
-		{"list PersistentVolume", 1, beforeVolume}, {"list PersistentVolume", 1, beforeDelete},
+		{"list PersistentVolume", 2, beforeVolume}, {"list PersistentVolume", 2, beforeDelete}, // with the driver's label, and without
 	}
 	objects := []asked{
 		{"get PersistentVolumeClaim", 3, ""}, // to record it, to validate it, and to copy it when it is bound
@@ -61,7 +61,7 @@ func TestControllerRequests_OfAWholeLife(t *testing.T) {
 		})},
 		"life": {27, slices.Concat(checks, objects, []asked{
 			{"get PersistentVolume", 1, beforePod},
-			{"list PavStage", 1, beforeForget}, {"list PavVolume", 1, beforeForget}, {"list PersistentVolume", 1, beforeForget},
+			{"list PavStage", 1, beforeForget}, {"list PavVolume", 1, beforeForget}, {"list PersistentVolume", 2, beforeForget},
 			{"get PavVolume", 2, ""},
 			{"get PersistentVolumeClaim", 1, ""}, // for the template of the deletion pod
 			{"patch status of PavVolume", 7, ""}, // for each pod: that it will be created, its UID, its result; and Ready

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine returns what the figures depend on besides the programs.
-func machine() (string, error) {
+// Describe returns what the figures depend on besides the programs.
+func Describe() (string, error) {
 	processors, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return "", fmt.Errorf("looking at the machine: %w", err)
@@ -20,7 +20,7 @@ func machine() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking at the machine: %w", err)
 	}
-	kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(valueOf(string(memory), "MemTotal"), " kB"), 64)
+	kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(Value(string(memory), "MemTotal"), " kB"), 64)
 	if err != nil {
 		return "", fmt.Errorf("looking at the machine's memory: %w", err)
 	}
@@ -29,11 +29,11 @@ func machine() (string, error) {
 		return "", fmt.Errorf("looking at the kernel: %w", err)
 	}
 	return fmt.Sprintf("%s, %d cores, %.1f GiB of memory, Linux %s",
-		valueOf(string(processors), "model name"), runtime.NumCPU(), kilobytes/(1<<20), unix.ByteSliceToString(kernel.Release[:])), nil
+		Value(string(processors), "model name"), runtime.NumCPU(), kilobytes/(1<<20), unix.ByteSliceToString(kernel.Release[:])), nil
 }
 
-// valueOf returns the value of the first line with a name, in files such as /proc/cpuinfo.
-func valueOf(text, name string) string {
+// Value returns the value of the first line with a name, in files such as /proc/cpuinfo.
+func Value(text, name string) string {
 	for line := range strings.Lines(text) {
 		if found, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(found) == name {
 			return strings.TrimSpace(value)
@@ -42,8 +42,8 @@ func valueOf(text, name string) string {
 	return ""
 }
 
-// load returns the load averages of the last 1, 5 and 15 minutes.
-func load() (string, error) {
+// Load returns the load averages of the last 1, 5 and 15 minutes.
+func Load() (string, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "", fmt.Errorf("looking at the load: %w", err)
