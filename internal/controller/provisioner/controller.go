@@ -190,13 +190,17 @@ func (r *Reconciler) deleteDriver(ctx context.Context, driver *storagev1.CSIDriv
 }
 
 // release removes the finalizer of the provisioner. That cannot be undone, so the API server is asked, not the cache:
-// a volume may have been written a moment ago.
+// a volume or the CSIDriver may have been written a moment ago.
 func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error {
 	volumes, stages, err := r.holdersNow(ctx, p)
 	if err != nil {
 		return err
 	}
-	if len(volumes)+len(stages) > 0 {
+	driver := &storagev1.CSIDriver{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), driver); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading CSIDriver %q: %w", p.Name, err)
+	}
+	if len(volumes)+len(stages) > 0 || isToBeDeleted(driver, p) {
 		return reconcile.ErrStale
 	}
 	return r.patchFinalizers(ctx, p, controllerutil.RemoveFinalizer)

@@ -94,10 +94,15 @@ func decideDeletion(o snapshot) decision {
 			{Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o)},
 		}}
 	}
-	if o.driver != nil && o.driver.DeletionTimestamp == nil && originOf(o.driver, o.provisioner) == ours {
+	if o.driver != nil && isToBeDeleted(o.driver, o.provisioner) {
 		return decision{action: deleteDriver}
 	}
 	return decision{action: release}
+}
+
+// isToBeDeleted reports whether a CSIDriver must be deleted before its provisioner is let go.
+func isToBeDeleted(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) bool {
+	return driver.DeletionTimestamp == nil && originOf(driver, p) == ours
 }
 
 // inUse lists what a provisioner that is being deleted waits for. The text changes only with the list.

@@ -167,7 +167,7 @@ func (c *cluster) work(ctx context.Context, r *report) error {
 		times = append(times, bound[name].Sub(made[name]).Seconds())
 	}
 	low, high, _ := times.Range()
-	r.line("\nA claim was bound after %.2f s (median of %d; 95%% range %.2f to %.2f), 99 of 100 within %.2f s.", times.Median(), len(times), low, high, times.Quantile(0.99))
+	r.linef("\nA claim was bound after %.2f s (median of %d; 95%% range %.2f to %.2f), 99 of 100 within %.2f s.", times.Median(), len(times), low, high, times.Quantile(0.99))
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (c *cluster) restart(ctx context.Context, r *report) error {
 		return err
 	}
 	now, err := c.controller.usage()
-	r.line("\nA controller agent that was started had a waiting claim bound after %.2f s, with %d requests and %.1f MiB of answers; it has %.1f MiB resident, %.1f MiB heap.",
+	r.linef("\nA controller agent that was started had a waiting claim bound after %.2f s, with %d requests and %.1f MiB of answers; it has %.1f MiB resident, %.1f MiB heap.",
 		bound[claim.Name].Sub(begin).Seconds(), now.Requests, mebibytes(now.Bytes), mebibytes(now.Resident), mebibytes(now.Heap))
 	return err
 }

@@ -55,7 +55,7 @@ func (c *cluster) fill(ctx context.Context, r *report) (err error) {
 	if err != nil {
 		return err
 	}
-	r.line("%d claims at once were bound after %.1f s: %.1f a second. The controller agent made %.1f requests for each.", s.volumes, took.Seconds(),
+	r.linef("%d claims at once were bound after %.1f s: %.1f a second. The controller agent made %.1f requests for each.", s.volumes, took.Seconds(),
 		float64(s.volumes)/took.Seconds(), float64(used.Requests)/float64(s.volumes))
 	if err := each(ctx, len(claims), func(ctx context.Context, i int) error { return c.addStage(ctx, claims[i], i) }); err != nil {
 		return fmt.Errorf("creating PavStages: %w", err)
@@ -68,7 +68,7 @@ func (c *cluster) fill(ctx context.Context, r *report) (err error) {
 		return err
 	}
 	filled, err := c.nodes.usage() // It answers when its caches are filled.
-	r.line("The caches of %d node agents were filled after %.1f s, with %.2f MiB of answers for each.", s.caches, time.Since(begin).Seconds(),
+	r.linef("The caches of %d node agents were filled after %.1f s, with %.2f MiB of answers for each.", s.caches, time.Since(begin).Seconds(),
 		mebibytes(filled.Bytes)/float64(s.caches))
 	return err
 }

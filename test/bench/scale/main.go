@@ -62,8 +62,8 @@ func measure(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r.line("# PaV in a large cluster\n\nCommit %s, %s.", s.commit, on)
-	r.line("%d nodes, %d of them with a node agent's caches; %d provisioners, %d volumes.\n", s.nodes, s.caches, s.provisioners, s.volumes)
+	r.linef("# PaV in a large cluster\n\nCommit %s, %s.", s.commit, on)
+	r.linef("%d nodes, %d of them with a node agent's caches; %d provisioners, %d volumes.\n", s.nodes, s.caches, s.provisioners, s.volumes)
 	c, err := begin(ctx, s)
 	defer func() { err = errors.Join(err, c.end()) }()
 	if err != nil {
@@ -83,6 +83,6 @@ func measure(ctx context.Context, s settings, out io.Writer) (err error) {
 		return err
 	}
 	averages, err := machine.Load()
-	r.line("\nLoad at the end: %s.", averages)
+	r.linef("\nLoad at the end: %s.", averages)
 	return err
 }
