@@ -400,6 +400,12 @@ bench-jinja: ## Measure the template engine, and gonja for comparison
 bench-mounts: ## Measure a look at a stage on a node with many mounts, and reads of the mount table
 	go test ./internal/node/pavdir -run '^$$' -bench Look
 
+.PHONY: bench-scale
+bench-scale: $(CLUSTER) ## Measure the agents in a large cluster, into bin/bench: make bench-scale SCALE="-nodes 200 -volumes 2000"
+	@mkdir -p bin/bench
+	go build -o bin/scale ./test/bench/scale
+	assets=$$($(CLUSTER) build) && bin/scale -assets $$assets -commit "$$(git rev-parse --short HEAD)" $(SCALE) | tee bin/bench/scale.md
+
 .PHONY: bench-drivers
 bench-drivers: ## Measure the memory of a driver on a node, and how long after a restart 1,000 drivers answer
 	go test -run '^$$' -bench Registry -benchtime 5x ./internal/node/csi

@@ -39,7 +39,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&pavv1.PavStage{}:               {Transform: keep(trimStage)},
 		&pavv1.PavVolume{}:              {Transform: keep(trimLedger)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
-		&storagev1.CSINode{}:            {Transform: keep(trimCSINode)},
+		&storagev1.CSINode{}:            {Transform: keep((&driverLists{}).trim)},
 		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
 	}
 	if o.serves() {
@@ -85,15 +85,6 @@ func trimNode(node *corev1.Node) {
 	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
 	node.Spec = corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable}
 	node.Status = corev1.NodeStatus{}
-}
-
-func trimCSINode(node *storagev1.CSINode) {
-	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
-	drivers := make([]storagev1.CSINodeDriver, len(node.Spec.Drivers))
-	for i := range node.Spec.Drivers {
-		drivers[i].Name = node.Spec.Drivers[i].Name
-	}
-	node.Spec = storagev1.CSINodeSpec{Drivers: drivers}
 }
 
 func trimPod(pod *corev1.Pod) {
