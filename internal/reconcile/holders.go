@@ -162,7 +162,7 @@ func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder,
 		index, value string
 	}{
 		{&pavv1.PavVolumeList{}, volumesByStorage, key},
-		{&corev1.PersistentVolumeList{}, pvsByStorage, key},
+		{&corev1.PersistentVolumeList{}, PVsByStorage, key},
 		{&pavv1.PavStageList{}, stagesByStorage, key},
 		{&pavv1.PavStageList{}, stagesByVolume, of.Name},
 	} {

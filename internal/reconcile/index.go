@@ -31,8 +31,8 @@ const (
 	// UnlabelledPVsByDriver finds PersistentVolumes without the labels of a volume of PaV, by spec.csi.driver.
 	UnlabelledPVsByDriver = "pv.unlabelled"
 
-	// pvsByStorage finds PersistentVolumes by Storage.
-	pvsByStorage = "pv.storage"
+	// PVsByStorage finds PersistentVolumes by Storage.
+	PVsByStorage = "pv.storage"
 
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
@@ -105,7 +105,7 @@ var indexes = []index{
 		}
 		return pv.Spec.CSI.Driver
 	}),
-	of(&corev1.PersistentVolume{}, pvsByStorage, storageOfPV),
+	of(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
 	ofMany(&pavv1.PavVolume{}, volumesByStorage, storagesOfVolume),
 	of(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),

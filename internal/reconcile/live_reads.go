@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,8 +29,8 @@ const (
 
 // LiveReads asks the API server for the holders of storage. The API server has no index by handle, so each answer
 // needs lists of all that a driver has. Callers that ask while a driver's lists are being read share the next read, which
-// begins after all of them have asked. PersistentVolumes without the driver's label, which may be of any driver, are read
-// for all drivers together.
+// begins after all of them have asked. PersistentVolumes without ProvisionerLabel, which may be of any driver, are read for
+// all drivers together.
 type LiveReads struct {
 	// Reader reads from the API server.
 	Reader client.Reader
@@ -108,7 +109,7 @@ func (l *LiveReads) join(driver string) (d *reads, r *read, first bool) {
 		l.drivers[driver] = d
 	}
 	if first = d.next == nil; first {
-		d.next = &read{done: make(chan struct{})}
+		d.next = &read{done: make(chan struct{}), err: errUnread} // also if the reader panics
 	}
 	return d, d.next, first
 }
@@ -120,23 +121,26 @@ func (l *LiveReads) do(ctx context.Context, driver string, d *reads, r *read) {
 	case d.one <- struct{}{}:
 		defer func() { <-d.one }()
 	case <-ctx.Done():
-		r.err = ctx.Err()
 	}
 	l.mu.Lock()
 	d.next = nil // later callers need a read that begins after their call
 	l.mu.Unlock()
-	if r.err != nil {
+	if ctx.Err() != nil {
+		r.err = ctx.Err()
 		return
 	}
 	if driver == unlabelled {
 		r.err = l.read(ctx, r, &corev1.PersistentVolumeList{}, client.MatchingLabelsSelector{Selector: withoutLabel})
-	} else {
-		r.err = l.readOf(ctx, driver, r)
+		return
 	}
-	if r.err != nil {
-		r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, r.err)
+	if err := l.readOf(ctx, driver, r); err != nil {
+		r.err = fmt.Errorf("asking who has the storage of PavProvisioner %q: %w", driver, err)
+		return
 	}
+	r.err = nil
 }
+
+var errUnread = errors.New("the API server was not asked")
 
 // unlabelled stands for the driver of PersistentVolumes without ProvisionerLabel, which withoutLabel selects.
 const unlabelled = ""
@@ -149,9 +153,13 @@ func without(label string) *labels.Requirement {
 	return requirement
 }
 
-// readOf reads the lists of a driver. PersistentVolumes without the label come first: one that gets it meanwhile is in the
-// list of those that have it.
+// readOf reads the lists of a driver, in the order in which storage is handed on: a PavVolume becomes a PersistentVolume, which
+// gets its labels, and is staged. So what is handed on meanwhile is in a later list.
 func (l *LiveReads) readOf(ctx context.Context, driver string, into *read) error {
+	ours := client.MatchingLabels{pavv1.ProvisionerLabel: driver}
+	if err := l.read(ctx, into, &pavv1.PavVolumeList{}, ours); err != nil {
+		return err
+	}
 	others, err := l.ask(ctx, unlabelled)
 	if err != nil {
 		return err
@@ -161,12 +169,10 @@ func (l *LiveReads) readOf(ctx context.Context, driver string, into *read) error
 			into.all = append(into.all, h)
 		}
 	}
-	for _, empty := range []client.ObjectList{&pavv1.PavVolumeList{}, &corev1.PersistentVolumeList{}, &pavv1.PavStageList{}} {
-		if err := l.read(ctx, into, empty, client.MatchingLabels{pavv1.ProvisionerLabel: driver}); err != nil {
-			return err
-		}
+	if err := l.read(ctx, into, &corev1.PersistentVolumeList{}, ours); err != nil {
+		return err
 	}
-	return nil
+	return l.read(ctx, into, &pavv1.PavStageList{}, ours)
 }
 
 // read adds the holdings of a list: only the needed fields of each page are kept.

@@ -86,6 +86,9 @@ func TestPersistentVolumes_HaveTheLabelOfTheirOwnDriverOnly(t *testing.T) {
 	if err := c.Admin.Patch(t.Context(), own.DeepCopy(), client.RawPatch(types.MergePatchType, relabelled)); err == nil || !strings.Contains(err.Error(), reason) {
 		t.Errorf("a label that is changed: %v", err)
 	}
+	if err := c.Admin.Status().Patch(t.Context(), own.DeepCopy(), client.RawPatch(types.MergePatchType, relabelled)); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("a label that is changed with the status: %v", err)
+	}
 	mustPatch(t, c, own, func(pv *corev1.PersistentVolume) { pv.Labels = nil })
 }
 
@@ -122,6 +125,11 @@ func TestIndex_FindsVolumes(t *testing.T) {
 	hostPath := mustCreate(t, c, volumeByHand("", claimOf("none", "indexed")))
 	t.Cleanup(func() { mustDeleteLasting(t, c, hostPath) })
 
+	for _, name := range []string{driver, "indexed-other"} {
+		p := mustCreate(t, c, provisionerOf(name))
+		t.Cleanup(func() { mustDeleteLasting(t, c, p) })
+	}
+	storageOf(t, c, "indexed-foreign", "indexed-foreign", "none", nil)
 	reader, lists := fullLists(t, c)
 	index := stage.NewIndex(reader, reader)
 	find := func(handle string) []string {

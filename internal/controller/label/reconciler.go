@@ -1,12 +1,15 @@
 package label
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -37,16 +40,23 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("label").
 		For(&corev1.PersistentVolume{}, builder.WithPredicates(unlabelled)).
-		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unlabelledOf), builder.WithPredicates(created)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unlabelledOf), builder.WithPredicates(accepted)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "label", observability.Volume, nil)).
 		Complete(r)
 }
 
-// created passes the creation of objects.
-var created = predicate.Funcs{
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
+// accepted passes PavProvisioners that can be used, when they become so.
+var accepted = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return isUsable(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return isUsable(e.ObjectNew) && !isUsable(e.ObjectOld) },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// isUsable reports whether a PavProvisioner was judged, and the driver of its name is its own.
+func isUsable(object client.Object) bool {
+	p, ok := object.(*pavv1.PavProvisioner)
+	return ok && p.Refusal() == "" && meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil
 }
 
 // unlabelledOf returns requests for the PersistentVolumes of a PavProvisioner that were there before it.
@@ -73,14 +83,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if reconcile.IsLabelled(pv) {
 		return ctrl.Result{}, nil
 	}
-	err := r.Client.Get(ctx, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil // Its creation is an event.
+	provisioner := &pavv1.PavProvisioner{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: pv.Spec.CSI.Driver}, provisioner)
+	if apierrors.IsNotFound(err) || err == nil && !isUsable(provisioner) {
+		return ctrl.Result{}, nil // An event says when it is.
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", pv.Spec.CSI.Driver, err)
 	}
-	return reconcile.Result(r.label(ctx, pv))
+	return reconcile.Result(r.labelAll(ctx, reconcile.Storage(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)))
+}
+
+// labelAll labels the PersistentVolumes of a storage, the oldest first. Two of them are an error that node agents report;
+// where one has the labels, they find no other without. So no newer one may have them before an older one has.
+func (r *Reconciler) labelAll(ctx context.Context, storage string) error {
+	pvs := &corev1.PersistentVolumeList{}
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.PVsByStorage: storage}); err != nil {
+		return fmt.Errorf("looking PersistentVolumes up: %w", err)
+	}
+	slices.SortFunc(pvs.Items, func(a, b corev1.PersistentVolume) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range pvs.Items {
+		if reconcile.IsLabelled(&pvs.Items[i]) {
+			continue
+		}
+		if err := r.label(ctx, &pvs.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // label writes the labels. With the UID, no other PersistentVolume of that name gets them; the driver and handle of one
@@ -91,7 +123,7 @@ func (r *Reconciler) label(ctx context.Context, pv *corev1.PersistentVolume) err
 	if err != nil {
 		return fmt.Errorf("labelling PersistentVolume %q: %w", pv.Name, err)
 	}
-	if err := r.Client.Patch(ctx, pv.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, pv, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling PersistentVolume %q: %w", pv.Name, err)
 	}
 	return nil

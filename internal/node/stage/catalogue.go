@@ -15,17 +15,17 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// unlabelledPeriod is how often a node reads all PersistentVolumes of the cluster at most. It does so only for volumes
-// that the controller agent has not labelled yet.
+// unlabelledPeriod is how often a node reads all PersistentVolumes of the cluster at most. It does so only for a volume
+// whose PersistentVolume does not have PaV's labels yet, or is gone.
 const unlabelledPeriod = 10 * time.Second
 
 // Index is the Catalogue of an agent. It watches no PersistentVolumes, as those of all nodes are many: it finds them by
 // the label that the controller agent gives them.
 type Index struct {
 	cache, live client.Reader
-	turn        chan struct{} // held by the call that reads the PersistentVolumes without label
-	read        time.Time     // when they were read last
-	unlabelled  map[string][]string
+	turn        chan struct{}       // held by the call that reads the PersistentVolumes without labels
+	read        time.Time           // when they were read last
+	unlabelled  map[string][]string // their names, by what StorageLabel would be
 }
 
 // NewIndex returns a Catalogue that reads PavProvisioners from a cache, and PersistentVolumes from the API server.
@@ -33,12 +33,12 @@ func NewIndex(cache, live client.Reader) *Index {
 	return &Index{cache: cache, live: live, turn: make(chan struct{}, 1)}
 }
 
-// VolumeNames implements Catalogue. First it takes what the API server has in memory, which may be a moment old, then its
-// newest state, which may take a tenth of a second more.
+// VolumeNames implements Catalogue. First it takes what the API server has in memory, which may be a moment old; if that is
+// not one volume, its newest state, which may take a tenth of a second more.
 func (x *Index) VolumeNames(ctx context.Context, driver, handle string) ([]string, error) {
 	for _, version := range []string{"0", ""} {
 		names, err := x.labelled(ctx, driver, handle, version)
-		if err != nil || len(names) > 0 {
+		if err != nil || len(names) == 1 || len(names) > 0 && version == "" {
 			return names, err
 		}
 	}
@@ -61,7 +61,7 @@ func (x *Index) labelled(ctx context.Context, driver, handle, version string) ([
 	return names, nil
 }
 
-// namesOfUnlabelled returns the names of the volume's PersistentVolumes that do not have the label: the controller agent
+// namesOfUnlabelled returns the names of the volume's PersistentVolumes that do not have PaV's labels: the controller agent
 // is an earlier version, or not there. They may be as old as unlabelledPeriod.
 func (x *Index) namesOfUnlabelled(ctx context.Context, driver, handle string) ([]string, error) {
 	select {
@@ -80,20 +80,29 @@ func (x *Index) namesOfUnlabelled(ctx context.Context, driver, handle string) ([
 	return x.unlabelled[workflow.Hash(driver, handle)], nil
 }
 
-// readUnlabelled returns the names of all PersistentVolumes without the label, by what the label would be.
+// readUnlabelled returns the names of all PersistentVolumes of PavProvisioners that do not have PaV's labels, by what
+// StorageLabel would be.
 func (x *Index) readUnlabelled(ctx context.Context) (map[string][]string, error) {
+	provisioners := &pavv1.PavProvisionerList{}
+	if err := x.cache.List(ctx, provisioners, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing PavProvisioners: %w", err)
+	}
+	ours := map[string]bool{}
+	for i := range provisioners.Items {
+		ours[provisioners.Items[i].Name] = true
+	}
 	var names map[string][]string
 	begin := func() { names = map[string][]string{} }
 	err := reconcile.Pages(ctx, x.live, &corev1.PersistentVolumeList{}, nil, begin, func(page *corev1.PersistentVolumeList) {
 		for i := range page.Items {
-			if pv := &page.Items[i]; !reconcile.IsLabelled(pv) {
+			if pv := &page.Items[i]; !reconcile.IsLabelled(pv) && ours[pv.Spec.CSI.Driver] {
 				hash := workflow.Hash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 				names[hash] = append(names[hash], pv.Name)
 			}
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the persistent volumes without label %s: %w", pavv1.StorageLabel, err)
+		return nil, fmt.Errorf("reading the persistent volumes without PaV's labels: %w", err)
 	}
 	return names, nil
 }
