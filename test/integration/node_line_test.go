@@ -15,7 +15,7 @@ import (
 func nodeLines() map[string]agent.Faults {
 	lines := maps.Clone(unreliable)
 	all := map[string]time.Duration{}
-	for i, resource := range []string{"pods", "pavstages", "persistentvolumes", "pavprovisioners"} {
+	for i, resource := range []string{"pods", "pavstages", "pavprovisioners"} {
 		all[resource] = time.Duration(i+3) * 200 * time.Millisecond
 		if long() {
 			lines["the cache of "+resource+" is behind"] = agent.Faults{Late: map[string]time.Duration{resource: 700 * time.Millisecond}}
