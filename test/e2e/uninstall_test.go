@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // uninstallWithin is the limit of each of the contract's two commands.
@@ -227,6 +228,9 @@ func pavInList(ctx context.Context, lister client.Client, kind schema.GroupVersi
 	for i := range list.Items {
 		object := &list.Items[i]
 		object.SetManagedFields(nil)
+		if kind.Kind == "PersistentVolume" { // It is the user's, and still names its driver.
+			object.SetLabels(withoutVolumeLabels(object.GetLabels()))
+		}
 		raw, err := object.MarshalJSON()
 		if err != nil {
 			return err
@@ -236,6 +240,13 @@ func pavInList(ctx context.Context, lister client.Client, kind schema.GroupVersi
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func withoutVolumeLabels(labels map[string]string) map[string]string {
+	for label := range workflow.VolumeLabels("", "") {
+		delete(labels, label)
+	}
+	return labels
 }
 
 func namedAsPav(object *unstructured.Unstructured) bool {
