@@ -5,6 +5,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -323,6 +324,11 @@ func (p *PavProvisioner) Refusal() string {
 		}
 	}
 	return ""
+}
+
+// IsAccepted reports whether the controller agent has checked the provisioner, and does not refuse it.
+func (p *PavProvisioner) IsAccepted() bool {
+	return meta.FindStatusCondition(p.Status.Conditions, ProvisionerAccepted) != nil && p.Refusal() == ""
 }
 
 // Supports reports whether the provisioner supports the mode.

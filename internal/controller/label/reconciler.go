@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,17 +45,16 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// accepted passes PavProvisioners that can be used, when they become so.
+// accepted passes PavProvisioners when they become accepted.
 var accepted = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return isUsable(e.Object) },
-	UpdateFunc: func(e event.UpdateEvent) bool { return isUsable(e.ObjectNew) && !isUsable(e.ObjectOld) },
+	CreateFunc: func(e event.CreateEvent) bool { return isAccepted(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return isAccepted(e.ObjectNew) && !isAccepted(e.ObjectOld) },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// isUsable reports whether a PavProvisioner was judged, and the driver of its name is its own.
-func isUsable(object client.Object) bool {
+func isAccepted(object client.Object) bool {
 	p, ok := object.(*pavv1.PavProvisioner)
-	return ok && p.Refusal() == "" && meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil
+	return ok && p.IsAccepted()
 }
 
 // unlabelledOf returns requests for the PersistentVolumes of a PavProvisioner that were there before it.
@@ -85,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	provisioner := &pavv1.PavProvisioner{}
 	err := r.Client.Get(ctx, types.NamespacedName{Name: pv.Spec.CSI.Driver}, provisioner)
-	if apierrors.IsNotFound(err) || err == nil && !isUsable(provisioner) {
+	if apierrors.IsNotFound(err) || err == nil && !provisioner.IsAccepted() {
 		return ctrl.Result{}, nil // An event says when it is.
 	}
 	if err != nil {

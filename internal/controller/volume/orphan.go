@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,8 +40,7 @@ func (r *Reconciler) orphan(ctx context.Context, reader client.Reader, name stri
 		return nil, err
 	}
 	provisioner, err := optional(ctx, r.Client, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
-	if err != nil || provisioner == nil || provisioner.Refusal() != "" ||
-		meta.FindStatusCondition(provisioner.Status.Conditions, pavv1.ProvisionerAccepted) == nil {
+	if err != nil || provisioner == nil || !provisioner.IsAccepted() {
 		return nil, err
 	}
 	return pv, nil

@@ -78,7 +78,7 @@ func (c *Readiness) missing(ctx context.Context) (int, error) {
 	missing := 0
 	for i := range list.Items {
 		p := &list.Items[i]
-		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registration.wanted) && isServable(p) {
+		if d := c.Registry.drivers[p.Name]; (d == nil || !d.registration.wanted) && p.IsAccepted() {
 			missing++
 		}
 	}

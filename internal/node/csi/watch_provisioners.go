@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -89,15 +88,10 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("getting PavProvisioner %q: %w", request.Name, err)
 	}
 	p.noteReported(request.Name, false)
-	if !isServable(provisioner) {
+	if !provisioner.IsAccepted() {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, p.registry.Register(request.Name, p.services(request.Name, provisioner.TopologyKeys()))
-}
-
-// isServable reports whether the controller agent has checked a provisioner, and accepted its name.
-func isServable(p *pavv1.PavProvisioner) bool {
-	return meta.FindStatusCondition(p.Status.Conditions, pavv1.ProvisionerAccepted) != nil && p.Refusal() == ""
 }
 
 // withoutProvisioner unregisters the driver of a PavProvisioner that is gone, unless the node has a stage of it, as
@@ -151,7 +145,7 @@ func (p *provisioners) register(ctx context.Context) error {
 	for i := range list.Items {
 		provisioner := &list.Items[i]
 		names = append(names, provisioner.Name)
-		if isServable(provisioner) {
+		if provisioner.IsAccepted() {
 			// Reconcile repeats it, and returns its error.
 			_ = p.registry.Register(provisioner.Name, p.services(provisioner.Name, provisioner.TopologyKeys()))
 		}

@@ -25,7 +25,7 @@ type Index struct {
 	cache, live client.Reader
 	turn        chan struct{}       // held by the call that reads the PersistentVolumes without labels
 	read        time.Time           // when they were read last
-	unlabelled  map[string][]string // their names, by what StorageLabel would be
+	unlabelled  map[Volume][]string // their names
 }
 
 // NewIndex returns a Catalogue that reads PavProvisioners from a cache, and PersistentVolumes from the API server.
@@ -77,12 +77,11 @@ func (x *Index) namesOfUnlabelled(ctx context.Context, driver, handle string) ([
 		}
 		x.read, x.unlabelled = now, found
 	}
-	return x.unlabelled[workflow.Hash(driver, handle)], nil
+	return x.unlabelled[Volume{Driver: driver, Handle: handle}], nil
 }
 
-// readUnlabelled returns the names of all PersistentVolumes of PavProvisioners that do not have PaV's labels, by what
-// StorageLabel would be.
-func (x *Index) readUnlabelled(ctx context.Context) (map[string][]string, error) {
+// readUnlabelled returns the names of all PersistentVolumes of PavProvisioners that do not have PaV's labels.
+func (x *Index) readUnlabelled(ctx context.Context) (map[Volume][]string, error) {
 	provisioners := &pavv1.PavProvisionerList{}
 	if err := x.cache.List(ctx, provisioners, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing PavProvisioners: %w", err)
@@ -91,13 +90,13 @@ func (x *Index) readUnlabelled(ctx context.Context) (map[string][]string, error)
 	for i := range provisioners.Items {
 		ours[provisioners.Items[i].Name] = true
 	}
-	var names map[string][]string
-	begin := func() { names = map[string][]string{} }
+	var names map[Volume][]string
+	begin := func() { names = map[Volume][]string{} }
 	err := reconcile.Pages(ctx, x.live, &corev1.PersistentVolumeList{}, nil, begin, func(page *corev1.PersistentVolumeList) {
 		for i := range page.Items {
 			if pv := &page.Items[i]; !reconcile.IsLabelled(pv) && ours[pv.Spec.CSI.Driver] {
-				hash := workflow.Hash(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
-				names[hash] = append(names[hash], pv.Name)
+				of := Volume{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}
+				names[of] = append(names[of], pv.Name)
 			}
 		}
 	})
