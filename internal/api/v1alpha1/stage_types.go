@@ -132,14 +132,20 @@ type PavStageSpec struct {
 
 	// volume is the PersistentVolume as the API server returned it before staging. Unstaging uses it if the object is
 	// gone.
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	Volume apiextensionsv1.JSON `json:"volume"`
 
 	// claim is the claim as the API server returned it before staging. Unstaging uses it if the object is gone.
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	Claim apiextensionsv1.JSON `json:"claim"`
 
 	// provisionedClaim is the claim that a dynamically provisioned volume was created for, as it was then. It is
 	// the variable provisionedPvc of templates.
 	// +optional
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 }
 

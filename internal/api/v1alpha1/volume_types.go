@@ -116,6 +116,9 @@ type ClaimReference struct {
 	UID types.UID `json:"uid"`
 }
 
+// Copies of objects in PavVolumes and PavStages are atomic: the API server then records who wrote a copy, and not who wrote
+// each of its fields, which takes as much memory as the copy.
+
 // PavVolumeSpec is the request for a volume.
 type PavVolumeSpec struct {
 	// provisioner is the name of the PavProvisioner.
@@ -127,9 +130,13 @@ type PavVolumeSpec struct {
 	ClaimRef ClaimReference `json:"claimRef"`
 
 	// storageClass is the claim's StorageClass as the API server returned it when provisioning began.
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	StorageClass apiextensionsv1.JSON `json:"storageClass"`
 
 	// claim is a copy of the claim, which is kept up to date until the claim is deleted.
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	Claim apiextensionsv1.JSON `json:"claim"`
 
 	// reclaimPolicy says what happens to the storage when the claim is deleted. It is kept equal to that of the
@@ -176,6 +183,8 @@ type PavVolumeStatus struct {
 	// validates it, and the volume is created from it. If the claim changes before the creation pod is created, the
 	// attempt fails and the next one begins with the changed claim. It is the variable provisionedPvc of templates.
 	// +optional
+	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 
 	// provisionerGeneration is the generation of the PavProvisioner that the last pod was created from: for
