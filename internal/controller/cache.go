@@ -3,6 +3,8 @@ package controller
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -23,6 +25,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
+// What the objects in the cache share: small values, which are those of claims and volumes, and the lists of drivers of
+// nodes. Few lists are kept, as they change while drivers are registered, and then become the same.
+const (
+	sharedValues, largestShared = 4096, 4 << 10
+	sharedLists, largestList    = 16, 1 << 20
+)
+
 // CacheOptions removes from each cached object what the reconcilers do not use, as a cluster can have far more
 // claims, volumes and nodes than PaV works with. Objects are written with patches of their changes, so a field that
 // is missing here is never removed from the object.
@@ -31,15 +40,17 @@ func CacheOptions(o Options) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
+	s := newSharing(sharedValues, largestShared)
+	lists := newSharing(sharedLists, largestList)
 	byObject := map[client.Object]cache.ByObject{
-		&corev1.PersistentVolumeClaim{}: {Transform: keep(trimClaim)},
-		&corev1.PersistentVolume{}:      {Transform: keep(trimVolume)},
+		&corev1.PersistentVolumeClaim{}: {Transform: keep(s.trimClaim)},
+		&corev1.PersistentVolume{}:      {Transform: keep(s.trimPV)},
 		&corev1.Node{}:                  {Transform: keep(trimNode)},
 		&corev1.Pod{}:                   {Label: ours, Transform: keep(trimPod)},
-		&pavv1.PavStage{}:               {Transform: keep(trimStage)},
-		&pavv1.PavVolume{}:              {Transform: keep(trimLedger)},
+		&pavv1.PavStage{}:               {Transform: keep(s.trimStage)},
+		&pavv1.PavVolume{}:              {Transform: keep(s.trimVolume)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
-		&storagev1.CSINode{}:            {Transform: keep((&driverLists{}).trim)},
+		&storagev1.CSINode{}:            {Transform: keep(lists.trimCSINode)},
 		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
 	}
 	if o.serves() {
@@ -59,25 +70,36 @@ func keep[T client.Object](trim func(T)) toolscache.TransformFunc {
 	}
 }
 
-func trimClaim(claim *corev1.PersistentVolumeClaim) {
+func (s *sharing) trimClaim(claim *corev1.PersistentVolumeClaim) {
+	s.trimMeta(&claim.ObjectMeta)
 	claim.Labels = nil
-	claim.Annotations = only(claim.Annotations,
-		protocol.StorageProvisioner, protocol.BetaStorageProvisioner, protocol.SelectedNode, corev1.BetaStorageClassAnnotation)
-	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase}
+	claim.Annotations = share(s, only(claim.Annotations,
+		protocol.StorageProvisioner, protocol.BetaStorageProvisioner, protocol.SelectedNode, corev1.BetaStorageClassAnnotation))
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: share(s, claim.Status.Phase)}
+	volume := claim.Spec.VolumeName
+	claim.Spec.VolumeName = ""
+	claim.Spec = share(s, claim.Spec)
+	claim.Spec.VolumeName = volume
 }
 
-func trimVolume(pv *corev1.PersistentVolume) {
-	pv.Labels, pv.Annotations = only(pv.Labels, pavv1.ProvisionerLabel, pavv1.StorageLabel), only(pv.Annotations, protocol.ProvisionedBy)
+func (s *sharing) trimPV(pv *corev1.PersistentVolume) {
+	s.trimMeta(&pv.ObjectMeta)
+	pv.Labels = only(pv.Labels, pavv1.ProvisionerLabel, pavv1.StorageLabel)
+	pv.Annotations = share(s, only(pv.Annotations, protocol.ProvisionedBy))
 	spec := corev1.PersistentVolumeSpec{
-		Capacity:                      pv.Spec.Capacity,
-		ClaimRef:                      pv.Spec.ClaimRef,
-		PersistentVolumeReclaimPolicy: pv.Spec.PersistentVolumeReclaimPolicy,
+		Capacity:                      share(s, pv.Spec.Capacity),
+		PersistentVolumeReclaimPolicy: share(s, pv.Spec.PersistentVolumeReclaimPolicy),
+	}
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		spec.ClaimRef = &corev1.ObjectReference{
+			APIVersion: share(s, ref.APIVersion), Kind: share(s, ref.Kind), Namespace: share(s, ref.Namespace), Name: ref.Name, UID: ref.UID,
+		}
 	}
 	if csi := pv.Spec.CSI; csi != nil {
-		spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+		spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: share(s, csi.Driver), VolumeHandle: csi.VolumeHandle}
 	}
 	pv.Spec = spec
-	pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
+	pv.Status = corev1.PersistentVolumeStatus{Phase: share(s, pv.Status.Phase)}
 }
 
 // Nodes are watched as a whole, not only their metadata, for the out-of-service taint and for cordons.
@@ -87,23 +109,48 @@ func trimNode(node *corev1.Node) {
 	node.Status = corev1.NodeStatus{}
 }
 
+// trimCSINode keeps the names of the drivers. They are sorted, and shared: nodes times drivers are many, and most nodes have
+// the same drivers.
+func (s *sharing) trimCSINode(node *storagev1.CSINode) {
+	drivers := make([]storagev1.CSINodeDriver, len(node.Spec.Drivers))
+	for i := range drivers {
+		drivers[i].Name = node.Spec.Drivers[i].Name
+	}
+	slices.SortFunc(drivers, func(a, b storagev1.CSINodeDriver) int { return strings.Compare(a.Name, b.Name) })
+	node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}
+	node.Spec = storagev1.CSINodeSpec{Drivers: share(s, drivers)}
+}
+
 func trimPod(pod *corev1.Pod) {
 	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
 	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation)
 	pod.Spec = workflow.KeepForJudge(&pod.Spec)
 }
 
-func trimStage(stage *pavv1.PavStage) {
-	stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
+func (s *sharing) trimStage(stage *pavv1.PavStage) {
+	s.trimMeta(&stage.ObjectMeta)
+	stage.Labels = nil
 	if _, found := stage.Annotations[pavv1.AdmittedAnnotation]; found {
 		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies as well
 	}
+	spec := &stage.Spec
+	spec.Volume, spec.Claim, spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
+	spec.Provisioner, spec.NodeName = share(s, spec.Provisioner), share(s, spec.NodeName)
+	spec.ClaimRef.Namespace = share(s, spec.ClaimRef.Namespace)
+	stage.Status.BootID = share(s, stage.Status.BootID)
+	s.trimConditions(stage.Status.Conditions)
 }
 
-// trimLedger removes from a PavVolume's copies of the claim everything except what a PersistentVolume is built from,
+// trimVolume removes from a PavVolume's copies of the claim everything except what a PersistentVolume is built from,
 // the version of the copy, and whether the claim was bound.
-func trimLedger(volume *pavv1.PavVolume) {
+func (s *sharing) trimVolume(volume *pavv1.PavVolume) {
+	s.trimMeta(&volume.ObjectMeta)
+	volume.Labels = nil
+	volume.Spec.Provisioner = share(s, volume.Spec.Provisioner)
+	volume.Spec.ClaimRef.Namespace = share(s, volume.Spec.ClaimRef.Namespace)
+	volume.Spec.StorageClass = share(s, volume.Spec.StorageClass)
 	volume.Status.ProvisionedClaim = nil
+	s.trimConditions(volume.Status.Conditions)
 	claim := corev1.PersistentVolumeClaim{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &claim); err != nil {
 		return // the code that needs it reports the error
@@ -118,6 +165,18 @@ func trimLedger(volume *pavv1.PavVolume) {
 	})
 	if err == nil {
 		volume.Spec.Claim.Raw = raw
+	}
+}
+
+func (s *sharing) trimMeta(meta *metav1.ObjectMeta) {
+	meta.Namespace = share(s, meta.Namespace)
+	meta.Finalizers = share(s, meta.Finalizers)
+}
+
+func (s *sharing) trimConditions(conditions []metav1.Condition) {
+	for i := range conditions {
+		c := &conditions[i]
+		c.Type, c.Reason, c.Message = share(s, c.Type), share(s, c.Reason), share(s, c.Message)
 	}
 }
 
