@@ -82,7 +82,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 		return err
 	}
 	collector := collect.New(live, dirs, boot, log.WithName("collect"))
-	if err := reportResults(mgr, config, o.NodeName, collector); err != nil {
+	if err := errors.Join(reportResults(mgr, config, o.NodeName, collector), stageAhead(ctx, mgr, config, o.NodeName, watcher)); err != nil {
 		return err
 	}
 	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, notifier)
@@ -165,6 +165,26 @@ func reportResults(mgr manager.Manager, config *rest.Config, nodeName string, co
 		return fmt.Errorf("watching the controller agent's pods: %w", err)
 	}
 	return collect.WatchPods(mgr, pods, collector)
+}
+
+// stageAhead adds the watch of the volumes that were provisioned for pods of the node. The manager does not wait for it.
+func stageAhead(ctx context.Context, mgr manager.Manager, config *rest.Config, nodeName string, watcher *monitor.Monitor) error {
+	caching, err := monitor.CacheOptions(nodeName)
+	if err != nil {
+		return err
+	}
+	caching.Scheme, caching.Mapper, caching.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+	volumes, err := cache.New(config, caching)
+	if err != nil {
+		return fmt.Errorf("setting up the cache of volumes: %w", err)
+	}
+	if err := monitor.WatchVolumes(ctx, volumes, watcher); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(volumes.Start)); err != nil {
+		return fmt.Errorf("watching volumes: %w", err)
+	}
+	return nil
 }
 
 func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {

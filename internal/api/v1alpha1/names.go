@@ -43,7 +43,8 @@ const (
 	// the controller agent.
 	StorageLabel = Group + "/storage"
 
-	// NodeLabel is the hash of the name of the node that a staging or unstaging pod or a PavStage belongs to.
+	// NodeLabel is the hash of the name of the node that a staging or unstaging pod or a PavStage belongs to. A PavVolume
+	// has that of the node that the scheduler had chosen for the first pod of its claim, if it had chosen one.
 	NodeLabel = Group + "/node"
 
 	// StageLabel is the name of the PavStage that a staging or unstaging pod works for, or that the

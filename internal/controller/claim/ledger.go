@@ -19,6 +19,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read from
@@ -95,10 +96,14 @@ func newPavVolume(o snapshot, rawClaim, rawClass *unstructured.Unstructured) (*p
 	if o.class.ReclaimPolicy != nil {
 		policy = *o.class.ReclaimPolicy
 	}
+	labels := map[string]string{pavv1.ProvisionerLabel: o.provisioner.Name}
+	if node := o.claim.Annotations[protocol.SelectedNode]; node != "" && bindsLate(o.class) {
+		labels[pavv1.NodeLabel] = workflow.Hash(node)
+	}
 	return &pavv1.PavVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       protocol.VolumeName(o.claim.UID),
-			Labels:     map[string]string{pavv1.ProvisionerLabel: o.provisioner.Name},
+			Labels:     labels,
 			Finalizers: []string{pavv1.VolumeFinalizer},
 		},
 		Spec: pavv1.PavVolumeSpec{

@@ -5,11 +5,17 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // A former leader must not replace a newer copy of a claim by the one that it has read.
@@ -65,5 +71,35 @@ func TestCopyPatch_ReplacesOnlyTheCopyThatTheCacheHas(t *testing.T) {
 				t.Errorf("got %s", patched)
 			}
 		})
+	}
+}
+
+// By the label, the agent of the node stages the volume before kubelet calls.
+func TestNewPavVolume_NamesTheNodeThatTheSchedulerHasChosen(t *testing.T) {
+	plain := map[string]string{pavv1.ProvisionerLabel: "demo"}
+	for name, test := range map[string]struct {
+		node string
+		mode storagev1.VolumeBindingMode
+		want map[string]string
+	}{
+		"chosen":                          {"n1", storagev1.VolumeBindingWaitForFirstConsumer, map[string]string{pavv1.ProvisionerLabel: "demo", pavv1.NodeLabel: workflow.Hash("n1")}},
+		"none":                            {"", storagev1.VolumeBindingImmediate, plain},
+		"one that the tenant has written": {"n1", storagev1.VolumeBindingImmediate, plain},
+	} {
+		o := snapshot{
+			claim:       &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "u"}},
+			class:       &storagev1.StorageClass{VolumeBindingMode: &test.mode},
+			provisioner: &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
+		}
+		if test.node != "" {
+			o.claim.Annotations = map[string]string{protocol.SelectedNode: test.node}
+		}
+		volume, err := newPavVolume(o, &unstructured.Unstructured{}, &unstructured.Unstructured{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, volume.Labels); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -44,6 +44,8 @@ type Monitor struct {
 	// Methods of the Stager, unless a test replaces them.
 	restageStage func(ctx context.Context, stage string) error
 	unstage      func(ctx context.Context, of staging.Subject, idle func(context.Context) (bool, error)) error
+	stageAhead   func(ctx context.Context, e staging.Expected) error
+	awaited      func(ctx context.Context, e staging.Expected) (bool, error)
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -52,8 +54,12 @@ type Monitor struct {
 	deadAt  map[string]time.Time // when a volume was found dead
 	resetAt map[string]int32     // the last attempt whose volume worked for long; each later one has died soon
 	orphans map[string]bool      // the stages without a user
-	listed  map[string]bool      // the stages that the API server had at the start
+	listed  map[string]bool      // the stages that the API server may have, even if the node has no directory of them
 	pauses  map[string]time.Time // until when the monitor does not work on a stage after a failure
+
+	expected map[string]expectation      // volumes that are to be staged ahead
+	ahead    map[string]staging.Expected // the stages that were staged ahead, and for which no call has ended yet
+	aheadNow chan struct{}               // has an element for each volume that is being staged ahead
 }
 
 // Config is the configuration of a Monitor, besides that of its Stager.
@@ -103,8 +109,10 @@ func New(stager *staging.Stager, c Config) *Monitor {
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
 		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, resetAt: map[string]int32{},
 		orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
+		expected: map[string]expectation{}, ahead: map[string]staging.Expected{}, aheadNow: make(chan struct{}, aheadAtOnce),
 	}
 	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
+	m.stageAhead, m.awaited = stager.StageAhead, stager.IsAwaited
 	m.health = health.NewTracker(c.Prober, m.Recheck, shared.ClusterTime)
 	stager.Observe(m.health, m.callEnded)
 	return m
@@ -122,6 +130,7 @@ func (m *Monitor) callEnded(stage string) {
 	m.mu.Lock()
 	m.calls[stage] = m.now()
 	delete(m.pauses, stage) // The failed work may have met the call's lock.
+	delete(m.ahead, stage)
 	m.mu.Unlock()
 	m.retries.Forget(stage)
 	m.Recheck(stage)
@@ -206,6 +215,9 @@ func (m *Monitor) findAll(ctx context.Context) error {
 // check checks a stage, and acts on what it finds.
 func (m *Monitor) check(ctx context.Context, name string) error {
 	began := m.now()
+	if m.beginAhead(ctx, name) {
+		return nil // It is checked again at the end of that work.
+	}
 	if unknown, err := m.isUnknown(ctx, name); err != nil {
 		return err
 	} else if unknown {
@@ -265,16 +277,16 @@ func (m *Monitor) get(ctx context.Context, name string) (*pavv1.PavStage, error)
 }
 
 // begin starts work on a stage in the background, unless work on it is in progress. The work is repeated until it
-// succeeds. Calls of kubelet interrupt it, and run in the pauses.
-func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context.Context) error) {
+// succeeds. Calls of kubelet interrupt it, and run in the pauses. begin reports whether it has started the work.
+func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context.Context) error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.working[stage] {
-		return
+		return false
 	}
 	if left := m.pauses[stage].Sub(m.now()); left > 0 {
 		m.queue.AddAfter(stage, left)
-		return
+		return false
 	}
 	m.working[stage] = true
 	m.wg.Go(func() {
@@ -286,6 +298,7 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 		}
 		m.end(stage, err == nil)
 	})
+	return true
 }
 
 // end notes that the work on a stage has ended.
@@ -322,6 +335,7 @@ func (m *Monitor) forget(stage string, gone time.Time) {
 	delete(m.orphans, stage)
 	delete(m.listed, stage)
 	delete(m.pauses, stage)
+	delete(m.ahead, stage)
 	m.mu.Unlock()
 	m.health.Forget(stage)
 	m.retries.Forget(stage)

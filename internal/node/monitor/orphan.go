@@ -49,13 +49,13 @@ func (m *Monitor) endOrphan(ctx context.Context, name string, stage *pavv1.PavSt
 		m.queue.AddAfter(name, left)
 		return false, nil
 	}
-	used, err := m.isUsed(ctx, use)
+	used, err := m.isUsed(ctx, name, use)
 	if err != nil {
 		return false, err
 	}
 	if used {
 		m.setOrphan(name, false)
-		m.queue.AddAfter(name, m.grace)
+		m.queue.AddAfter(name, m.graceOf(name))
 		return false, nil
 	}
 	m.unstageOrphan(ctx, name, stage, use)
@@ -108,6 +108,7 @@ func (m *Monitor) removeUnknown(ctx context.Context, name string, began time.Tim
 // graceLeft returns how much of the grace period of a stage is left. The agent does not know of calls that an earlier
 // agent served, nor of one that has not ended: the period begins when the stage is first seen.
 func (m *Monitor) graceLeft(name string) time.Duration {
+	grace := m.graceOf(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, called := m.calls[name]
@@ -115,17 +116,22 @@ func (m *Monitor) graceLeft(name string) time.Duration {
 		last = m.now()
 		m.calls[name] = last
 	}
-	return last.Add(m.grace).Sub(m.now())
+	return last.Add(grace).Sub(m.now())
 }
 
-// isUsed reports whether a pod of the node uses the volume, according to the API server or kubelet's directories.
-func (m *Monitor) isUsed(ctx context.Context, use *stageUse) (bool, error) {
+// isUsed reports whether a pod of the node uses the volume, according to the API server or kubelet's directories, or is about
+// to come to the node for it.
+func (m *Monitor) isUsed(ctx context.Context, name string, use *stageUse) (bool, error) {
 	uids, err := m.dirs.KubeletHas(ctx, use.volumeName)
 	if err != nil {
 		return false, err
 	}
 	if use.client == nil && len(uids) > 0 || use.client != nil && slices.Contains(uids, string(use.client.UID)) {
 		return true, nil
+	}
+	// A pod that is bound to the node between these two looks is seen by the second one.
+	if awaited, err := m.isAwaited(ctx, name); err != nil || awaited {
+		return awaited, err
 	}
 	pods, err := m.stager.LivePods(ctx)
 	return slices.ContainsFunc(pods, use.has), err
@@ -155,7 +161,7 @@ func (m *Monitor) unstageOrphan(ctx context.Context, name string, stage *pavv1.P
 	if stage != nil && m.setOrphan(name, true) {
 		m.stager.Report(ctx, stage, nil, corev1.EventTypeNormal, "UnstagingOrphan", fmt.Sprintf(
 			"volume %s is staged on node %s, but no pod there uses it, and its kubelet has not asked for anything about it for %s: unstaging it",
-			use.volumeName, m.node, m.grace))
+			use.volumeName, m.node, m.graceOf(name)))
 	}
 	of := staging.Subject{Volume: use.volume}
 	if use.client != nil {
@@ -176,6 +182,6 @@ func (m *Monitor) isIdle(ctx context.Context, name string, use *stageUse) (bool,
 	if err != nil || published {
 		return false, err
 	}
-	used, err := m.isUsed(ctx, use)
+	used, err := m.isUsed(ctx, name, use)
 	return err == nil && !used, err
 }

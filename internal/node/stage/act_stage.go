@@ -113,6 +113,9 @@ func (t *task) runStaging(ctx context.Context) error {
 		return err
 	}
 	_, judged := pod.Annotations[pavv1.AdmitAnnotation]
+	if judged && t.ahead {
+		return fmt.Errorf("%w: pod %s/%s is only admitted for a volume that a pod on the node uses", ErrPending, pod.Namespace, pod.Name)
+	}
 	if err := t.makeDirectory(ctx, first); err != nil {
 		return err
 	}

@@ -36,20 +36,7 @@ func (s *Stager) Restage(ctx context.Context, name string) error {
 	if record.Client != nil {
 		of.Target = record.Client.Target
 	}
-	yielding, end := s.inflight.preemptible(ctx, of.key())
-	defer end()
-	release, err := s.Lock(of)
-	if err != nil {
-		return err
-	}
-	defer release()
-
-	t := s.newTask(of, "")
-	err = t.restage(yielding)
-	if err != nil && yielding.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: kubelet has called", ErrBusy)
-	}
-	return err
+	return s.untilCalled(ctx, of, s.newTask(of, "").restage)
 }
 
 func (t *task) restage(ctx context.Context) error {

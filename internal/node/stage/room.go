@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -22,6 +23,10 @@ const roomPeriod = 5 * time.Second
 // noPod is the UID of a pod that is not created yet, for the causes that keep pods from starting.
 const noPod = "none"
 
+// clientComes is how long a slot is kept for the pod for which a volume is staged ahead. The scheduler binds it within a
+// second or two, if it has no other volume to wait for.
+const clientComes = 30 * time.Second
+
 // room has the reserved pod slots of the node, by stage: for pods that are about to be created, and that no list of
 // the API server has yet. Two calls must not use the last slot.
 type room struct {
@@ -29,12 +34,16 @@ type room struct {
 
 	mu       sync.Mutex
 	reserved map[string]bool
+	clients  map[string]time.Time // until when a slot is kept for the pod for which the stage was staged ahead
 }
 
-func newRoom() *room { return &room{turn: make(chan struct{}, 1), reserved: map[string]bool{}} }
+func newRoom() *room {
+	return &room{turn: make(chan struct{}, 1), reserved: map[string]bool{}, clients: map[string]time.Time{}}
+}
 
-// reserve reserves a slot for a stage if free returns that there is one.
-func (r *room) reserve(ctx context.Context, stage string, free func(context.Context) (int, error)) (bool, error) {
+// reserve reserves a slot for a stage if free returns that there is one. Ahead, it needs one more, and keeps it for the
+// client of the stage.
+func (r *room) reserve(ctx context.Context, stage string, ahead bool, now time.Time, free func(context.Context) (int, error)) (bool, error) {
 	select {
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -48,11 +57,29 @@ func (r *room) reserve(ctx context.Context, stage string, free func(context.Cont
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.reserved, stage)
-	if left <= len(r.reserved) {
+	delete(r.clients, stage)
+	maps.DeleteFunc(r.clients, func(_ string, until time.Time) bool { return now.After(until) })
+	need := 1
+	if ahead {
+		need = 2
+	}
+	if left-len(r.reserved)-len(r.clients) < need {
 		return false, nil
 	}
 	r.reserved[stage] = true
+	if ahead {
+		r.clients[stage] = now.Add(clientComes)
+	}
 	return true, nil
+}
+
+// arrived gives back the slots that were kept for the clients of stages: they are on the node.
+func (r *room) arrived(stages ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, stage := range stages {
+		delete(r.clients, stage)
+	}
 }
 
 // release releases the slot of a stage: its pod exists, or will not be created.
@@ -66,13 +93,12 @@ func (r *room) release(stage string) {
 // evict another pod for it, since the pod is critical to the node: that could be its own client. Unstaging pods are
 // created all the same, as staging must be reverted.
 func (t *task) observeRoom(ctx context.Context, o *observation) error {
-	slots := 0
-	reserved, err := t.room.reserve(ctx, t.stage.Name, func(ctx context.Context) (left int, err error) {
-		slots, left, err = t.freeSlots(ctx)
-		return left, err
-	})
+	slots, reserved, err := t.reserveSlots(ctx, t.stage.Name, t.ahead)
 	if err != nil || reserved {
 		return err
+	}
+	if t.ahead {
+		return t.noSlots()
 	}
 	o.full = true
 	t.full = fmt.Sprintf("node %s is full: all of its %d pod slots are taken, and the pod that serves the volume needs one; "+
@@ -81,6 +107,16 @@ func (t *task) observeRoom(ctx context.Context, o *observation) error {
 		o.reportDue, o.reportIn = known.meets(noPod, t.full, t.now())
 	})
 	return nil
+}
+
+// reserveSlots reserves a slot for the pod of a stage, and ahead of the client's arrival one for the client. It returns how
+// many pods the node can run.
+func (s *Stager) reserveSlots(ctx context.Context, stage string, ahead bool) (slots int, reserved bool, err error) {
+	reserved, err = s.room.reserve(ctx, stage, ahead, s.now(), func(ctx context.Context) (left int, err error) {
+		slots, left, err = s.freeSlots(ctx)
+		return left, err
+	})
+	return slots, reserved, err
 }
 
 // freeSlots returns how many pods the node can run, and how many more it can take.

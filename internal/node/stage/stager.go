@@ -132,6 +132,7 @@ type Staging struct {
 func (s *Stager) Stage(ctx context.Context, v Volume, want Staging) error {
 	of := Subject{Volume: v}
 	s.inflight.interrupt(ctx, v.key())
+	s.room.arrived(s.namesOf(of)...)
 	release, err := s.Lock(of)
 	if err != nil {
 		return err
@@ -201,6 +202,7 @@ type task struct {
 	readOnly bool                        // the client requests a read-only volume
 	ending   bool                        // the stage is to be removed completely
 	asked    bool                        // kubelet has called Stage, and no step was taken yet
+	ahead    bool                        // kubelet has not called, and the pod that needs the volume is not on the node yet
 	shared   bool                        // the stage is, or was, for all client pods, so no client pod has a stage of its own
 
 	stage         *pavv1.PavStage // nil if there is none
@@ -241,6 +243,9 @@ func (t *task) run(ctx context.Context, rules table) error {
 			return t.interrupted(ctx, err)
 		}
 		next := orReport(o, d.step)
+		if next == stepReport && t.ahead {
+			return fmt.Errorf("%w: %s", ErrPending, t.cause) // Nobody is told before kubelet has called.
+		}
 		observability.Note(ctx, observability.Rule, d.rule)
 		ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, next, observability.Rule, d.rule)
 		if next == stepDone {
@@ -274,9 +279,14 @@ func (t *task) decide(ctx context.Context, rules table, o *observation) (decisio
 	}
 	// If the node has no slot, the call waits, and what it waits for may depend on it.
 	if err := t.observePav(ctx, rules, o); err != nil {
+		t.room.release(t.stage.Name)
 		return decision{}, err
 	}
-	return rules.decide(*o), nil
+	d := rules.decide(*o)
+	if !createsPod(d.step) {
+		t.room.release(t.stage.Name)
+	}
+	return d, nil
 }
 
 // take takes a step.

@@ -75,15 +75,10 @@ func (s *Stager) anyMounted(ctx context.Context, publications []publication) (bo
 // Whether the volume is idle is checked again while other calls are locked out: kubelet's call for a pod that is
 // bound to the node later arrives later, and interrupts this.
 func (s *Stager) UnstageIdle(ctx context.Context, of Subject, idle func(context.Context) (bool, error)) error {
-	yielding, end := s.inflight.preemptible(ctx, of.key())
-	defer end()
-	release, err := s.Lock(of)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if is, err := idle(yielding); err != nil || !is {
-		return err
-	}
-	return s.unstage(yielding, of)
+	return s.untilCalled(ctx, of, func(ctx context.Context) error {
+		if is, err := idle(ctx); err != nil || !is {
+			return err
+		}
+		return s.unstage(ctx, of)
+	})
 }

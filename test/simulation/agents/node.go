@@ -45,6 +45,7 @@ type Node struct {
 
 	view    *world.View
 	pods    *world.View // the pods of the controller agent
+	volumes *world.View // the volumes that were provisioned for pods of the node
 	agent   *simnode.Agent
 	drivers map[string]csi.NodeServer
 	serve   func(driver string) csi.NodeServer
@@ -98,6 +99,14 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := monitor.WatchStages(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
+	volumes, err := monitor.CacheOptions(n.On)
+	if err != nil {
+		return err
+	}
+	n.volumes = world.NewView(n.World, n.Name, volumes)
+	if err := monitor.WatchVolumes(ctx, n.volumes, watcher); err != nil {
+		return err
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
@@ -134,6 +143,7 @@ func (n *Node) Choices(add func(world.Choice)) {
 	if n.Linked() {
 		n.view.Choices(add)
 		n.pods.Choices(add)
+		n.volumes.Choices(add)
 	}
 	for _, call := range n.World.Calls() {
 		if call.By == n.Name {
@@ -174,9 +184,12 @@ func (n *Node) Kill() {
 
 // Relist makes the agent lose a watch and list the objects again.
 func (n *Node) Relist() {
-	if n.World.Rand.IntN(4) == 0 {
+	switch n.World.Rand.IntN(5) {
+	case 0:
 		n.pods.Relist(0)
-		return
+	case 1:
+		n.volumes.Relist(0)
+	default:
+		n.view.Relist(n.World.Rand.IntN(100))
 	}
-	n.view.Relist(n.World.Rand.IntN(100))
 }

@@ -1,0 +1,171 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/nodetest"
+	"github.com/albertofaria/pav/internal/protocol"
+)
+
+// scoped is a Catalogue with one volume, whose provisioner has a scope; or there is none.
+type scoped struct {
+	nodetest.Provisioners
+
+	scope   pavv1.StagingScope
+	volumes []string
+	looks   int
+}
+
+// Provisioner implements Catalogue.
+func (s *scoped) Provisioner(context.Context, string) (*pavv1.PavProvisioner, error) {
+	if s.scope == "" {
+		return nil, nil
+	}
+	return &pavv1.PavProvisioner{Spec: pavv1.PavProvisionerSpec{VolumeStaging: pavv1.VolumeStaging{Scope: s.scope}}}, nil
+}
+
+// VolumeNames implements Catalogue.
+func (s *scoped) VolumeNames(context.Context, string, string) ([]string, error) {
+	s.looks++
+	return s.volumes, nil
+}
+
+var expectedVolume = Expected{Volume: Volume{Driver: "driver", Handle: "handle"}, Name: "pv"}
+
+func TestStageAhead_IsForScopeNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		scope pavv1.StagingScope
+		want  int
+	}{
+		"all pods of a node share the volume": {pavv1.StagingScopeNode, 1},
+		"each pod has a stage":                {pavv1.StagingScopePod, 0},
+		"the provisioner is gone":             {"", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			catalogue := &scoped{scope: test.scope}
+			n.stager.catalogue = catalogue
+			err := n.stager.StageAhead(t.Context(), expectedVolume)
+			if catalogue.looks != test.want || err != nil {
+				t.Errorf("it looked for the volume %d times, want %d: %v", catalogue.looks, test.want, err)
+			}
+			if len(n.ended) > 0 {
+				t.Errorf("it counts as a call of kubelet for %v", n.ended)
+			}
+		})
+	}
+}
+
+// A call that is under way does the same.
+func TestStageAhead_YieldsToACall(t *testing.T) {
+	n := newNode(t)
+	n.stager.catalogue = &scoped{scope: pavv1.StagingScopeNode}
+	release, err := n.stager.Lock(Subject{Volume: expectedVolume.Volume})
+	must(t, err)
+	defer release()
+	if err := n.stager.StageAhead(t.Context(), expectedVolume); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want %v", err, ErrBusy)
+	}
+}
+
+// awaitedWorld has the objects by which a volume is awaited on a node.
+type awaitedWorld struct {
+	volumes []string
+	pv      *corev1.PersistentVolume
+	claim   *corev1.PersistentVolumeClaim
+	node    *corev1.Node
+	pod     *corev1.Pod
+}
+
+// A tenant who writes the annotation of the scheduler must not have volumes staged on nodes where its pods cannot run.
+func TestIsAwaited(t *testing.T) {
+	tests := map[string]struct {
+		change func(*awaitedWorld)
+		want   bool
+	}{
+		"a pod waits":                    {func(*awaitedWorld) {}, true},
+		"no volume is known":             {func(w *awaitedWorld) { w.volumes = nil }, false},
+		"the volume has another name":    {func(w *awaitedWorld) { w.volumes = []string{"other"} }, false},
+		"two volumes have the handle":    {func(w *awaitedWorld) { w.volumes = []string{"pv", "pv-2"} }, false},
+		"the volume was replaced":        {func(w *awaitedWorld) { w.pv.Spec.CSI.VolumeHandle = "other" }, false},
+		"many nodes can have it":         {func(w *awaitedWorld) { w.pv.Spec.AccessModes[0] = corev1.ReadWriteMany }, false},
+		"the volume is bound to nothing": {func(w *awaitedWorld) { w.pv.Spec.ClaimRef = nil }, false},
+		"the volume is of other nodes": {func(w *awaitedWorld) {
+			w.pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}},
+			}}}}
+		}, false},
+		"the claim was replaced":        {func(w *awaitedWorld) { w.claim.UID = "other" }, false},
+		"the claim is bound to another": {func(w *awaitedWorld) { w.claim.Spec.VolumeName = "other" }, false},
+		"the claim is being deleted": {func(w *awaitedWorld) {
+			w.claim.DeletionTimestamp, w.claim.Finalizers = new(metav1.Now()), []string{"a/b"}
+		}, false},
+		"another node was chosen":         {func(w *awaitedWorld) { w.claim.Annotations[protocol.SelectedNode] = "other" }, false},
+		"no pod uses the claim":           {func(w *awaitedWorld) { w.pod.Spec.Volumes = nil }, false},
+		"the pod is on a node":            {func(w *awaitedWorld) { w.pod.Spec.NodeName = "other" }, false},
+		"the pod is in another namespace": {func(w *awaitedWorld) { w.pod.Namespace = "other" }, false},
+		"the pod is being deleted":        {func(w *awaitedWorld) { w.pod.DeletionTimestamp, w.pod.Finalizers = new(metav1.Now()), []string{"a/b"} }, false},
+		"the pod is not to be scheduled":  {func(w *awaitedWorld) { w.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }, false},
+		"the pod selects other nodes":     {func(w *awaitedWorld) { w.pod.Spec.NodeSelector = map[string]string{"zone": "b"} }, false},
+		"the pod selects this node":       {func(w *awaitedWorld) { w.pod.Spec.NodeSelector = map[string]string{"zone": "a"} }, true},
+		"the node is cordoned":            {func(w *awaitedWorld) { w.node.Spec.Unschedulable = true }, false},
+		"the node is for others": {func(w *awaitedWorld) {
+			w.node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, false},
+		"the node is rather for others": {func(w *awaitedWorld) {
+			w.node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectPreferNoSchedule}}
+		}, true},
+		"the pod tolerates the taint": {func(w *awaitedWorld) {
+			w.node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}
+			w.pod.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newAwaitedWorld()
+			test.change(w)
+			s := &Stager{node: "node", catalogue: &scoped{volumes: w.volumes}, client: fake.NewClientBuilder().WithScheme(scheme.Scheme).
+				WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+				WithObjects(w.pv, w.claim, w.node, w.pod).Build()}
+			if got, err := s.IsAwaited(t.Context(), expectedVolume); err != nil || got != test.want {
+				t.Errorf("got %t, %v; want %t", got, err, test.want)
+			}
+		})
+	}
+}
+
+func newAwaitedWorld() *awaitedWorld {
+	return &awaitedWorld{
+		volumes: []string{"pv"},
+		pv: &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+			Spec: corev1.PersistentVolumeSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				ClaimRef:    &corev1.ObjectReference{Namespace: "default", Name: "claim", UID: "u"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{
+					CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "handle"},
+				},
+			},
+		},
+		claim: &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim", UID: "u", Annotations: map[string]string{protocol.SelectedNode: "node"}},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+		},
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}}},
+		pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "client"},
+			Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
+			}}}},
+		},
+	}
+}
