@@ -19,6 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/node/collect"
+	"github.com/albertofaria/pav/internal/node/monitor"
 	"github.com/albertofaria/pav/test/controlplane"
 )
 
@@ -48,13 +49,17 @@ func startCaches(ctx context.Context, config *rest.Config, o orders) error {
 	return nil
 }
 
-// startCachesOf starts both caches of one node agent, with the informers that it uses.
+// startCachesOf starts the caches of one node agent, with the informers that it uses.
 func startCachesOf(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, name string) error {
 	own, err := node.CacheOptions(name)
 	if err != nil {
 		return err
 	}
 	results, err := collect.CacheOptions(name)
+	if err != nil {
+		return err
+	}
+	volumes, err := monitor.CacheOptions(name)
 	if err != nil {
 		return err
 	}
@@ -67,6 +72,7 @@ func startCachesOf(ctx context.Context, config *rest.Config, scheme *runtime.Sch
 	}{
 		{own, []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}, pods, stages}},
 		{results, []client.Object{&corev1.Pod{}}},
+		{volumes, []client.Object{&pavv1.PavVolume{}}},
 	} {
 		one.options.Scheme = scheme
 		filled, err := cache.New(config, one.options)
