@@ -128,33 +128,44 @@ func (m *Monitor) expect(volume *pavv1.PavVolume) {
 
 // beginAhead begins to stage a volume if it is expected, and reports whether it has begun.
 func (m *Monitor) beginAhead(ctx context.Context, name string) bool {
-	m.mu.Lock()
-	e, is := m.expected[name]
-	delete(m.expected, name)
-	_, called := m.calls[name]
-	m.mu.Unlock()
-	if !is || called || m.now().Sub(e.since) > aheadGrace {
-		return false // Kubelet has called already, or the check came too late.
-	}
-	select {
-	case m.aheadNow <- struct{}{}:
-	default:
+	e, is := m.takeExpected(name)
+	if !is {
 		return false
 	}
-	m.mu.Lock()
-	// If the work ends half-way, no call of kubelet continues it.
-	m.ahead[name], m.listed[name], m.calls[name] = e.Expected, true, m.now()
-	m.mu.Unlock()
 	began := m.begin(ctx, name, func(ctx context.Context) error {
-		defer func() { <-m.aheadNow }()
+		defer m.countAhead(-1)
 		ctx, cancel := context.WithTimeout(ctx, aheadWithin)
 		defer cancel()
-		return m.stageAhead(ctx, e.Expected)
+		return m.stageAhead(ctx, e)
 	})
 	if !began {
-		<-m.aheadNow // It is checked now, as all other stages are.
+		m.countAhead(-1) // It is checked now, as all other stages are.
 	}
 	return began
+}
+
+// takeExpected returns the volume of a stage if it is to be staged ahead now, and counts and remembers that.
+func (m *Monitor) takeExpected(name string) (staging.Expected, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, is := m.expected[name]
+	delete(m.expected, name)
+	if _, called := m.calls[name]; !is || called || m.now().Sub(e.since) > aheadGrace {
+		return e.Expected, false // Kubelet has called already, or the check came too late.
+	}
+	if m.aheadNow >= aheadAtOnce {
+		return e.Expected, false
+	}
+	m.aheadNow++
+	// If the work ends half-way, no call of kubelet continues it.
+	m.ahead[name], m.listed[name], m.calls[name] = e.Expected, true, m.now()
+	return e.Expected, true
+}
+
+func (m *Monitor) countAhead(more int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.aheadNow += more
 }
 
 // graceOf returns how long kubelet may make no call for a stage that no pod uses before it is unstaged.

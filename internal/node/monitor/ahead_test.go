@@ -103,7 +103,7 @@ func TestMonitor_StagesAhead_NotWhatIsNotNeededAnyMore(t *testing.T) {
 	for name, prepare := range map[string]func(*testNode){
 		"kubelet has called":  func(n *testNode) { n.callEnded(aheadName()) },
 		"long ago":            func(n *testNode) { n.now = func() time.Time { return time.Now().Add(time.Minute) } },
-		"many are being made": func(n *testNode) { n.aheadNow = make(chan struct{}) },
+		"many are being made": func(n *testNode) { n.aheadNow = aheadAtOnce },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -137,8 +137,8 @@ func TestMonitor_StagesAhead_OncePerVolume(t *testing.T) {
 	if want := volumeA; len(got) != 1 || got[0] != want {
 		t.Errorf("staged ahead: %v, want once %v", got, want)
 	}
-	if len(n.expected)+len(n.ahead) != 0 {
-		t.Errorf("it is remembered, although there is no stage: %v, %v", n.expected, n.ahead)
+	if len(n.expected)+len(n.ahead)+n.aheadNow != 0 {
+		t.Errorf("it is remembered, although there is no stage: %v, %v, %d", n.expected, n.ahead, n.aheadNow)
 	}
 }
 

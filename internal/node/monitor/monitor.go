@@ -59,7 +59,7 @@ type Monitor struct {
 
 	expected map[string]expectation      // volumes that are to be staged ahead
 	ahead    map[string]staging.Expected // the stages that were staged ahead, and for which no call has ended yet
-	aheadNow chan struct{}               // has an element for each volume that is being staged ahead
+	aheadNow int                         // how many volumes are being staged ahead
 }
 
 // Config is the configuration of a Monitor, besides that of its Stager.
@@ -109,7 +109,7 @@ func New(stager *staging.Stager, c Config) *Monitor {
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
 		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, resetAt: map[string]int32{},
 		orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
-		expected: map[string]expectation{}, ahead: map[string]staging.Expected{}, aheadNow: make(chan struct{}, aheadAtOnce),
+		expected: map[string]expectation{}, ahead: map[string]staging.Expected{},
 	}
 	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
 	m.stageAhead, m.awaited = stager.StageAhead, stager.IsAwaited
