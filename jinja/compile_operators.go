@@ -205,7 +205,9 @@ func (c *compiler) comparands(e *syntax.Compare, f *frame) (parts []expr, decide
 			continue
 		}
 		parts = append(parts, part)
-		holds = holds && part.constant != nil && !c.volatile
+		// A generator can be compared only once, which the fold of the whole comparison does.
+		_, once := part.constant.(*py.Generator)
+		holds = holds && part.constant != nil && !once && !c.volatile
 		if holds && i > 0 {
 			result, err := compareOnce(c.folding, e.Ops[i-1], parts[i-1].constant, part.constant)
 			holds = err == nil && result

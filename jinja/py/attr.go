@@ -22,9 +22,9 @@ func (m method) of(self Value, name string) *Func {
 		return m.run(b, self, values)
 	}
 	if m.inPython {
-		return &Func{Name: name, Type: "method", Fn: fn}
+		return &Func{Name: name, Type: "method", Fn: fn, Self: self}
 	}
-	return &Func{Name: name, Type: "builtin_function_or_method", Fn: fn}
+	return &Func{Name: name, Type: "builtin_function_or_method", Fn: fn, Self: self}
 }
 
 // class has the attributes of the values of one type that a template can see, besides those in hiddenNames.

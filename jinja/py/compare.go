@@ -169,8 +169,25 @@ func equalParts(b *Budget, x, y Value) (bool, error) {
 	case *Undefined:
 		_, ok := y.(*Undefined)
 		return ok, nil
+	case *Func:
+		if w, ok := y.(*Func); ok && v != w && v.Self != nil && w.Self != nil {
+			return equalMethods(v, w)
+		}
 	}
 	return Same(x, y), nil
+}
+
+// equalMethods compares methods, which are equal in Python if they are the same one of the same object. Equal texts and numbers
+// may be one object there or two, so a comparison that depends on it is refused.
+func equalMethods(x, y *Func) (bool, error) {
+	if x.Name != y.Name || x.Self.TypeName() != y.Self.TypeName() || !Same(x.Self, y.Self) {
+		return false, nil
+	}
+	switch x.Self.(type) {
+	case *List, *Dict, *Tuple, *Range, *DictView, *Generator, *Undefined:
+		return true, nil
+	}
+	return false, exception("NotImplementedError", "a comparison of the method '%s' of two equal values is not supported", x.Name)
 }
 
 func equalItems(b *Budget, x, y []Value) (bool, error) {

@@ -52,6 +52,10 @@ func hashOf(v Value) (any, error) {
 		if v.Kind != "dict_values" {
 			return nil, unhashable(v)
 		}
+	case *Func:
+		if v.Self != nil {
+			return nil, exception("NotImplementedError", "the method '%s' as a key is not supported", v.Name)
+		}
 	}
 	return v, nil
 }

@@ -112,6 +112,8 @@ type Func struct {
 	Name string
 	Type string
 	Fn   func(b *Budget, args Args) (Value, error)
+	// Self is the value whose method this is; nil if it is none.
+	Self Value
 }
 
 // Generator is an iterator as a value: an item that has been taken from it is gone.
