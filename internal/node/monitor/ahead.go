@@ -29,8 +29,11 @@ const (
 	// or about to come there, before it is unstaged: another node may wait for the volume.
 	aheadGrace = 10 * time.Second
 
+	// awaitedFor is how long a volume stays staged for a pod that has to wait for other volumes.
+	awaitedFor = time.Minute
+
 	// aheadAtOnce is how many volumes are staged ahead at once. Others wait for kubelet's calls.
-	aheadAtOnce = 16
+	aheadAtOnce = 8
 )
 
 // expectation is a volume that is to be staged ahead, and since when.
@@ -185,13 +188,13 @@ func (m *Monitor) staged(name string) (staging.Expected, bool) {
 }
 
 // isAwaited reports whether a pod is about to come for which a volume was staged ahead. It may have to wait for other volumes,
-// but does not keep this one from other nodes for longer than the usual grace period.
+// but does not keep this one from other nodes for long: a second pod that uses it may be on one of them.
 func (m *Monitor) isAwaited(ctx context.Context, name string) (bool, error) {
 	e, ahead := m.staged(name)
 	m.mu.Lock()
 	since := m.now().Sub(m.calls[name])
 	m.mu.Unlock()
-	if !ahead || since > m.grace {
+	if !ahead || since > awaitedFor {
 		return false, nil
 	}
 	return m.awaited(ctx, e)

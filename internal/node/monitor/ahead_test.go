@@ -180,7 +180,7 @@ func TestMonitor_VolumeStagedAhead_IsUnstagedSoon_IfNothingComesForIt(t *testing
 		"kubelet has called for it":      {aheadGrace + time.Second, true, false, false},
 		"it has called, long ago":        {2 * time.Hour, true, false, true},
 		"the pod waits for another":      {aheadGrace + time.Second, false, true, false},
-		"the pod waits for another long": {2 * time.Hour, false, true, true},
+		"the pod waits for another long": {awaitedFor + time.Second, false, true, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -293,12 +293,17 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 		bounded, cancel := context.WithTimeout(ctx, longestWork)
 		defer cancel()
 		err := work(logr.NewContext(bounded, m.log.WithValues(m.health.LogKeys(stage)...)))
-		if err != nil && ctx.Err() == nil && !errors.Is(err, staging.ErrBusy) && !errors.Is(err, staging.ErrPending) && !errors.Is(err, staging.ErrFull) {
+		if err != nil && ctx.Err() == nil && !isExpected(err) {
 			m.log.Error(err, "working on a stage", m.health.LogKeys(stage)...)
 		}
 		m.end(stage, err == nil)
 	})
 	return true
+}
+
+// isExpected reports whether work ended because it has to wait.
+func isExpected(err error) bool {
+	return errors.Is(err, staging.ErrBusy) || errors.Is(err, staging.ErrPending) || errors.Is(err, staging.ErrFull) || errors.Is(err, staging.ErrHeld)
 }
 
 // end notes that the work on a stage has ended.

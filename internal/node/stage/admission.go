@@ -17,6 +17,9 @@ import (
 // its kind in the attempt.
 func (t *task) created(ctx context.Context, kind string, err error, first bool) error {
 	switch {
+	case t.ahead && (errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrUnjudged)):
+		// The API server may have added references, such as the pull secrets of an account.
+		return t.notAdmittedAhead(ctx, err)
 	case errors.Is(err, workflow.ErrRefused):
 		return t.failWithoutPod(ctx, kind, err, first)
 	case errors.Is(err, workflow.ErrUnjudged):
@@ -27,6 +30,14 @@ func (t *task) created(ctx context.Context, kind string, err error, first bool) 
 		return t.update(ctx, func(status *pavv1.PavStageStatus) { status.Attempt++ })
 	}
 	return err
+}
+
+// notAdmittedAhead leaves a pod to kubelet's call that would be admitted only for a volume that a pod on the node uses.
+func (t *task) notAdmittedAhead(ctx context.Context, reason error) error {
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod = nil }); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrPending, reason)
 }
 
 // unjudged reports that a pod cannot be created until the controller agent can check it, and ends the call; the next

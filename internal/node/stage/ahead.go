@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -99,20 +100,40 @@ func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 	if found, err := s.found(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim); err != nil || !found {
 		return false, err
 	}
-	if claim.UID != ref.UID || claim.Spec.VolumeName != e.Name || claim.DeletionTimestamp != nil || claim.Annotations[protocol.SelectedNode] != s.node {
+	if claim.UID != ref.UID || claim.Spec.VolumeName != e.Name || claim.Status.Phase != corev1.ClaimBound || claim.DeletionTimestamp != nil ||
+		claim.Annotations[protocol.SelectedNode] != s.node {
 		return false, nil
 	}
 	node := &corev1.Node{}
 	if found, err := s.found(ctx, client.ObjectKey{Name: s.node}, node); err != nil || !found || pvhelpers.CheckNodeAffinity(volume, node.Labels) != nil {
 		return false, err
 	}
+	return s.hasComing(ctx, claim, node)
+}
+
+// The pods that no node has are read in pages, and not all of them, as a namespace may have very many.
+const (
+	comingPage  = 25
+	comingPages = 8
+)
+
+// hasComing reports whether a pod that no node has yet needs a claim, and may come to the node.
+func (s *Stager) hasComing(ctx context.Context, claim *corev1.PersistentVolumeClaim, node *corev1.Node) (bool, error) {
 	pods := &corev1.PodList{}
-	if err := s.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{"spec.nodeName": ""}); err != nil {
-		return false, fmt.Errorf("listing the pods of namespace %q that no node has: %w", claim.Namespace, err)
+	for range comingPages {
+		err := s.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{"spec.nodeName": ""},
+			client.Limit(comingPage), client.Continue(pods.Continue))
+		if err != nil {
+			return false, fmt.Errorf("listing the pods of namespace %q that no node has: %w", claim.Namespace, err)
+		}
+		if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return protocol.Uses(&pod, claim.Name) && mayComeTo(node, &pod) }) {
+			return true, nil
+		}
+		if pods.Continue == "" {
+			break
+		}
 	}
-	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
-		return protocol.Uses(&pod, claim.Name) && mayComeTo(node, &pod)
-	}), nil
+	return false, nil
 }
 
 // found reads an object, and reports whether it exists.
@@ -129,7 +150,7 @@ func (s *Stager) found(ctx context.Context, key client.ObjectKey, object client.
 
 // mayComeTo reports whether the scheduler may bind a pod to a node, except for the resources that the pod requests.
 func mayComeTo(node *corev1.Node, pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 {
+	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || cmp.Or(pod.Status.Phase, corev1.PodPending) != corev1.PodPending {
 		return false
 	}
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {

@@ -14,6 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/nodetest"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // scoped is a Catalogue with one volume, whose provisioner has a scope; or there is none.
@@ -106,6 +107,8 @@ func TestIsAwaited(t *testing.T) {
 		}, false},
 		"the claim was replaced":        {func(w *awaitedWorld) { w.claim.UID = "other" }, false},
 		"the claim is bound to another": {func(w *awaitedWorld) { w.claim.Spec.VolumeName = "other" }, false},
+		"the claim is not bound yet":    {func(w *awaitedWorld) { w.claim.Status.Phase = corev1.ClaimPending }, false},
+		"the pod has ended":             {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodFailed }, false},
 		"the claim is being deleted": {func(w *awaitedWorld) {
 			w.claim.DeletionTimestamp, w.claim.Finalizers = new(metav1.Now()), []string{"a/b"}
 		}, false},
@@ -159,6 +162,7 @@ func newAwaitedWorld() *awaitedWorld {
 		claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim", UID: "u", Annotations: map[string]string{protocol.SelectedNode: "node"}},
 			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 		},
 		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}}},
 		pod: &corev1.Pod{
@@ -167,5 +171,33 @@ func newAwaitedWorld() *awaitedWorld {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
 			}}}},
 		},
+	}
+}
+
+// The API server may add references to a pod, so that it is not admitted before its client is on the node. Another node may
+// have the volume. Both are reported when kubelet calls, and not before.
+func TestAhead_NobodyIsToldBeforeKubeletCalls(t *testing.T) {
+	n := newNode(t)
+	n.PutStage(t, func(stage *pavv1.PavStage) { stage.Status.Phase = pavv1.StageStaging })
+	ahead := n.stager.newTask(Subject{Volume: expectedVolume.Volume}, "")
+	ahead.ahead, ahead.stage = true, n.API.Stages["stage-a"].DeepCopy()
+	for _, answer := range []error{workflow.ErrRefused, workflow.ErrUnjudged} {
+		if err := ahead.created(t.Context(), pavv1.WorkflowStaging, answer, true); !errors.Is(err, ErrPending) {
+			t.Errorf("%v: got %v, want %v", answer, err, ErrPending)
+		}
+		if status := n.API.Stages["stage-a"].Status; status.StagingPod != nil || status.Phase != pavv1.StageStaging || status.StagingFailure != nil {
+			t.Errorf("%v: the status is %+v", answer, status)
+		}
+	}
+	other := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-b", UID: "other"}, Spec: pavv1.PavStageSpec{NodeName: "other"}}
+	if err := ahead.awaitNode(t.Context(), ahead.stage, other); !errors.Is(err, ErrHeld) {
+		t.Errorf("got %v, want %v", err, ErrHeld)
+	}
+	if len(n.Events) > 0 {
+		t.Errorf("event %s", <-n.Events)
+	}
+	called := n.stager.newTask(Subject{Volume: expectedVolume.Volume}, "")
+	if err := called.awaitNode(t.Context(), ahead.stage, other); !errors.Is(err, ErrHeld) || len(n.Events) == 0 {
+		t.Errorf("kubelet's first call: got %v, and %d events", err, len(n.Events))
 	}
 }

@@ -35,6 +35,9 @@ func (t *task) checkOthers(ctx context.Context, want *pavv1.PavStage) (free bool
 // first call that finds the node returns at once, so that kubelet reports it on the client pod.
 func (t *task) awaitNode(ctx context.Context, want, other *pavv1.PavStage) error {
 	held := fmt.Errorf("%w: volume %q of provisioner %q may be on one node at a time, and is still on node %q", ErrHeld, want.Spec.VolumeName, t.Driver, other.Spec.NodeName)
+	if t.ahead {
+		return held // Kubelet's call waits, and reports it.
+	}
 	if t.attempts.isNewHolder(want.Name, other.UID) {
 		t.reportOnStage(ctx, want, corev1.EventTypeWarning, "FailedMount", observability.Clip(fmt.Sprintf(
 			"volume %s may be on one node at a time, and is still on node %s (PavStage %s); waiting until that node has unstaged it; if it is lost for good, delete its Node, or taint it %s",
