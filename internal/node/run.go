@@ -156,8 +156,7 @@ func reportResults(mgr manager.Manager, config *rest.Config, nodeName string, co
 	if err != nil {
 		return err
 	}
-	caching.Scheme, caching.Mapper, caching.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
-	pods, err := cache.New(config, caching)
+	pods, err := newCache(mgr, config, caching)
 	if err != nil {
 		return fmt.Errorf("setting up the cache of the controller agent's pods: %w", err)
 	}
@@ -173,8 +172,7 @@ func stageAhead(ctx context.Context, mgr manager.Manager, config *rest.Config, n
 	if err != nil {
 		return err
 	}
-	caching.Scheme, caching.Mapper, caching.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
-	volumes, err := cache.New(config, caching)
+	volumes, err := newCache(mgr, config, caching)
 	if err != nil {
 		return fmt.Errorf("setting up the cache of volumes: %w", err)
 	}
@@ -185,6 +183,12 @@ func stageAhead(ctx context.Context, mgr manager.Manager, config *rest.Config, n
 		return fmt.Errorf("watching volumes: %w", err)
 	}
 	return nil
+}
+
+// newCache returns a cache beside that of the manager.
+func newCache(mgr manager.Manager, config *rest.Config, caching cache.Options) (cache.Cache, error) {
+	caching.Scheme, caching.Mapper, caching.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+	return cache.New(config, caching)
 }
 
 func newManager(config *rest.Config, o Options, log logr.Logger) (manager.Manager, error) {

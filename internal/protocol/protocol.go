@@ -52,6 +52,12 @@ func Provisioner(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[BetaStorageProvisioner]
 }
 
+// BindsLate reports whether the scheduler selects a node for the claims of a class before they are provisioned.
+func BindsLate(class *storagev1.StorageClass) bool {
+	mode := class.VolumeBindingMode
+	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
 // ClassName returns the name of the claim's StorageClass, or "".
 func ClassName(claim *corev1.PersistentVolumeClaim) string {
 	// Kubernetes gives precedence to the annotation, which old claims have.

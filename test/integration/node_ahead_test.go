@@ -164,7 +164,7 @@ func TestNode_VolumeStagedAhead_IsUnstaged_IfNoPodComes(t *testing.T) {
 }
 
 // Pods that the controller agent has to admit are left to kubelet's call, as it admits them for volumes that a pod on the node
-// uses. Nobody is told of it.
+// uses. No event reports it.
 func TestNode_StagingAhead_LeavesPodsToTheCallThatMustBeAdmitted(t *testing.T) {
 	n := newNode(t, workers(t, nil), useSecret)
 	n.run(t)

@@ -143,13 +143,7 @@ func refuseAttributesClass(o snapshot) string {
 
 // waitsForConsumer reports whether the scheduler has yet to select a node.
 func waitsForConsumer(o snapshot) bool {
-	return bindsLate(o.class) && o.claim.Annotations[protocol.SelectedNode] == ""
-}
-
-// bindsLate reports whether the scheduler selects a node for the claims of a class before they are provisioned.
-func bindsLate(class *storagev1.StorageClass) bool {
-	mode := class.VolumeBindingMode
-	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
+	return protocol.BindsLate(o.class) && o.claim.Annotations[protocol.SelectedNode] == ""
 }
 
 // dataSource returns the source that the volume is to be filled from, or nil. The API server keeps dataSource and

@@ -97,7 +97,7 @@ func newPavVolume(o snapshot, rawClaim, rawClass *unstructured.Unstructured) (*p
 		policy = *o.class.ReclaimPolicy
 	}
 	labels := map[string]string{pavv1.ProvisionerLabel: o.provisioner.Name}
-	if node := o.claim.Annotations[protocol.SelectedNode]; node != "" && bindsLate(o.class) {
+	if node := o.claim.Annotations[protocol.SelectedNode]; node != "" && protocol.BindsLate(o.class) {
 		labels[pavv1.NodeLabel] = workflow.Hash(node)
 	}
 	return &pavv1.PavVolume{

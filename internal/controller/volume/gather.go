@@ -130,17 +130,13 @@ func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVo
 	if err := json.Unmarshal(o.volume.Spec.StorageClass.Raw, recorded); err != nil {
 		return fmt.Errorf("spec.storageClass of PavVolume %q: %w", o.volume.Name, err)
 	}
-	if waitsForConsumer(recorded) {
+	if protocol.BindsLate(recorded) {
 		o.selectedNode = claim.Annotations[protocol.SelectedNode]
 		o.waitsForNode = o.selectedNode == ""
 	}
 	current, err := optional(ctx, r.Client, types.NamespacedName{Name: recorded.Name}, &storagev1.StorageClass{})
 	o.classReplaced = current != nil && (current.UID != recorded.UID || current.ResourceVersion != recorded.ResourceVersion)
 	return err
-}
-
-func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. The error is

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -177,7 +178,7 @@ func failed(f *Facts, code, summary string, failure *pavv1.WorkflowFailure, in t
 			found.Next = append(found.Next, seeLogs(failure.PodNamespace, failure.PodName))
 		}
 	}
-	if f.Class != nil && !bindsLate(f.Class) && strings.Contains(failure.Message, "selectedNode") {
+	if f.Class != nil && !protocol.BindsLate(f.Class) && strings.Contains(failure.Message, "selectedNode") {
 		found.Next = append(found.Next, Step{Text: "if the definition needs selectedNode, create the StorageClass again with volumeBindingMode: WaitForFirstConsumer, then the claim"})
 	}
 	if name := f.provisionerName(); name != "" && cause != pavv1.FailureNamespaceNotOpen && cause != pavv1.FailureQuotaExceeded {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -155,15 +154,10 @@ func withMistakes(f *Facts, found Finding) []Finding {
 		Reason: c.Message, Next: []Step{seeProvisioner(name)}})
 }
 
-// bindsLate reports whether a volume of a class is provisioned for its first consumer.
-func bindsLate(class *storagev1.StorageClass) bool {
-	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-}
-
 // checkConsumer returns a finding if a claim waits for its first consumer, or for the scheduler to select a node for
 // it.
 func checkConsumer(f *Facts) *Finding {
-	if f.Volume != nil || f.Class == nil || !bindsLate(f.Class) ||
+	if f.Volume != nil || f.Class == nil || !protocol.BindsLate(f.Class) ||
 		f.Claim.Annotations[protocol.SelectedNode] != "" {
 		return nil
 	}

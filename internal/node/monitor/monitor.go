@@ -293,7 +293,7 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 		bounded, cancel := context.WithTimeout(ctx, longestWork)
 		defer cancel()
 		err := work(logr.NewContext(bounded, m.log.WithValues(m.health.LogKeys(stage)...)))
-		if err != nil && ctx.Err() == nil && !isExpected(err) {
+		if err != nil && ctx.Err() == nil && !hasToWait(err) {
 			m.log.Error(err, "working on a stage", m.health.LogKeys(stage)...)
 		}
 		m.end(stage, err == nil)
@@ -301,8 +301,8 @@ func (m *Monitor) begin(ctx context.Context, stage string, work func(ctx context
 	return true
 }
 
-// isExpected reports whether work ended because it has to wait.
-func isExpected(err error) bool {
+// hasToWait reports whether an error says that work has to wait, and is no failure.
+func hasToWait(err error) bool {
 	return errors.Is(err, staging.ErrBusy) || errors.Is(err, staging.ErrPending) || errors.Is(err, staging.ErrFull) || errors.Is(err, staging.ErrHeld)
 }
 

@@ -244,7 +244,7 @@ func (t *task) run(ctx context.Context, rules table) error {
 		}
 		next := orReport(o, d.step)
 		if next == stepReport && t.ahead {
-			return fmt.Errorf("%w: %s", ErrPending, t.cause) // Nobody is told before kubelet has called.
+			return fmt.Errorf("%w: %s", ErrPending, t.cause) // A call of kubelet reports it.
 		}
 		observability.Note(ctx, observability.Rule, d.rule)
 		ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, next, observability.Rule, d.rule)
